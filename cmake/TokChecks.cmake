@@ -1,0 +1,16 @@
+# The checks of form, as tests. Label `check`: quick, and equal in every build.
+include_guard()
+
+# tok_check(<name> <script> [argument...]): exit 77 is a skip with its reason printed.
+function(tok_check name script)
+  add_test(NAME check.${name} COMMAND "${TOK_PYTHON}" "${CMAKE_SOURCE_DIR}/tools/${script}" ${ARGN})
+  set_tests_properties(check.${name} PROPERTIES LABELS check SKIP_RETURN_CODE 77 TIMEOUT 300)
+endfunction()
+
+if(NOT TOK_FUZZ)
+  tok_check(layers check_layers.py)
+  tok_check(sizes check_sizes.py)
+  tok_check(style check_style.py)
+  tok_check(format check_format.py)
+  tok_check(selftest checks_test.py)
+endif()

@@ -1,0 +1,71 @@
+# Compiler, linker and cache settings shared by every target.
+include_guard()
+include(CheckLinkerFlag)
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib")
+set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/archive")
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
+endif()
+
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 12)
+  message(FATAL_ERROR "g++ ${CMAKE_CXX_COMPILER_VERSION} is too old: Tokamak needs g++ 12 or clang 14")
+elseif(CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 14)
+  message(FATAL_ERROR "clang ${CMAKE_CXX_COMPILER_VERSION} is too old: Tokamak needs g++ 12 or clang 14")
+endif()
+
+add_compile_options(-Wall -Wextra -Wimplicit-fallthrough -Werror=switch -Werror=return-type)
+# Values must not depend on the machine: no multiply and add is contracted behind our back (g++ on
+# aarch64 does so by default). FMA is an op of the IR.
+add_compile_options(-ffp-contract=off)
+# __FILE__ and debug info name files from the root of the tree, so that two checkouts give equal
+# objects and share the compiler cache (which itself turns the root into `../`).
+add_compile_options("-ffile-prefix-map=${CMAKE_SOURCE_DIR}/=" -ffile-prefix-map=../=)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  add_compile_options(-Wshadow=local)
+  if(CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+    add_compile_options(-Wno-restrict)  # g++ 12 is wrong about std::string (gcc bug 105329).
+  endif()
+else()
+  add_compile_options(-Wno-unknown-warning-option)
+endif()
+
+# lld when it links (mold or another linker: -DTOK_LINKER=mold; the compiler's own: -DTOK_LINKER=default).
+set(TOK_LINKER lld CACHE STRING "Linker given to -fuse-ld, or 'default'")
+if(NOT TOK_LINKER STREQUAL "default")
+  check_linker_flag(CXX "-fuse-ld=${TOK_LINKER}" TOK_LINKER_WORKS)
+  if(TOK_LINKER_WORKS)
+    add_link_options("-fuse-ld=${TOK_LINKER}")
+  endif()
+endif()
+
+# Linking is where memory goes: one at a time.
+set_property(GLOBAL PROPERTY JOB_POOLS link=1)
+set(CMAKE_JOB_POOL_LINK link)
+
+# ccache with paths made relative to this tree, so that worktrees share hits.
+find_program(TOK_CCACHE ccache)
+find_program(TOK_ENV env)
+mark_as_advanced(TOK_CCACHE TOK_ENV)
+if(TOK_CCACHE AND TOK_ENV AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${TOK_ENV}" "CCACHE_BASEDIR=${CMAKE_SOURCE_DIR}" CCACHE_NOHASHDIR=1
+                                  "${TOK_CCACHE}")
+endif()
+
+if(TOK_FUZZ)
+  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    message(FATAL_ERROR "TOK_FUZZ needs clang for libFuzzer (Debian package clang-14): use --preset fuzz")
+  endif()
+  add_compile_options(-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
+                      -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=address,undefined)
+endif()

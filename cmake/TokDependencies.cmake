@@ -1,0 +1,87 @@
+# What we take from the system. A missing package is named as Debian and Ubuntu name it;
+# scripts/bootstrap installs them all.
+include_guard()
+
+# tok_require(<package> <Debian package>): find_package with a message that helps.
+function(tok_require package debian)
+  find_package(${package} QUIET ${ARGN})
+  if(NOT ${package}_FOUND)
+    message(FATAL_ERROR "${package} was not found. Install the package '${debian}' (Debian, Ubuntu), "
+                        "or run scripts/bootstrap, which installs everything that is missing.")
+  endif()
+endfunction()
+
+set(THREADS_PREFER_PTHREAD_FLAG ON)
+find_package(Threads REQUIRED)
+tok_require(fmt libfmt-dev)
+tok_require(nlohmann_json nlohmann-json3-dev)
+tok_require(CLI11 libcli11-dev)
+if(TOK_TESTS AND NOT TOK_FUZZ)
+  tok_require(GTest libgtest-dev)
+endif()
+
+if(TOK_FMT_HEADER_ONLY)
+  set(TOK_FMT fmt::fmt-header-only)
+else()
+  set(TOK_FMT fmt::fmt)  # 0.6 s a file against 2.8 s header-only (g++ 12, measured).
+endif()
+
+# LAPACK is for the linear-algebra custom calls of the interpreter only. Code asks
+# `#if TOK_HAVE_LAPACK`; without it those calls are unsupported and say so.
+add_library(tok_lapack INTERFACE)
+find_library(TOK_LAPACK_LIBRARY NAMES lapack)
+find_library(TOK_BLAS_LIBRARY NAMES blas)
+mark_as_advanced(TOK_LAPACK_LIBRARY TOK_BLAS_LIBRARY)
+if(TOK_LAPACK_LIBRARY AND TOK_BLAS_LIBRARY)
+  set(TOK_HAVE_LAPACK 1)
+  target_link_libraries(tok_lapack INTERFACE "${TOK_LAPACK_LIBRARY}" "${TOK_BLAS_LIBRARY}")
+else()
+  set(TOK_HAVE_LAPACK 0)
+endif()
+target_compile_definitions(tok_lapack INTERFACE TOK_HAVE_LAPACK=${TOK_HAVE_LAPACK})
+
+# Python runs the checks and test drivers: the project's own .venv when it is there.
+find_package(Python3 QUIET COMPONENTS Interpreter)
+if(EXISTS "${CMAKE_SOURCE_DIR}/.venv/bin/python")
+  set(TOK_PYTHON "${CMAKE_SOURCE_DIR}/.venv/bin/python")
+elseif(Python3_Interpreter_FOUND)
+  set(TOK_PYTHON "${Python3_EXECUTABLE}")
+elseif(TOK_TESTS)
+  message(FATAL_ERROR "python3 was not found (Debian, Ubuntu: 'python3'); the tests need it, or give -DTOK_TESTS=OFF")
+endif()
+
+# CPU backend: LLVM 19 or newer. Looked for only once there is something to build with it.
+set(TOK_LLVM_STATE "absent")
+set(TOK_HAVE_LLVM OFF)
+if(NOT EXISTS "${CMAKE_SOURCE_DIR}/src/backend/cpu")
+  set(TOK_LLVM_STATE "absent (not written yet)")
+elseif(TOK_WITH_LLVM STREQUAL "OFF")
+  set(TOK_LLVM_STATE "absent (TOK_WITH_LLVM=OFF)")
+else()
+  enable_language(C)  # LLVM's own package files ask for it.
+  foreach(version 22 21 20 19)
+    find_package(LLVM ${version} QUIET CONFIG)
+    if(LLVM_FOUND)
+      break()
+    endif()
+  endforeach()
+  if(LLVM_FOUND)
+    set(TOK_HAVE_LLVM ON)
+    set(TOK_LLVM_STATE "LLVM ${LLVM_PACKAGE_VERSION}")
+  elseif(TOK_WITH_LLVM STREQUAL "ON")
+    message(FATAL_ERROR "TOK_WITH_LLVM=ON, but LLVM 19 or newer was not found (Debian, Ubuntu: 'llvm-19-dev')")
+  else()
+    set(TOK_LLVM_STATE "absent (LLVM 19 or newer not found; Debian, Ubuntu: 'llvm-19-dev')")
+  endif()
+endif()
+
+# CUDA backend: needs nothing to build, its libraries are opened at run time.
+set(TOK_HAVE_CUDA OFF)
+if(NOT EXISTS "${CMAKE_SOURCE_DIR}/src/backend/cuda")
+  set(TOK_CUDA_STATE "absent (not written yet)")
+elseif(TOK_WITH_CUDA STREQUAL "OFF")
+  set(TOK_CUDA_STATE "absent (TOK_WITH_CUDA=OFF)")
+else()
+  set(TOK_HAVE_CUDA ON)
+  set(TOK_CUDA_STATE "built; the driver and NVRTC are looked for at run time")
+endif()

@@ -1,0 +1,1 @@
+// libtokamak.so is made of whole archives; CMake wants one source of its own.
