@@ -1,0 +1,181 @@
+#!/usr/bin/env python3
+"""Tests of the checks: each must pass a good tree and fail on what it is there to find."""
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TOOLS = pathlib.Path(__file__).resolve().parent
+ROOT = TOOLS.parent
+GOOD_H = "#pragma once\n\nnamespace tokamak {\n\nint Two();\n\n}  // namespace tokamak\n"
+GOOD_CC = '#include "ir/two.h"\n\nnamespace tokamak {\n\nint Two() {\n  return 2;\n}\n\n}  // namespace tokamak\n'
+
+
+class Checks(unittest.TestCase):
+    def setUp(self):
+        self.root = pathlib.Path(tempfile.mkdtemp(prefix="tok-checks-"))
+        self.addCleanup(shutil.rmtree, self.root)
+        self.write("tools/layers.txt", (TOOLS / "layers.txt").read_text())
+        self.write(".clang-format", (ROOT / ".clang-format").read_text())
+        self.write("src/ir/two.h", GOOD_H)
+        self.write("src/ir/two.cc", GOOD_CC)
+
+    def write(self, name, text):
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    def run_check(self, script, *args):
+        result = subprocess.run([sys.executable, TOOLS / script, "--root", self.root, *args], capture_output=True, text=True)
+        return result.returncode, result.stdout + result.stderr
+
+    def expect(self, script, text):
+        code, output = self.run_check(script)
+        self.assertEqual(code, 1, output)
+        self.assertIn(text, output)
+
+    def test_a_good_tree_passes_everything(self):
+        for script in ("check_layers.py", "check_sizes.py", "check_style.py", "check_format.py"):
+            code, output = self.run_check(script)
+            self.assertIn(code, (0, 77), output)
+            self.assertTrue(code == 77 or " 0 errors" in output, output)
+
+    # check_layers.py
+    def test_layers_upward_include(self):
+        self.write("src/ir/op.cc", '#include "ir/two.h"\n#include "passes/dce.h"\n')
+        self.expect("check_layers.py", "src/ir/op.cc:2: layer 'ir' may not include 'passes'")
+
+    def test_layers_backend_is_two_deep(self):
+        self.write("src/backend/cpu/a.cc", '#include "backend/cuda/b.h"\n')
+        self.expect("check_layers.py", "layer 'backend/cpu' may not include 'backend/cuda'")
+
+    def test_layers_subfolder_belongs_to_its_layer(self):
+        self.write("src/ir/infer/dot.cc", '#include "text/hlo.h"\n')
+        self.expect("check_layers.py", "src/ir/infer/dot.cc:1: layer 'ir' may not include 'text'")
+
+    def test_layers_unknown_folder_and_relative_include(self):
+        self.write("src/odd/a.cc", "\n")
+        self.expect("check_layers.py", "src/odd/a.cc:1: this folder is not in")
+        self.write("src/ir/b.cc", '#include "two.h"\n')
+        self.expect("check_layers.py", '"two.h" is not a path from src/')
+
+    def test_layers_table_has_no_cycle(self):
+        self.write("tools/layers.txt", "ir: text\ntext: ir\n")
+        self.expect("check_layers.py", "each layer stands once, after those it includes")
+
+    # check_sizes.py
+    def test_sizes_file(self):
+        self.write("src/ir/big.cc", "int x;\n" * 999)
+        self.assertEqual(self.run_check("check_sizes.py")[0], 0)
+        self.assertIn("999 lines; look twice", self.run_check("check_sizes.py", "--all")[1])
+        self.write("src/ir/big.cc", "int x;\n" * 1000)
+        self.expect("check_sizes.py", "src/ir/big.cc:1: 1000 lines")
+
+    def test_sizes_table_is_free(self):
+        self.write("src/ir/ops.def", "ROW(x)\n" * 5000)
+        self.assertEqual(self.run_check("check_sizes.py")[0], 0)
+
+    def test_sizes_function(self):
+        body = "  x += '{' + \"}\"[0];  // {\n"
+        for head in ("int F(int x) {\n", "template <class T>\nResult<T> A::F(T x) const {\n", "A::A(int x) : a_(x), b_{x} {\n",
+                     "struct S {\n  bool operator==(const S& s) const {\n", "auto F(std::map<int, int> m)\n    -> int {\n"):
+            close = "}\n" * head.count("{") if "b_{" not in head else "}\n"
+            wrap = "namespace t {\nnamespace {\n" + head + "{}" + close + "}}\n"
+            self.write("src/ir/f.cc", wrap.replace("{}" + close, body * 90 + close))
+            self.expect("check_sizes.py", "is the limit")
+            self.write("src/ir/f.cc", wrap.replace("{}" + close, body * 60 + close))
+            self.assertEqual(self.run_check("check_sizes.py")[0], 0, head)
+        self.write("src/ir/f.cc", "// long: one case an op\nint F() {\n" + body * 90 + "}\n")
+        self.assertEqual(self.run_check("check_sizes.py")[0], 0)
+
+    def test_sizes_class_or_table_in_code_is_no_function(self):
+        self.write("src/ir/f.cc", "class A final : public B<int> {\n public:\n" + "  int F();\n" * 90 + "};\n"
+                   "constexpr Row kRows[] = {\n" + "  {1, f(2)},\n" * 90 + "};\n"
+                   "const auto kMap = std::map<int, int>({\n" + "  {1, 2},\n" * 90 + "});\n")
+        self.assertEqual(self.run_check("check_sizes.py")[0], 0, self.run_check("check_sizes.py")[1])
+
+    def test_sizes_parameters(self):
+        self.write("src/ir/f.cc", "int F(int a, int b, std::map<int, int> c, int d, int e, int f) {\n}\n")
+        self.assertEqual(self.run_check("check_sizes.py")[0], 0)
+        self.write("src/ir/f.cc", "int F(int a, int b, int c, int d, int e, int f, int g) {\n}\n")
+        self.expect("check_sizes.py", "F takes 7 parameters")
+
+    # check_style.py
+    def test_style(self):
+        for name, text, message in (
+                ("src/ir/utils.cc", "\n", "'utils' says nothing"),
+                ("src/ir/helpers/a.cc", "\n", "'helpers' says nothing"),
+                ("src/ir/a.h", "int F();\n", "no #pragma once"),
+                ("src/ir/a.h", "#pragma once\n#include <regex>\n", "src/ir/a.h:2: <regex> is slow"),
+                ("src/ir/a.cc", "// " + "TODO: later\n", "src/ir/a.cc:1:"),
+                ("src/ir/a.cc", "using " + "namespace std;\n", "src/ir/a.cc:1:")):
+            with self.subTest(name + text):
+                self.write(name, text)
+                self.expect("check_style.py", message)
+                (self.root / name).unlink()
+        self.write("src/ir/a.cc", "// TODO(#12): later\n#include <regex>\n")
+        self.assertEqual(self.run_check("check_style.py")[0], 0)
+
+    # check_format.py
+    def test_format(self):
+        self.write("src/ir/a.cc", "int   F( ) { return 1 ; }\n")
+        code, output = self.run_check("check_format.py")
+        if code == 77:
+            self.skipTest(output)
+        self.assertEqual(code, 1)
+        self.assertIn("src/ir/a.cc:1: not as clang-format", output)
+        self.assertEqual(self.run_check("check_format.py", "--fix")[0], 0)
+        self.assertEqual(self.run_check("check_format.py")[0], 0)
+
+
+class Headers(unittest.TestCase):
+    """A header that leans on its includer must break the build that compiles each header alone."""
+
+    def build(self, header):
+        root = pathlib.Path(tempfile.mkdtemp(prefix="tok-headers-"))
+        self.addCleanup(shutil.rmtree, root)
+        for name in ("CMakeLists.txt", "cmake", "tools"):
+            (root / name).symlink_to(ROOT / name)
+        (root / "src/ir").mkdir(parents=True)
+        (root / "src/ir/a.h").write_text(header)
+        subprocess.run(["cmake", "-S", root, "-B", root / "out", "-G", "Ninja", "-DTOK_CHECK_HEADERS=ON", "-DTOK_TESTS=OFF"],
+                       check=True, capture_output=True)
+        built = subprocess.run(["cmake", "--build", root / "out"], capture_output=True, text=True)
+        return built.returncode, built.stdout
+
+    def test_headers_alone(self):
+        self.assertEqual(self.build("#pragma once\n#include <vector>\ninline std::vector<int> x;\n")[0], 0)
+        code, output = self.build("#pragma once\ninline std::vector<int> x;\n")
+        self.assertNotEqual(code, 0)
+        self.assertIn("a.h", output)
+
+
+class Tally(unittest.TestCase):
+    def tally(self, cases, *args):
+        with tempfile.NamedTemporaryFile("w", suffix=".xml") as file:
+            file.write(f"<testsuite>{cases}</testsuite>")
+            file.flush()
+            result = subprocess.run([sys.executable, TOOLS / "tally.py", *args, file.name], capture_output=True, text=True)
+        return result.returncode, result.stdout
+
+    def test_counts(self):
+        code, output = self.tally(
+            '<testcase name="a"/><testcase name="b"><skipped/><system-out>skipped: no GPU\n</system-out></testcase>'
+            '<testcase name="c"><system-out>x\ntally: 7 passed, 0 failed, 2 skipped\n</system-out></testcase>'
+            '<testcase name="d"><system-out>[  SKIPPED ] 1 test, listed below:\n[  PASSED  ] 4 tests.\n</system-out></testcase>',
+            "--skipped", "no corpora")
+        self.assertEqual(code, 0)
+        self.assertIn("no GPU", output)
+        self.assertEqual(output.splitlines()[-1], "12 passed, 0 failed, 5 skipped")
+
+    def test_a_failure_is_never_lost(self):
+        crashed = '<testcase name="a"><failure/><system-out>tally: 7 passed, 0 failed, 0 skipped\n</system-out></testcase>'
+        self.assertEqual(self.tally(crashed)[0], 1)
+        self.assertEqual(self.tally('<testcase name="a"><failure/></testcase>')[0], 1)
+        self.assertEqual(self.tally("", "--failed", "the dev build")[0], 1)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,60 @@
+#!/usr/bin/env python3
+"""Adds up the JUnit files that ctest and pytest wrote, and prints what failed, what was skipped and why.
+
+A ctest entry counts as one case, unless its output says more: a line
+`tally: 12 passed, 0 failed, 3 skipped` (our own runners print it last), or googletest's closing
+lines. A line `skipped: <reason>` gives the reason of a skip.
+
+usage: tally.py [--skipped REASON]... [--failed REASON]... FILE.xml...
+The last line printed is `N passed, N failed, N skipped`; the exit code is 1 when something failed."""
+import argparse
+import re
+import sys
+import xml.etree.ElementTree as xml
+
+OURS = re.compile(r"^tally: (\d+) passed, (\d+) failed, (\d+) skipped\s*$", re.M)
+GTEST = {word: re.compile(rf"^\[  {word} +\] (\d+) tests?\b", re.M) for word in ("PASSED", "FAILED", "SKIPPED")}
+REASON = re.compile(r"^skipped: (.+)$", re.M)
+
+
+def counts(case):
+    """(passed, failed, skipped) of one JUnit case."""
+    output = case.findtext("system-out") or ""
+    failed = case.find("failure") is not None or case.find("error") is not None
+    if ours := OURS.findall(output):
+        passed, wrong, skipped = map(int, ours[-1])
+        return passed, max(wrong, int(failed)), skipped
+    gtest = {word: sum(map(int, pattern.findall(output))) for word, pattern in GTEST.items()}
+    if any(gtest.values()):
+        return gtest["PASSED"], max(gtest["FAILED"], int(failed)), gtest["SKIPPED"]
+    if failed:
+        return 0, 1, 0
+    return (0, 0, 1) if case.find("skipped") is not None or case.get("status") == "disabled" else (1, 0, 0)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--skipped", action="append", default=[], metavar="REASON")
+    parser.add_argument("--failed", action="append", default=[], metavar="REASON")
+    parser.add_argument("files", nargs="*")
+    args = parser.parse_args()
+    total = [0, len(args.failed), len(args.skipped)]
+    lines = [f"FAILED   {reason}" for reason in args.failed] + [f"skipped  {reason}" for reason in args.skipped]
+    for path in args.files:
+        build = path.rpartition("/")[2].removesuffix(".xml")
+        for case in xml.parse(path).getroot().iter("testcase"):
+            numbers = counts(case)
+            total = [a + b for a, b in zip(total, numbers)]
+            name = f"{build}: {case.get('name')}"
+            if numbers[1]:
+                lines.append(f"FAILED   {name}: {numbers[1]} failed")
+            if numbers[2]:
+                reasons = REASON.findall(case.findtext("system-out") or "") or ["no reason given"]
+                lines.append(f"skipped  {name}: {numbers[2]} skipped: {'; '.join(dict.fromkeys(reasons[:4]))}")
+    print("\n".join(sorted(lines, key=lambda line: line.startswith("FAILED"))))
+    print(f"{total[0]} passed, {total[1]} failed, {total[2]} skipped")
+    return 1 if total[1] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
