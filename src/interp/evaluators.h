@@ -1,0 +1,19 @@
+#pragma once
+
+// Every op has one evaluator, Eval<Op>, declared here from ops.def: a missing
+// one does not link. Each lives in the file of its family.
+
+#include <span>
+
+#include "interp/context.h"
+#include "interp/value.h"
+#include "ir/ir.h"
+#include "support/result.h"
+
+namespace tokamak {
+
+#define TOK_OP(id, ...) \
+  Result<Value> Eval##id(const Instr& instr, std::span<const Value> operands, Context& context);
+#include "ir/ops.def"
+
+}  // namespace tokamak

@@ -1,0 +1,153 @@
+#include "interp/value.h"
+
+#include <cstring>
+
+namespace tokamak {
+namespace {
+
+template <typename T>
+T ElementOf(const Literal& literal, int64_t i) {
+  if constexpr (std::is_same_v<T, double>) {
+    return literal.DoubleAt(i);
+  } else if constexpr (std::is_same_v<T, Complex>) {
+    return literal.ComplexAt(i);
+  } else if constexpr (std::is_same_v<T, uint64_t>) {
+    return literal.BitsAt(i);
+  } else {
+    return static_cast<T>(literal.IntAt(i));
+  }
+}
+
+template <typename T>
+void StoreElement(ElementType type, T element, std::byte* at) {
+  uint64_t bits = 0;
+  if constexpr (std::is_same_v<T, Complex>) {
+    ElementType part = RealPartOf(type);
+    size_t width = static_cast<size_t>(BytesOf(part));
+    uint64_t re = EncodeFloat(part, element.real()), im = EncodeFloat(part, element.imag());
+    std::memcpy(at, &re, width);
+    std::memcpy(at + width, &im, width);
+    return;
+  } else if constexpr (std::is_same_v<T, double>) {
+    bits = EncodeFloat(type, element);
+  } else {
+    bits = static_cast<uint64_t>(element);
+    int width = InfoOf(type).bits;
+    if (width < 64) bits &= (uint64_t{1} << width) - 1;
+  }
+  std::memcpy(at, &bits, static_cast<size_t>(BytesOf(type)));
+}
+
+}  // namespace
+
+Value Value::Tuple(std::vector<Value> elements) {
+  std::vector<Shape> shapes;
+  shapes.reserve(elements.size());
+  for (const Value& e : elements) shapes.push_back(e.shape());
+  Value value;
+  value.shape_ = Shape::Tuple(std::move(shapes));
+  value.tuple_ = std::move(elements);
+  return value;
+}
+
+Value Value::Token() {
+  Value value;
+  value.shape_ = Shape::Token();
+  return value;
+}
+
+Value Value::WithShape(Shape shape) const {
+  TOK_CHECK(KindOf(shape.type()) == KindOf(type()) && shape.ElementCount() == ElementCount(),
+            "a value was given a shape of another size or kind");
+  Value value = *this;
+  value.shape_ = std::move(shape);
+  return value;
+}
+
+int64_t Value::IntAt(int64_t i) const {
+  size_t at = static_cast<size_t>(i);
+  switch (KindOf(type())) {
+    case TypeKind::kBool:
+      return Data<uint8_t>()[at];
+    case TypeKind::kSigned:
+      return Data<int64_t>()[at];
+    case TypeKind::kUnsigned:
+      return static_cast<int64_t>(Data<uint64_t>()[at]);
+    case TypeKind::kReal:
+    case TypeKind::kComplex:
+      break;
+  }
+  TOK_UNREACHABLE("an integer was asked of a floating value");
+}
+
+double Value::DoubleAt(int64_t i) const {
+  size_t at = static_cast<size_t>(i);
+  switch (KindOf(type())) {
+    case TypeKind::kReal:
+      return Data<double>()[at];
+    case TypeKind::kUnsigned:
+      return static_cast<double>(Data<uint64_t>()[at]);
+    case TypeKind::kComplex:
+      return Data<Complex>()[at].real();
+    case TypeKind::kBool:
+    case TypeKind::kSigned:
+      return static_cast<double>(IntAt(i));
+  }
+  TOK_UNREACHABLE("type kind");
+}
+
+Result<Value> ValueFromLiteral(const Literal& literal) {
+  if (literal.shape().IsTuple()) {
+    std::vector<Value> elements;
+    for (const Literal& e : literal.elements()) {
+      TOK_TRY(Value value, ValueFromLiteral(e));
+      elements.push_back(std::move(value));
+    }
+    return Value::Tuple(std::move(elements));
+  }
+  if (literal.shape().IsToken()) return Value::Token();
+  int64_t count = literal.shape().ElementCount();
+  return DispatchStorage(literal.type(), [&]<typename T>() -> Result<Value> {
+    if (count > kMaxTensorBytes / static_cast<int64_t>(sizeof(T))) {
+      return MakeError(ErrorCode::kOutOfMemory,
+                       "constant: " + ToString(literal.shape()) + " does not fit");
+    }
+    std::vector<T> elements(static_cast<size_t>(count));
+    if (literal.is_splat()) {
+      std::fill(elements.begin(), elements.end(), ElementOf<T>(literal, 0));
+    } else {
+      for (int64_t i = 0; i < count; ++i)
+        elements[static_cast<size_t>(i)] = ElementOf<T>(literal, i);
+    }
+    return Value::Array(literal.shape(), std::move(elements));
+  });
+}
+
+Literal LiteralFromValue(const Value& value) {
+  if (value.shape().IsTuple()) {
+    std::vector<Literal> elements;
+    for (const Value& e : value.elements()) elements.push_back(LiteralFromValue(e));
+    return Literal::Tuple(std::move(elements));
+  }
+  TOK_CHECK(value.shape().IsArray(), "only arrays and tuples are literals");
+  size_t width = static_cast<size_t>(BytesOf(value.type()));
+  std::vector<std::byte> data(static_cast<size_t>(value.ElementCount()) * width);
+  DispatchStorage(value.type(), [&]<typename T>() {
+    std::span<const T> elements = value.Data<T>();
+    for (size_t i = 0; i < elements.size(); ++i)
+      StoreElement(value.type(), elements[i], data.data() + i * width);
+  });
+  return Literal::Array(value.shape(), Bytes::FromVector(std::move(data)));
+}
+
+int64_t WrapSigned(ElementType type, int64_t value) {
+  int unused = 64 - InfoOf(type).bits;
+  return static_cast<int64_t>(static_cast<uint64_t>(value) << unused) >> unused;
+}
+
+uint64_t WrapUnsigned(ElementType type, uint64_t value) {
+  int width = InfoOf(type).bits;
+  return width < 64 ? value & ((uint64_t{1} << width) - 1) : value;
+}
+
+}  // namespace tokamak

@@ -1,0 +1,222 @@
+#include "ir/ir.h"
+
+#include <algorithm>
+
+namespace tokamak {
+namespace {
+
+void RemoveOneUse(std::vector<Instr*>& users, const Instr* user) {
+  auto it = std::find(users.begin(), users.end(), user);
+  TOK_CHECK(it != users.end(), "a use is missing from its operand's users");
+  users.erase(it);
+}
+
+// Depth-first without recursion: a chain of a million instructions is legal.
+class PostOrderWalk {
+ public:
+  explicit PostOrderWalk(size_t id_limit) : state_(id_limit, State::kNew) {}
+
+  void Visit(Instr* start) {
+    Push(start);
+    while (!stack_.empty()) {
+      auto& [instr, next] = stack_.back();
+      size_t operands = instr->operand_count();
+      const std::vector<Instr*>& control = instr->extras().control_predecessors;
+      if (next == operands + control.size()) {
+        state_[Index(instr)] = State::kDone;
+        order_.push_back(instr);
+        stack_.pop_back();
+        continue;
+      }
+      Instr* before = next < operands ? instr->operand(next) : control[next - operands];
+      ++next;
+      Push(before);
+    }
+  }
+  std::vector<Instr*> TakeOrder() { return std::move(order_); }
+
+ private:
+  enum class State : uint8_t { kNew, kOpen, kDone };
+  static size_t Index(const Instr* instr) { return static_cast<size_t>(instr->id()); }
+  void Push(Instr* instr) {
+    State& state = state_[Index(instr)];
+    if (state != State::kNew) return;  // an open one is a cycle: the verifier's business
+    state = State::kOpen;
+    stack_.emplace_back(instr, 0);
+  }
+
+  std::vector<State> state_;
+  std::vector<std::pair<Instr*, size_t>> stack_;
+  std::vector<Instr*> order_;
+};
+
+}  // namespace
+
+const InstrExtras& Instr::extras() const {
+  static const InstrExtras none;
+  return extras_ == nullptr ? none : *extras_;
+}
+
+InstrExtras& Instr::mutable_extras() {
+  if (extras_ == nullptr) extras_ = std::make_unique<InstrExtras>();
+  return *extras_;
+}
+
+void Instr::set_operand(size_t i, Instr* operand) {
+  RemoveOneUse(operands_[i]->users_, this);
+  operands_[i] = operand;
+  operand->users_.push_back(this);
+}
+
+void Instr::AddOperand(Instr* operand) {
+  operands_.push_back(operand);
+  operand->users_.push_back(this);
+}
+
+Instr* Computation::Append(Op op, Shape shape, std::vector<Instr*> operands, Attrs attrs,
+                           std::string name) {
+  Instr& instr = instrs_.emplace_back();
+  instr.id_ = InstrId(instrs_.size() - 1);
+  instr.op_ = op;
+  instr.shape_ = std::move(shape);
+  instr.operands_ = std::move(operands);
+  instr.attrs_ = std::move(attrs);
+  instr.name_ = std::move(name);
+  instr.parent_ = this;
+  for (Instr* operand : instr.operands_) operand->users_.push_back(&instr);
+  return &instr;
+}
+
+Instr* Computation::AppendParameter(int64_t number, Shape shape, std::string name) {
+  Instr* instr = Append(Op::kParameter, std::move(shape), {},
+                        ParameterAttrs{.number = number, .replication = {}}, std::move(name));
+  size_t index = static_cast<size_t>(number);
+  if (parameters_.size() <= index) parameters_.resize(index + 1, nullptr);
+  parameters_[index] = instr;
+  return instr;
+}
+
+std::vector<Instr*> Computation::Instrs() const {
+  std::vector<Instr*> list;
+  list.reserve(size());
+  for (const Instr& instr : instrs_)
+    if (!instr.removed_) list.push_back(const_cast<Instr*>(&instr));
+  return list;
+}
+
+std::vector<Instr*> Computation::PostOrder() const {
+  PostOrderWalk walk(instrs_.size());
+  for (const Instr& instr : instrs_)
+    if (!instr.removed_) walk.Visit(const_cast<Instr*>(&instr));
+  return walk.TakeOrder();
+}
+
+void Computation::ReplaceUses(Instr* from, Instr* to) {
+  if (from == to) return;
+  for (Instr* user : from->users_) {
+    // One entry per use: each entry moves the first slot that is still `from`.
+    auto slot = std::find(user->operands_.begin(), user->operands_.end(), from);
+    TOK_CHECK(slot != user->operands_.end(), "a user does not use its operand");
+    *slot = to;
+    to->users_.push_back(user);
+  }
+  from->users_.clear();
+  for (Instr& instr : instrs_) {
+    if (!instr.has_extras()) continue;
+    for (Instr*& control : instr.extras_->control_predecessors)
+      if (control == from) control = to;
+  }
+  if (root_ == from) root_ = to;
+}
+
+void Computation::Remove(Instr* instr) {
+  TOK_CHECK(instr->users_.empty() && instr != root_, "an instruction in use was removed");
+  for (Instr* operand : instr->operands_) RemoveOneUse(operand->users_, instr);
+  if (instr->op() == Op::kParameter) {
+    for (Instr*& parameter : parameters_)
+      if (parameter == instr) parameter = nullptr;
+    while (!parameters_.empty() && parameters_.back() == nullptr) parameters_.pop_back();
+  }
+  instr->operands_.clear();
+  instr->called_.clear();
+  instr->attrs_ = {};
+  instr->extras_ = nullptr;
+  instr->removed_ = true;
+  ++removed_count_;
+}
+
+Computation* Module::AddComputation(std::string name) {
+  computations_.push_back(std::make_unique<Computation>(this, std::move(name)));
+  return computations_.back().get();
+}
+
+Computation* Module::FindComputation(std::string_view name) const {
+  for (const auto& computation : computations_)
+    if (computation->name() == name) return computation.get();
+  return nullptr;
+}
+
+void Module::RemoveComputation(Computation* computation) {
+  std::erase_if(computations_, [&](const auto& owned) { return owned.get() == computation; });
+}
+
+std::vector<Computation*> Module::CalleesFirst() const {
+  std::unordered_map<const Computation*, bool> done;  // false: on the stack
+  std::vector<Computation*> order;
+  struct Open {
+    Computation* computation;
+    std::vector<Computation*> callees;
+    size_t next = 0;
+  };
+  auto open = [](Computation* computation) {
+    Open entry{computation, {}, 0};
+    for (Instr* instr : computation->Instrs())
+      entry.callees.insert(entry.callees.end(), instr->called().begin(), instr->called().end());
+    return entry;
+  };
+  for (const auto& start : computations_) {
+    if (done.contains(start.get())) continue;
+    std::vector<Open> stack;
+    done[start.get()] = false;
+    stack.push_back(open(start.get()));
+    while (!stack.empty()) {
+      Open& top = stack.back();
+      if (top.next == top.callees.size()) {
+        done[top.computation] = true;
+        order.push_back(top.computation);
+        stack.pop_back();
+        continue;
+      }
+      Computation* callee = top.callees[top.next++];
+      auto it = done.find(callee);
+      if (it == done.end()) {
+        done[callee] = false;
+        stack.push_back(open(callee));
+      } else if (!it->second) {
+        return {};
+      }
+    }
+  }
+  return order;
+}
+
+std::string Describe(const Instr& instr) {
+  std::string name =
+      instr.name().empty() ? "%" + std::to_string(static_cast<uint32_t>(instr.id())) : instr.name();
+  return name + " = " + ToString(instr.shape()) + " " + std::string(instr.info().name);
+}
+
+TextSpan SpanOf(const Instr& instr) {
+  TextSpan span;
+  if (instr.parent() != nullptr && instr.parent()->module() != nullptr)
+    span.file = instr.parent()->module()->file;
+  if (instr.pos().line > 0) {
+    span.line = static_cast<int>(instr.pos().line);
+    span.column = static_cast<int>(instr.pos().column);
+  } else if (instr.pos().column > 0) {
+    span.offset = instr.pos().column;
+  }
+  return span;
+}
+
+}  // namespace tokamak

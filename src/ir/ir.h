@@ -1,0 +1,267 @@
+#pragma once
+
+// The one IR: a Module holds Computations, a Computation holds Instrs.
+//
+//   * An Instr has one Shape. An op with several results has a tuple shape and
+//     each result is taken out by get-tuple-element.
+//   * Computations are closed: what a region of MLIR captures from outside is
+//     made an operand. A while's captures become carried values; a
+//     conditional's become arguments of the branch; for every other op they
+//     are the last `captures()` operands, and every computation that the op
+//     calls takes them as its last parameters.
+//   * while: operands are the carried values, one parameter each in condition
+//     and body. With one operand (perhaps a tuple) its state is that value;
+//     else it is the tuple of the operands, and so are body's root and the
+//     result.
+//   * conditional: operand 0 is a pred (branch 0 if true, branch 1 if false)
+//     or an s32 index (out of range: the last branch). The rest are arguments:
+//     the first branch takes as many as it has parameters, then the second ...
+//   * Instructions stand in program order; those with side effects run in that
+//     order, used or not. The root of a computation may be any of them.
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "ir/attrs.h"
+#include "ir/op.h"
+#include "ir/origin.h"
+#include "ir/shape.h"
+#include "support/check.h"
+#include "support/error.h"
+
+namespace tokamak {
+
+class Computation;
+class Module;
+class Instr;
+
+enum class InstrId : uint32_t {};
+
+// A place in the text that was read: line and column from 1. For bytecode
+// line is 0 and column holds the byte offset.
+struct TextPos {
+  uint32_t line = 0, column = 0;
+};
+
+// What few instructions have.
+struct InstrExtras {
+  std::optional<Sharding> sharding;  // HLO's sharding=, mhlo.sharding, sdy.sharding
+  std::optional<ShardingRule> sharding_rule;
+  AttrDict frontend_attributes;  // HLO's frontend_attributes, mhlo.frontend_attributes
+  AttrDict discardable;          // any other attribute that MLIR carries: "jax.foo"
+  std::string backend_config;    // of ops other than custom-call, verbatim
+  std::vector<Instr*> control_predecessors;
+  std::string statistics, original_value;  // verbatim, for printing only
+};
+
+// Owned by its Computation; the pointer is good until the instruction is removed.
+class Instr {
+ public:
+  InstrId id() const { return id_; }
+  Op op() const { return op_; }
+  const OpInfo& info() const { return InfoOf(op_); }
+  // For people; may be empty, and two may share one. Printers make them unique.
+  const std::string& name() const { return name_; }
+  const Shape& shape() const { return shape_; }
+  Computation* parent() const { return parent_; }
+
+  std::span<Instr* const> operands() const { return operands_; }
+  Instr* operand(size_t i) const { return operands_[i]; }
+  size_t operand_count() const { return operands_.size(); }
+  // One entry per use: an instruction that uses this twice is there twice.
+  std::span<Instr* const> users() const { return users_; }
+  // Trailing operands that are captures (see the top of this file).
+  size_t captures() const { return captures_; }
+
+  std::span<Computation* const> called() const { return called_; }
+  Computation* called(size_t i) const { return called_[i]; }
+
+  const Attrs& attrs() const { return attrs_; }
+  template <typename A>
+  const A& attrs() const {
+    return attrs_.As<A>();
+  }
+
+  OriginId origins() const { return origins_; }
+  TextPos pos() const { return pos_; }
+  // Never null: an empty one when there are none.
+  const InstrExtras& extras() const;
+  bool has_extras() const { return extras_ != nullptr; }
+
+  void set_name(std::string name) { name_ = std::move(name); }
+  void set_shape(Shape shape) { shape_ = std::move(shape); }
+  void set_attrs(Attrs attrs) { attrs_ = std::move(attrs); }
+  void set_captures(size_t count) { captures_ = static_cast<uint16_t>(count); }
+  void set_origins(OriginId origins) { origins_ = origins; }
+  void set_pos(TextPos pos) { pos_ = pos; }
+  void set_called(std::vector<Computation*> called) { called_ = std::move(called); }
+  InstrExtras& mutable_extras();
+  void set_operand(size_t i, Instr* operand);
+  void AddOperand(Instr* operand);
+
+ private:
+  friend class Computation;
+  InstrId id_{};
+  Op op_{};
+  bool removed_ = false;
+  uint16_t captures_ = 0;
+  OriginId origins_ = OriginId::kNone;
+  TextPos pos_;
+  Shape shape_;
+  Attrs attrs_;
+  std::string name_;
+  std::vector<Instr*> operands_, users_;
+  std::vector<Computation*> called_;
+  std::unique_ptr<InstrExtras> extras_;
+  Computation* parent_ = nullptr;
+};
+
+// What a function's result carries beside its shape.
+struct ResultInfo {
+  std::optional<Sharding> sharding;
+  AttrDict attributes;  // jax.result_info, mhlo.memory_kind ...
+  bool operator==(const ResultInfo&) const = default;
+};
+
+class Computation {
+ public:
+  Computation(Module* module, std::string name) : module_(module), name_(std::move(name)) {}
+  Computation(const Computation&) = delete;
+  Computation& operator=(const Computation&) = delete;
+
+  Module* module() const { return module_; }
+  const std::string& name() const { return name_; }
+  void set_name(std::string name) { name_ = std::move(name); }
+
+  // Appends an instruction whose shape is known. Nothing is checked here: see
+  // infer.h, and builder.h for building by hand.
+  Instr* Append(Op op, Shape shape, std::vector<Instr*> operands = {}, Attrs attrs = {},
+                std::string name = {});
+  Instr* AppendParameter(int64_t number, Shape shape, std::string name = {});
+
+  // In program order, without the removed. Parameters may stand anywhere.
+  // A snapshot: the computation may be edited while walking it.
+  std::vector<Instr*> Instrs() const;
+  // Operands and control predecessors before users; equals program order
+  // where that is one already.
+  std::vector<Instr*> PostOrder() const;
+  size_t size() const { return instrs_.size() - removed_count_; }
+  // One more than the greatest id: for side tables.
+  size_t id_limit() const { return instrs_.size(); }
+
+  // parameters()[i] is parameter i; never null in a verified computation.
+  const std::vector<Instr*>& parameters() const { return parameters_; }
+  Instr* parameter(size_t i) const { return parameters_[i]; }
+  Instr* root() const { return root_; }
+  void set_root(Instr* root) { root_ = root; }
+
+  void ReplaceUses(Instr* from, Instr* to);
+  // Takes out an instruction that has no users and is not the root.
+  void Remove(Instr* instr);
+
+  bool is_public = true;            // func.func public, or HLO's ENTRY
+  std::string execution_thread;     // "": the main one
+  std::vector<ResultInfo> results;  // per result of a function; may be shorter
+  AttrDict attributes;              // of func.func itself
+  OriginId origins = OriginId::kNone;
+  TextPos pos;
+
+ private:
+  friend class Instr;
+  Module* module_;
+  std::string name_;
+  std::deque<Instr> instrs_;
+  std::vector<Instr*> parameters_;
+  Instr* root_ = nullptr;
+  size_t removed_count_ = 0;
+};
+
+// Part `output` of the result shares memory with part `parameter_index` of a parameter.
+struct InputOutputAlias {
+  Dims output;
+  int64_t parameter = 0;
+  Dims parameter_index;
+  bool must = false;
+  bool operator==(const InputOutputAlias&) const = default;
+};
+
+// A parameter whose memory the program may use as it likes.
+struct BufferDonor {
+  int64_t parameter = 0;
+  Dims parameter_index;
+  bool operator==(const BufferDonor&) const = default;
+};
+
+class Module {
+ public:
+  explicit Module(std::string name = {}) : name_(std::move(name)) {}
+  Module(const Module&) = delete;
+  Module& operator=(const Module&) = delete;
+
+  const std::string& name() const { return name_; }
+  void set_name(std::string name) { name_ = std::move(name); }
+
+  Computation* AddComputation(std::string name);
+  // In the order they were added.
+  const std::vector<std::unique_ptr<Computation>>& computations() const { return computations_; }
+  Computation* FindComputation(std::string_view name) const;  // linear
+  void RemoveComputation(Computation* computation);           // nothing may call it
+  // Callees before callers. Empty when calls form a cycle (the verifier refuses those).
+  std::vector<Computation*> CalleesFirst() const;
+
+  // What runs: ENTRY, or @main, or the only public function. Null for a
+  // module without functions, or with several and no main.
+  Computation* entry() const { return entry_; }
+  void set_entry(Computation* entry) { entry_ = entry; }
+
+  OriginTable& origins() { return origins_; }
+  const OriginTable& origins() const { return origins_; }
+
+  std::string file;  // what was read, for messages
+  int64_t num_replicas = 1, num_partitions = 1;
+  bool is_scheduled = false;
+  std::vector<Mesh> meshes;
+  std::vector<InputOutputAlias> aliases;
+  std::vector<BufferDonor> donors;
+  // HLO's entry_computation_layout, where it differs from the entry's own shapes.
+  std::vector<Shape> entry_parameter_layouts;
+  std::optional<Shape> entry_result_layout;
+  std::vector<bool> propagate_sharding_to_parameters, propagate_sharding_to_output;
+  AttrDict frontend_attributes;
+  AttrDict attributes;  // any other attribute of the module: jax.uses_shape_polymorphism ...
+
+ private:
+  std::string name_;
+  std::vector<std::unique_ptr<Computation>> computations_;
+  Computation* entry_ = nullptr;
+  OriginTable origins_;
+};
+
+// A table with one T per instruction of a computation.
+template <typename T>
+class InstrMap {
+ public:
+  explicit InstrMap(const Computation& computation, T value = {})
+      : values_(computation.id_limit(), value) {}
+  T& operator[](const Instr* instr) { return values_[static_cast<size_t>(instr->id())]; }
+  const T& operator[](const Instr* instr) const {
+    return values_[static_cast<size_t>(instr->id())];
+  }
+
+ private:
+  std::vector<T> values_;
+};
+
+// "add.3 = f32[2]": for messages.
+std::string Describe(const Instr& instr);
+// Where the instruction stands in what was read.
+TextSpan SpanOf(const Instr& instr);
+
+}  // namespace tokamak

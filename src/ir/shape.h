@@ -1,0 +1,136 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ir/element_type.h"
+#include "support/hash.h"
+#include "support/limits.h"
+
+namespace tokamak {
+
+using Dims = std::vector<int64_t>;
+
+// A dimension whose size is known only at run time.
+inline constexpr int64_t kDynamic = INT64_MIN;
+
+// The physical order of an array, as XLA prints it: {1,0:T(8,128)S(1)}.
+// The plain row-major layout is the absence of a Layout.
+struct Layout {
+  Dims minor_to_major;
+  std::vector<Dims> tiles;  // T(..)(..): kCombined stands for '*'
+  std::vector<char>
+      dim_level_types;  // D(D,C..): 'D' dense, 'C' compressed, 'S' singleton, 'H' loose compressed
+  int64_t tail_padding_alignment = 1;                   // L(n)
+  std::optional<ElementType> index_type;                // #(u32)
+  std::optional<ElementType> pointer_type;              // *(u32)
+  int64_t element_size_in_bits = 0;                     // E(n)
+  int64_t memory_space = 0;                             // S(n)
+  std::vector<std::pair<int64_t, Dims>> split_configs;  // SC(dim:indices)
+  int64_t dynamic_prefix_bytes = 0;                     // M(n)
+  static constexpr int64_t kCombined = INT64_MIN;
+  bool operator==(const Layout&) const = default;
+};
+
+// The meaning of an integer array as scaled numbers:
+// value = scale * (stored - zero_point), along `axis` if there are several.
+struct QuantType {
+  ElementType expressed = ElementType::kF32;
+  int64_t storage_min = 0, storage_max = 0;
+  int64_t axis = -1;  // -1: one scale for the whole array
+  std::vector<double> scales;
+  std::vector<int64_t> zero_points;
+  bool operator==(const QuantType&) const = default;
+};
+
+enum class ShapeKind : uint8_t {
+  kArray,
+  kTuple,
+  kToken,
+  kOpaque,
+  kBuffer,    // memory that an op may write in place; holds one array
+  kFuture,    // what an asynchronous start gives; holds its results
+  kUnranked,  // an array of which not even the rank is known
+};
+
+// What a value is: an array of elements, or a tuple of shapes, or a token.
+// An immutable handle, cheap to copy; equal shapes read by one reader share
+// their storage. A default Shape is the empty tuple.
+class Shape {
+ public:
+  Shape();
+  static Shape Array(ElementType type, Dims dims);
+  static Shape Scalar(ElementType type) { return Array(type, {}); }
+  static Shape Tuple(std::vector<Shape> elements);
+  static Shape Token();
+  static Shape Opaque();
+  static Shape Buffer(Shape array);
+  static Shape Future(std::vector<Shape> results);
+  static Shape Unranked(ElementType type);
+
+  Shape WithLayout(Layout layout) const;  // drops it when it is plain row-major
+  Shape WithoutLayout() const;            // also of tuple elements
+  Shape WithBounds(Dims bounds) const;    // one per dimension, kDynamic: none
+  Shape WithQuant(QuantType quant) const;
+  Shape WithoutQuant() const;
+  Shape WithType(ElementType type) const;  // dims, layout and bounds stay; quant goes
+  Shape WithDims(Dims dims) const;         // type and quant stay; layout and bounds go
+
+  ShapeKind kind() const { return data_->kind; }
+  bool IsArray() const { return data_->kind == ShapeKind::kArray; }
+  bool IsTuple() const { return data_->kind == ShapeKind::kTuple; }
+  bool IsToken() const { return data_->kind == ShapeKind::kToken; }
+  bool IsScalar() const { return IsArray() && data_->dims.empty(); }
+  ElementType type() const { return data_->type; }
+  const Dims& dims() const { return data_->dims; }
+  int64_t dim(size_t i) const { return data_->dims[i]; }
+  int64_t rank() const { return static_cast<int64_t>(data_->dims.size()); }
+  // Elements of a tuple, of a buffer (one) or of a future.
+  const std::vector<Shape>& elements() const { return data_->elements; }
+  const Layout* layout() const { return data_->layout.get(); }
+  const QuantType* quant() const { return data_->quant.get(); }
+  // Upper bounds of dynamic dimensions; empty when none is known.
+  const Dims& bounds() const { return data_->bounds; }
+  bool HasDynamicDims() const;  // also inside tuples
+  // Product of the dimensions. Static arrays only; never overflows (kMaxElements).
+  int64_t ElementCount() const;
+  // Bytes of a static array, sub-byte elements taking one each.
+  int64_t ByteSize() const { return ElementCount() * BytesOf(type()); }
+
+  // Everything is equal, layouts too.
+  bool operator==(const Shape& other) const;
+  uint64_t Hash() const;
+
+ private:
+  struct Data {
+    ShapeKind kind = ShapeKind::kTuple;
+    ElementType type = ElementType::kPred;
+    Dims dims;
+    Dims bounds;
+    std::vector<Shape> elements;
+    std::shared_ptr<const Layout> layout;
+    std::shared_ptr<const QuantType> quant;
+  };
+  explicit Shape(std::shared_ptr<const Data> data) : data_(std::move(data)) {}
+  std::shared_ptr<const Data> data_;
+};
+
+// Equal but for layouts.
+bool Compatible(const Shape& a, const Shape& b);
+// Equal but for layouts, and a dynamic dimension agrees with any.
+bool CompatibleWithDynamic(const Shape& a, const Shape& b);
+bool SameDims(const Shape& a, const Shape& b);
+bool IsRowMajor(const Dims& minor_to_major);
+
+// nullopt when a dimension is negative (and not kDynamic), or when the product
+// passes kMaxElements. Dynamic dimensions count by nothing.
+std::optional<int64_t> CheckedElementCount(std::span<const int64_t> dims);
+
+// "f32[2,3]{0,1}", "(f32[2], s32[])", "bf16[<=4,?]".
+std::string ToString(const Shape& shape);
+
+}  // namespace tokamak

@@ -1,0 +1,77 @@
+#include "support/error.h"
+
+#include <algorithm>
+
+#include "support/check.h"
+
+namespace tokamak {
+namespace {
+
+std::string_view LineAt(std::string_view source, int line) {
+  size_t begin = 0;
+  for (int i = 1; i < line; ++i) {
+    size_t end = source.find('\n', begin);
+    if (end == std::string_view::npos) return {};
+    begin = end + 1;
+  }
+  return source.substr(begin, source.find('\n', begin) - begin);
+}
+
+// The faulty line and a caret under the column, clipped to a window so that a
+// line of a gigabyte does not become an error of a gigabyte.
+std::string Excerpt(const TextSpan& where, std::string_view source) {
+  constexpr size_t kBefore = 60, kAfter = 60;
+  std::string_view line = LineAt(source, where.line);
+  if (line.empty() || where.column < 1) return {};
+  size_t at = std::min<size_t>(static_cast<size_t>(where.column) - 1, line.size());
+  size_t begin = at > kBefore ? at - kBefore : 0;
+  std::string shown(line.substr(begin, at - begin + kAfter));
+  std::replace_if(
+      shown.begin(), shown.end(), [](char c) { return static_cast<unsigned char>(c) < 32; }, ' ');
+  std::string number = std::to_string(where.line);
+  std::string margin(number.size() + 1, ' ');
+  return " " + number + " | " + (begin > 0 ? "..." : "") + shown + "\n" + margin + " | " +
+         std::string(at - begin + (begin > 0 ? 3 : 0), ' ') + "^\n";
+}
+
+}  // namespace
+
+const std::vector<ErrorInfo>& AllErrors() {
+  static const std::vector<ErrorInfo> rows = {
+#define TOK_ERROR(number, id, exit, status, meaning) \
+  ErrorInfo{ErrorCode::k##id, #id, ExitCode::exit, status, meaning},
+#include "support/errors.def"
+  };
+  return rows;
+}
+
+const ErrorInfo& InfoOf(ErrorCode code) {
+  for (const ErrorInfo& row : AllErrors())
+    if (row.code == code) return row;
+  TOK_UNREACHABLE("an error code without a row in errors.def");
+}
+
+std::string CodeText(ErrorCode code) {
+  return "TK" + std::to_string(static_cast<int>(code));
+}
+
+Error MakeError(ErrorCode code, std::string message, TextSpan where) {
+  return Error{.code = code, .message = std::move(message), .where = std::move(where), .notes = {}};
+}
+
+std::string Render(const Error& error, std::string_view source) {
+  std::string text = "error[" + CodeText(error.code) + "]: " + error.message + "\n";
+  const TextSpan& where = error.where;
+  if (where.line > 0) {
+    text += "  --> " + where.file + ":" + std::to_string(where.line) + ":" +
+            std::to_string(where.column) + "\n" + Excerpt(where, source);
+  } else if (where.offset >= 0) {
+    text += "  --> " + where.file + ": byte " + std::to_string(where.offset) + "\n";
+  } else if (!where.file.empty()) {
+    text += "  --> " + where.file + "\n";
+  }
+  for (const std::string& note : error.notes) text += "note: " + note + "\n";
+  return text;
+}
+
+}  // namespace tokamak

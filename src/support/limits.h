@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstdint>
+
+namespace tokamak {
+
+// Every limit that input can meet, in one place; each has a test that meets it.
+// Exceeding one is an error or a record, never a hang.
+
+// Nested regions, attributes, types and tuples.
+inline constexpr int kMaxNesting = 200;
+// Dimensions of one array.
+inline constexpr int kMaxRank = 64;
+// Elements of one array: the product of its dimensions stays below this, so
+// that sizes in bytes never overflow.
+inline constexpr int64_t kMaxElements = int64_t{1} << 58;
+// Bytes that one literal may take when it is expanded.
+inline constexpr int64_t kMaxLiteralBytes = int64_t{1} << 33;
+// Bytes that the interpreter may hold for one value.
+inline constexpr int64_t kMaxTensorBytes = int64_t{6} << 30;
+// Calls on the interpreter's stack.
+inline constexpr int kMaxCallDepth = 500;
+
+}  // namespace tokamak
