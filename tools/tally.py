@@ -51,7 +51,8 @@ def main():
             if numbers[2]:
                 reasons = REASON.findall(case.findtext("system-out") or "") or ["no reason given"]
                 lines.append(f"skipped  {name}: {numbers[2]} skipped: {'; '.join(dict.fromkeys(reasons[:4]))}")
-    print("\n".join(sorted(lines, key=lambda line: line.startswith("FAILED"))))
+    for line in sorted(lines, key=lambda line: line.startswith("FAILED")):
+        print(line)
     print(f"{total[0]} passed, {total[1]} failed, {total[2]} skipped")
     return 1 if total[1] else 0
 

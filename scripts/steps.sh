@@ -1,0 +1,48 @@
+# Sourced by scripts/test and scripts/nightly: runs presets, keeps the results, and adds them up.
+# shellcheck shell=bash
+
+results=build/results
+skipped=() failed=()
+began=$SECONDS
+
+say() { printf '\n== %s (%d:%02d)\n' "$*" $(((SECONDS - began) / 60)) $(((SECONDS - began) % 60)); }
+skip() { skipped+=(--skipped "$*"); }
+fail() { failed+=(--failed "$*"); }
+
+# build PRESET [cmake option...]: configures and builds; a failure is counted and returned.
+build() {
+  local preset=$1
+  shift
+  say "build $preset"
+  if ! { cmake --preset "$preset" "$@" >"$results/$preset.configure.log" 2>&1 || { cat "$results/$preset.configure.log"; false; }; } ||
+    ! cmake --build --preset "$preset" -j "$jobs"; then
+    fail "the $preset build"
+    return 1
+  fi
+}
+
+# run_tests NAME FOLDER [ctest option...]: runs ctest in a build folder; results go to NAME.xml.
+run_tests() {
+  local name=$1 folder=$2
+  shift 2
+  say "test $name"
+  rm -f "$results/$name.xml"
+  ctest --test-dir "$folder" --output-on-failure --no-tests=ignore -j "$jobs" --output-junit "$PWD/$results/$name.xml" \
+    --test-output-size-passed 200000 --test-output-size-failed 200000 --test-output-truncation head "$@" || true
+  [ -f "$results/$name.xml" ] || fail "$name: ctest wrote no results"
+}
+
+# count_tests FOLDER [ctest option...]: how many tests that would run.
+count_tests() {
+  local folder=$1
+  shift
+  ctest --test-dir "$folder" -N "$@" 2>/dev/null | sed -n 's/^Total Tests: //p'
+}
+
+# finish: the closing lines and the exit code.
+finish() {
+  say 'results'
+  local files=()
+  for file in "$results"/*.xml; do [ -f "$file" ] && files+=("$file"); done
+  python3 tools/tally.py "${skipped[@]}" "${failed[@]}" "${files[@]}"
+}
