@@ -249,14 +249,17 @@ template <typename T>
 class InstrMap {
  public:
   explicit InstrMap(const Computation& computation, T value = {})
-      : values_(computation.id_limit(), value) {}
-  T& operator[](const Instr* instr) { return values_[static_cast<size_t>(instr->id())]; }
+      : values_(computation.id_limit(), Slot{value}) {}
+  T& operator[](const Instr* instr) { return values_[static_cast<size_t>(instr->id())].value; }
   const T& operator[](const Instr* instr) const {
-    return values_[static_cast<size_t>(instr->id())];
+    return values_[static_cast<size_t>(instr->id())].value;
   }
 
  private:
-  std::vector<T> values_;
+  struct Slot {  // so that a table of bools is not std::vector<bool>
+    T value;
+  };
+  std::vector<Slot> values_;
 };
 
 // "add.3 = f32[2]": for messages.
