@@ -1,0 +1,15 @@
+#pragma once
+
+#include <set>
+#include <unordered_map>
+
+#include "ir/ir.h"
+
+namespace tokamak {
+
+// Which values carried by each while of a module (in the flat form that the
+// normal form makes) matter to its results.
+using LoopNeeds = std::unordered_map<const Instr*, std::set<size_t>>;
+LoopNeeds FindLoopNeeds(const Module& module);
+
+}  // namespace tokamak
