@@ -29,6 +29,8 @@ struct RunOptions {
   std::vector<Value> infeed;
   // Called with the done and total instructions of the entry now and then; may be empty.
   std::function<void(int64_t done, int64_t total)> progress;
+  // Instructions that may run, loops included (TK5004 beyond); 0: any number. For fuzzers.
+  int64_t max_steps = 0;
 };
 
 struct RunOutcome {

@@ -1,9 +1,12 @@
 #include "interp/value.h"
 
+#include <atomic>
 #include <cstring>
 
 namespace tokamak {
 namespace {
+
+std::atomic<int64_t> live_bytes{0};
 
 template <typename T>
 T ElementOf(const Literal& literal, int64_t i) {
@@ -39,6 +42,14 @@ void StoreElement(ElementType type, T element, std::byte* at) {
 }
 
 }  // namespace
+
+int64_t LiveBytes() {
+  return live_bytes.load(std::memory_order_relaxed);
+}
+
+void CountLiveBytes(int64_t change) {
+  live_bytes.fetch_add(change, std::memory_order_relaxed);
+}
 
 Value Value::Tuple(std::vector<Value> elements) {
   std::vector<Shape> shapes;

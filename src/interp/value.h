@@ -21,6 +21,10 @@ using Complex = std::complex<double>;
 template <typename T>
 using Elements = std::shared_ptr<const std::vector<T>>;
 
+// Bytes of all arrays of all values alive in the process.
+int64_t LiveBytes();
+void CountLiveBytes(int64_t change);
+
 // A value of the interpreter: an array, a tuple, or a token. An immutable
 // handle; copying is cheap. Array shapes are static: every dimension is known
 // once the value is there, also where the instruction's own shape is dynamic.
@@ -33,7 +37,8 @@ class Value {
               "a value's elements do not match its shape");
     Value value;
     value.shape_ = std::move(shape);
-    value.data_ = std::make_shared<const std::vector<T>>(std::move(elements));
+    auto held = std::make_shared<Held<T>>(std::move(elements));
+    value.data_ = Elements<T>(held, &held->elements);
     return value;
   }
   static Value Tuple(std::vector<Value> elements);
@@ -66,6 +71,8 @@ class Value {
     if (data->use_count() == 1) return std::move(const_cast<std::vector<T>&>(**data));
     return **data;
   }
+  // Element i of a tuple, moved out: an empty tuple stays in its place.
+  Value TakeElement(size_t i) { return std::exchange(tuple_[i], Value()); }
   // The same elements under other dimensions (of the same count) or another
   // type of the same kind.
   Value WithShape(Shape shape) const;
@@ -74,6 +81,19 @@ class Value {
   double DoubleAt(int64_t i) const;  // any real, integer or pred array
 
  private:
+  template <typename T>
+  struct Held {
+    explicit Held(std::vector<T> from)
+        : elements(std::move(from)), bytes(static_cast<int64_t>(elements.size() * sizeof(T))) {
+      CountLiveBytes(bytes);
+    }
+    Held(const Held&) = delete;
+    Held& operator=(const Held&) = delete;
+    ~Held() { CountLiveBytes(-bytes); }
+    std::vector<T> elements;
+    int64_t bytes;
+  };
+
   Shape shape_;
   std::variant<std::monostate, Elements<uint8_t>, Elements<int64_t>, Elements<uint64_t>,
                Elements<double>, Elements<Complex>>

@@ -20,5 +20,9 @@ inline constexpr int64_t kMaxLiteralBytes = int64_t{1} << 33;
 inline constexpr int64_t kMaxTensorBytes = int64_t{6} << 30;
 // Calls on the interpreter's stack.
 inline constexpr int kMaxCallDepth = 500;
+// Bytes that all live values of the interpreter may take together.
+inline constexpr int64_t kMaxLiveBytes = int64_t{12} << 30;
+// Devices of one run of the interpreter: a thread each.
+inline constexpr int64_t kMaxDevices = 256;
 
 }  // namespace tokamak

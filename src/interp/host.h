@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "interp/value.h"
+#include "support/result.h"
+
+namespace tokamak {
+
+// The host of a run: what infeed gives, where probes go. Shared by all devices.
+class Host {
+ public:
+  explicit Host(std::string probe_dir) : probe_dir_(std::move(probe_dir)) {}
+  Host(const Host&) = delete;
+  Host& operator=(const Host&) = delete;
+  ~Host();  // removes a temporary probe folder
+
+  void Feed(Value value);
+  // The next value for infeed, as many arrays as a call fed together.
+  Result<Value> TakeFeed();
+  bool HasFeed();
+
+  // Writes the next occurrence of a probe: <dir>/<id>_<n>.npy.
+  Status WriteProbe(const std::string& id, const Value& value);
+  // What a probe wrote at its `iteration`-th time, from 0.
+  Result<Value> ReadProbe(const std::string& id, int64_t iteration);
+
+ private:
+  Result<std::string> ProbeDir();
+
+  std::mutex mutex_;
+  std::deque<Value> feed_;
+  std::string probe_dir_;
+  bool own_dir_ = false;
+  std::map<std::string, int64_t> probe_counts_;
+};
+
+}  // namespace tokamak

@@ -1,0 +1,135 @@
+#include "interp/interp.h"
+
+#include <new>
+#include <utility>
+
+#include "interp/context.h"
+#include "interp/evaluators.h"
+#include "interp/host.h"
+#include "interp/walk.h"
+
+namespace tokamak {
+namespace {
+
+void Flatten(const Value& value, std::vector<Value>& into) {
+  if (!value.shape().IsTuple()) {
+    into.push_back(value);
+    return;
+  }
+  for (const Value& element : value.elements()) Flatten(element, into);
+}
+
+// Whether an argument may stand for a parameter: a dynamic dimension takes any size up to its
+// bound.
+bool Accepts(const Shape& parameter, const Shape& argument) {
+  if (parameter.IsTuple()) {
+    if (!argument.IsTuple() || argument.elements().size() != parameter.elements().size())
+      return false;
+    for (size_t i = 0; i < parameter.elements().size(); ++i)
+      if (!Accepts(parameter.elements()[i], argument.elements()[i])) return false;
+    return true;
+  }
+  if (!parameter.IsArray()) return argument.kind() == parameter.kind();
+  if (!argument.IsArray() || argument.type() != parameter.type() ||
+      argument.rank() != parameter.rank())
+    return false;
+  for (size_t i = 0; i < parameter.dims().size(); ++i)
+    if (parameter.dim(i) != kDynamic && parameter.dim(i) != argument.dim(i)) return false;
+  return true;
+}
+
+// The argument under the parameter's own shape: its quantization, no foreign layout.
+Value AsParameter(const Shape& parameter, const Value& argument) {
+  if (!parameter.IsArray()) return argument;
+  return argument.WithShape(parameter.HasDynamicDims() ? parameter.WithDims(argument.dims())
+                                                       : parameter);
+}
+
+Result<std::vector<Value>> CheckArguments(const Computation& entry,
+                                          std::span<const Value> arguments) {
+  const std::vector<Instr*>& parameters = entry.parameters();
+  if (parameters.size() != arguments.size()) {
+    return MakeError(ErrorCode::kBadArguments,
+                     "run: " + entry.name() + " has " + std::to_string(parameters.size()) +
+                         " parameters, given are " + std::to_string(arguments.size()));
+  }
+  std::vector<Value> checked;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const Shape& expected = parameters[i]->shape();
+    if (!Accepts(expected, arguments[i].shape())) {
+      return MakeError(ErrorCode::kBadArguments,
+                       "run: parameter " + std::to_string(i) + " is " + ToString(expected) +
+                           ", its argument is " + ToString(arguments[i].shape()),
+                       SpanOf(*parameters[i]));
+    }
+    checked.push_back(AsParameter(expected, arguments[i]));
+  }
+  return checked;
+}
+
+// The interpreter allocates with the standard containers: where the machine's memory ends, they
+// throw, and here that becomes an error like any other.
+template <typename Fn>
+auto WithoutBadAlloc(Fn&& fn) -> decltype(fn()) {
+  try {
+    return fn();
+  } catch (const std::bad_alloc&) {
+    return MakeError(ErrorCode::kOutOfMemory, "run: the machine has no more memory");
+  }
+}
+
+Result<Value> RunChecked(Walker& walker, const Computation& computation,
+                         std::span<const Value> arguments) {
+  TOK_TRY(std::vector<Value> checked, CheckArguments(computation, arguments));
+  return walker.Call(computation, std::move(checked));
+}
+
+}  // namespace
+
+Result<RunOutcome> Interpret(const Module& module, std::span<const Value> arguments,
+                             const RunOptions& options) {
+  if (module.entry() == nullptr) {
+    return MakeError(ErrorCode::kBadArguments,
+                     "run: the module has neither @main nor an only public function");
+  }
+  return WithoutBadAlloc([&]() -> Result<RunOutcome> {
+    RunTally tally;
+    Host host(options.probe_dir);
+    for (const Value& value : options.infeed) host.Feed(value);
+    Walker walker(options.mode, &tally);
+    walker.options = &options;
+    walker.host = &host;
+    TOK_TRY(Value result, RunChecked(walker, *module.entry(), arguments));
+    RunOutcome outcome;
+    Flatten(result, outcome.results);
+    outcome.checks_passed = tally.checks_passed;
+    outcome.failures = std::move(tally.failures);
+    return outcome;
+  });
+}
+
+Result<Value> InterpretComputation(const Computation& computation, std::span<const Value> arguments,
+                                   NumericMode mode) {
+  return WithoutBadAlloc([&]() -> Result<Value> {
+    Walker walker(mode, nullptr);
+    return RunChecked(walker, computation, arguments);
+  });
+}
+
+Result<Value> EvaluateInstr(const Instr& instr, std::span<const Value> operands, NumericMode mode) {
+  const OpInfo& info = instr.info();
+  bool asks_device = info.Is(kCollective) || instr.op() == Op::kPartitionId ||
+                     instr.op() == Op::kReplicaId || instr.op() == Op::kRng ||
+                     instr.op() == Op::kRngGetAndUpdateState;
+  bool has_effect = info.Is(kSideEffect) || (instr.op() == Op::kCustomCall &&
+                                             instr.attrs<CustomCallAttrs>().has_side_effect);
+  if (asks_device || has_effect || instr.op() == Op::kParameter)
+    return Unsupported(instr, "cannot be evaluated by itself: it needs a device or a host");
+  return WithoutBadAlloc([&]() -> Result<Value> {
+    Walker walker(mode, nullptr);
+    std::vector<Value> own(operands.begin(), operands.end());
+    return Evaluate(instr, own, walker);
+  });
+}
+
+}  // namespace tokamak

@@ -1,0 +1,204 @@
+#include "interp/walk.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "interp/evaluators.h"
+#include "support/limits.h"
+
+namespace tokamak {
+namespace {
+
+using Evaluator = Result<Value> (*)(const Instr&, std::span<const Value>, Context&);
+
+constexpr Evaluator kEvaluators[] = {
+#define TOK_OP(id, ...) Eval##id,
+#include "ir/ops.def"
+};
+
+bool OnlyElementsAreRead(const Instr& instr) {
+  return instr.shape().IsTuple() && instr.parent()->root() != &instr &&
+         std::all_of(instr.users().begin(), instr.users().end(),
+                     [](const Instr* user) { return user->op() == Op::kGetTupleElement; });
+}
+
+}  // namespace
+
+Result<Value> Evaluate(const Instr& instr, std::vector<Value>& operands, Context& context) {
+  Result<Value> result = [&]() -> Result<Value> {
+    if (instr.shape().IsArray() && !instr.shape().HasDynamicDims()) {
+      TOK_RETURN_IF_ERROR(context.CheckFits(instr, instr.shape()));
+    }
+    return kEvaluators[static_cast<size_t>(instr.op())](instr, operands, context);
+  }();
+  if (!result.ok()) {
+    Error& error = result.error();
+    if (error.where.line == 0 && error.where.offset < 0) error.where = SpanOf(instr);
+  }
+  return result;
+}
+
+// Walks the instructions backwards: the first read seen of a value is its last use. Of a tuple
+// that only get-tuple-element reads, each element is followed for itself, so that a loop whose
+// state is one tuple can still write its arrays in place.
+WalkPlan::WalkPlan(const Computation& computation) {
+  std::vector<Instr*> order = computation.PostOrder();
+  InstrMap<uint8_t> read(computation, 0);
+  std::set<std::pair<const Instr*, int64_t>> read_elements;
+  if (computation.root() != nullptr) read[computation.root()] = 1;
+  steps_.reserve(order.size());
+  for (auto it = order.rbegin(); it != order.rend(); ++it) {
+    const Instr* instr = *it;
+    Step step{instr, std::vector<Pass>(instr->operand_count(), Pass::kCopy)};
+    step.unused = read[instr] == 0;
+    if (instr->op() == Op::kGetTupleElement && OnlyElementsAreRead(*instr->operand(0))) {
+      const Instr* tuple = instr->operand(0);
+      int64_t index = instr->attrs<TupleIndexAttrs>().index;
+      if (read_elements.emplace(tuple, index).second) step.operands[0] = Pass::kMoveElement;
+      step.frees_tuple = read[tuple] == 0;
+      read[tuple] = 1;
+    } else {
+      for (size_t i = instr->operand_count(); i-- > 0;) {
+        if (read[instr->operand(i)] == 0) step.operands[i] = Pass::kMove;
+        read[instr->operand(i)] = 1;
+      }
+    }
+    steps_.push_back(std::move(step));
+  }
+  std::reverse(steps_.begin(), steps_.end());
+}
+
+WalkPlan& Walker::PlanOf(const Computation& computation) {
+  std::unique_ptr<WalkPlan>& plan = plans_[&computation];
+  if (plan == nullptr) plan = std::make_unique<WalkPlan>(computation);
+  return *plan;
+}
+
+Result<Value> Walker::Call(const Computation& computation, std::vector<Value>&& arguments) {
+  if (depth_ >= kMaxCallDepth) {
+    return MakeError(ErrorCode::kCallsTooDeep, "call: " + computation.name() + " would be call " +
+                                                   std::to_string(depth_ + 1) +
+                                                   " on the stack, the limit is " +
+                                                   std::to_string(kMaxCallDepth));
+  }
+  TOK_CHECK(arguments.size() == computation.parameters().size(),
+            "a computation was called with another number of arguments");
+  WalkPlan& plan = PlanOf(computation);
+  std::vector<Value> values(computation.id_limit());
+  for (size_t i = 0; i < arguments.size(); ++i)
+    values[static_cast<size_t>(computation.parameter(i)->id())] = std::move(arguments[i]);
+  ++depth_;
+  ++plan.calls;
+  Result<Value> result = Walk(plan, computation, values);
+  --depth_;
+  return result;
+}
+
+Result<Value> Walker::Walk(WalkPlan& plan, const Computation& computation,
+                           std::vector<Value>& values) {
+  auto slot = [&](const Instr* instr) -> Value& {
+    return values[static_cast<size_t>(instr->id())];
+  };
+  std::vector<Value> operands;
+  size_t done = 0;
+  for (const WalkPlan::Step& step : plan.steps()) {
+    const Instr& instr = *step.instr;
+    TOK_RETURN_IF_ERROR(CountStep(instr, done++, plan.steps().size()));
+    if (instr.op() == Op::kParameter) {
+      if (step.unused) slot(&instr) = Value();
+      continue;
+    }
+    if (instr.op() == Op::kConstant) {
+      auto kept = plan.constants.find(&instr);
+      if (kept != plan.constants.end()) {
+        slot(&instr) = kept->second;
+        continue;
+      }
+    }
+    if (instr.op() == Op::kGetTupleElement && step.operands[0] == WalkPlan::Pass::kMoveElement) {
+      Value& tuple = slot(instr.operand(0));
+      Value element = tuple.TakeElement(static_cast<size_t>(instr.attrs<TupleIndexAttrs>().index));
+      if (!step.unused) slot(&instr) = std::move(element);
+      if (step.frees_tuple) tuple = Value();
+      continue;
+    }
+    operands.clear();
+    for (size_t i = 0; i < step.operands.size(); ++i) {
+      Value& value = slot(instr.operand(i));
+      if (step.operands[i] == WalkPlan::Pass::kMove) {
+        operands.push_back(std::move(value));
+      } else {
+        operands.push_back(value);
+      }
+    }
+    TOK_TRY(Value result, Evaluate(instr, operands, *this));
+    if (instr.op() == Op::kConstant && plan.calls > 1) plan.constants.emplace(&instr, result);
+    if (!step.unused) slot(&instr) = std::move(result);
+  }
+  operands.clear();
+  return std::move(slot(computation.root()));
+}
+
+Status Walker::CountStep(const Instr& instr, size_t done, size_t total) {
+  ++steps_;
+  if (options == nullptr) return Ok();
+  if (options->max_steps > 0 && steps_ > options->max_steps) {
+    return MakeError(ErrorCode::kTooManySteps,
+                     std::string(instr.info().name) + ": would be instruction " +
+                         std::to_string(steps_) + " of the run, the limit is " +
+                         std::to_string(options->max_steps),
+                     SpanOf(instr));
+  }
+  if (depth_ == 1 && options->progress != nullptr)
+    options->progress(static_cast<int64_t>(done), static_cast<int64_t>(total));
+  return Ok();
+}
+
+void Walker::ReportCheck(bool passed, std::string failure) {
+  if (tally_ == nullptr) return;
+  std::lock_guard<std::mutex> lock(tally_->mutex);
+  if (passed) {
+    ++tally_->checks_passed;
+  } else {
+    tally_->failures.push_back(std::move(failure));
+  }
+}
+
+std::unique_ptr<Context> Walker::ForDevice(int64_t replica, int64_t partition, Devices* devices) {
+  auto walker = std::make_unique<Walker>(mode(), tally_);
+  walker->replica = replica;
+  walker->partition = partition;
+  walker->devices = devices;
+  walker->host = host;
+  // Progress is told by the first device alone; steps are counted by each.
+  walker->options = options;
+  walker->depth_ = depth_;
+  walker->steps_ = steps_;
+  return walker;
+}
+
+Status Context::CheckFits(const Instr& instr, const Shape& shape) const {
+  if (!shape.IsArray()) return Ok();
+  int64_t width = DispatchStorage(
+      shape.type(), []<typename T>() -> int64_t { return static_cast<int64_t>(sizeof(T)); });
+  // Element counts stay below kMaxElements (2^58), so this cannot overflow after the first test.
+  int64_t count = shape.ElementCount();
+  if (count > kMaxTensorBytes / width || count * width + LiveBytes() > kMaxLiveBytes) {
+    return MakeError(ErrorCode::kOutOfMemory,
+                     std::string(instr.info().name) + ": " + ToString(shape) + " takes " +
+                         std::to_string(count) + " elements of " + std::to_string(width) +
+                         " bytes in the interpreter, the limits are " +
+                         std::to_string(kMaxTensorBytes) + " bytes an array and " +
+                         std::to_string(kMaxLiveBytes) + " in all",
+                     SpanOf(instr));
+  }
+  return Ok();
+}
+
+Error Unsupported(const Instr& instr, const std::string& text) {
+  return MakeError(ErrorCode::kUnsupportedOp, std::string(instr.info().name) + ": " + text,
+                   SpanOf(instr));
+}
+
+}  // namespace tokamak
