@@ -38,6 +38,7 @@ uint64_t HashOf(const Sharding& sharding) {
   }
   AddAxes(hasher, sharding.replicated);
   AddAxes(hasher, sharding.unreduced);
+  AddAxes(hasher, sharding.manual);
   hasher.Add(std::string_view(sharding.reduction));
   for (const Sharding& element : sharding.elements) hasher.Add(HashOf(element));
   hasher.Add(sharding.shard_as);

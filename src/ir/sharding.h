@@ -71,7 +71,7 @@ struct Sharding {
   // kMesh
   std::string mesh;  // a row of Module::meshes()
   std::vector<DimSharding> dims;
-  std::vector<AxisRef> replicated, unreduced;
+  std::vector<AxisRef> replicated, unreduced, manual;
   std::string reduction;  // what `unreduced` still has to do; "": sum
 
   // kTuple
