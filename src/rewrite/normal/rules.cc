@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "interp/interp.h"
+#include "rewrite/normal/expand.h"
 #include "rewrite/normal/graph.h"
 
 namespace tokamak {
@@ -439,7 +440,8 @@ Instr* SimplifyOp(const Site& site, std::span<Computation* const> called) {
     case Op::kReduce:
       return SimplifyReduce(site, called);
     case Op::kSquare:
-      return site.graph.Make(Op::kMultiply, site.shape, {site.x(), site.x()});
+    case Op::kErfInv:
+      return ExpandAsJax(site.graph, site.op, site.shape, site.x());
     case Op::kCopy:
     case Op::kShardingConstraint:
     case Op::kReshard:
