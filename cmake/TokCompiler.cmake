@@ -63,7 +63,7 @@ endif()
 
 if(TOK_FUZZ)
   if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
-    message(FATAL_ERROR "TOK_FUZZ needs clang for libFuzzer (Debian package clang-14): use --preset fuzz")
+    message(FATAL_ERROR "TOK_FUZZ needs clang for libFuzzer (Debian, Ubuntu: 'clang'): use --preset fuzz")
   endif()
   add_compile_options(-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
                       -fno-omit-frame-pointer)
