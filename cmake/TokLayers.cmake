@@ -28,6 +28,7 @@ function(tok_layer folder)
   if(sources)
     set(scope PUBLIC)
     add_library(${target} STATIC ${sources})
+    set_target_properties(${target} PROPERTIES EXCLUDE_FROM_ALL ${TOK_FUZZ})  # there, only what fuzzers link
   else()
     set(scope INTERFACE)
     add_library(${target} INTERFACE)
