@@ -1,0 +1,130 @@
+// bitcast and bitcast-convert: the same bits, read as something else.
+
+#include <cstring>
+
+#include "interp/evaluators.h"
+#include "interp/results.h"
+#include "interp/strided.h"
+
+namespace tokamak {
+namespace {
+
+// Bits that an element takes in a packed array. A pred is a byte.
+int PackedBits(ElementType type) {
+  return type == ElementType::kPred ? 8 : InfoOf(type).bits;
+}
+
+// All elements one after the other, the first in the lowest bits.
+std::vector<std::byte> Pack(const Value& value) {
+  int bits = PackedBits(value.type());
+  Literal literal = LiteralFromValue(value);
+  int64_t count = value.ElementCount();
+  if (bits % 8 == 0 && !literal.is_splat()) {
+    return std::vector<std::byte>(literal.data().data(),
+                                  literal.data().data() + literal.data().size());
+  }
+  std::vector<std::byte> packed(static_cast<size_t>((count * bits + 7) / 8));
+  if (bits % 8 == 0) {
+    size_t width = static_cast<size_t>(bits / 8);
+    for (size_t at = 0; at < packed.size(); at += width)
+      std::memcpy(packed.data() + at, literal.data().data(), width);
+    return packed;
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    uint64_t element = literal.BitsAt(i);
+    for (int64_t b = 0; b < bits; ++b) {
+      int64_t at = i * bits + b;
+      if ((element >> b & 1) != 0)
+        packed[static_cast<size_t>(at / 8)] |= static_cast<std::byte>(1 << (at % 8));
+    }
+  }
+  return packed;
+}
+
+Result<Value> Unpack(const std::vector<std::byte>& packed, Shape shape) {
+  int bits = PackedBits(shape.type());
+  if (bits % 8 == 0) return ValueFromLiteral(Literal::Array(shape, Bytes::FromVector(packed)));
+  int64_t count = shape.ElementCount();
+  std::vector<std::byte> elements(static_cast<size_t>(count));
+  for (int64_t i = 0; i < count; ++i) {
+    for (int64_t b = 0; b < bits; ++b) {
+      int64_t at = i * bits + b;
+      if ((packed[static_cast<size_t>(at / 8)] >> (at % 8) & std::byte{1}) != std::byte{0})
+        elements[static_cast<size_t>(i)] |= static_cast<std::byte>(1 << b);
+    }
+  }
+  return ValueFromLiteral(Literal::Array(shape, Bytes::FromVector(std::move(elements))));
+}
+
+Result<Value> Reinterpret(const Instr& instr, const Value& value, Shape shape) {
+  if (value.type() == shape.type()) {
+    if (value.ElementCount() == shape.ElementCount()) return value.WithShape(std::move(shape));
+  } else {
+    int64_t have = value.ElementCount() * PackedBits(value.type());
+    int64_t want = shape.ElementCount() * PackedBits(shape.type());
+    if (have == want) {
+      if (want == 0) {
+        return DispatchStorage(shape.type(), [&]<typename T>() -> Result<Value> {
+          return Value::Array(shape, std::vector<T>());
+        });
+      }
+      return Unpack(Pack(value), std::move(shape));
+    }
+  }
+  return RunError(ErrorCode::kBadRunTimeShape, instr,
+                  "operand " + ToString(value.shape()) + " and result " + ToString(shape) +
+                      " take different numbers of bits");
+}
+
+// The permutation that lists an array's dimensions from major to minor.
+Dims MajorToMinor(const Shape& shape) {
+  Dims order(shape.dims().size());
+  const Layout* layout = shape.layout();
+  for (size_t i = 0; i < order.size(); ++i) {
+    bool written = layout != nullptr && layout->minor_to_major.size() == order.size();
+    order[i] = written ? layout->minor_to_major[order.size() - 1 - i] : static_cast<int64_t>(i);
+  }
+  return order;
+}
+
+Value Transposed(const Value& value, const Dims& permutation) {
+  return DispatchStorage(value.type(), [&]<typename T>() {
+    return Value::Array(Shape::Array(value.type(), Permuted(value.dims(), permutation)),
+                        TransposeElements(value.Data<T>(), value.dims(), permutation));
+  });
+}
+
+bool IsIdentity(const Dims& permutation) {
+  for (size_t i = 0; i < permutation.size(); ++i)
+    if (permutation[i] != static_cast<int64_t>(i)) return false;
+  return true;
+}
+
+}  // namespace
+
+Result<Value> EvalBitcastConvert(const Instr& instr, std::span<const Value> operands, Context&) {
+  Dims dims = operands[0].dims();
+  int from = PackedBits(operands[0].type()), to = PackedBits(instr.shape().type());
+  if (to < from) dims.push_back(from / to);
+  if (to > from) dims.pop_back();
+  return Reinterpret(instr, operands[0], ResultShape(instr, std::move(dims)));
+}
+
+// Bytes lie in memory as the layouts say: the operand's elements are listed in
+// the order of its layout, reinterpreted, and read back in that of the result.
+Result<Value> EvalBitcast(const Instr& instr, std::span<const Value> operands, Context&) {
+  if (!operands[0].shape().IsArray() || instr.shape().HasDynamicDims()) return operands[0];
+  Dims from = MajorToMinor(instr.operand(0)->shape()), to = MajorToMinor(instr.shape());
+  Value value = IsIdentity(from) ? operands[0] : Transposed(operands[0], from);
+  Shape physical = Shape::Array(instr.shape().type(), Permuted(instr.shape().dims(), to));
+  TOK_TRY(Value read, Reinterpret(instr, value, std::move(physical)));
+  if (!IsIdentity(to)) {
+    Dims back(to.size());
+    for (size_t i = 0; i < to.size(); ++i)
+      back[static_cast<size_t>(to[i])] = static_cast<int64_t>(i);
+    read = Transposed(read, back);
+  }
+  return read.WithShape(ResultShape(instr, instr.shape().dims()));
+}
+
+}  // namespace tokamak

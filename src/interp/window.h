@@ -1,0 +1,49 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+
+#include "ir/attrs.h"
+
+namespace tokamak {
+
+// Which outputs of a sliding window see an element of the input through one
+// tap of the window, along one dimension: outputs first_out, first_out +
+// step_out ... (count of them) see inputs first_in, first_in + step_in ...
+// Outputs that see padding, or a hole of the base dilation, are not among them.
+struct TapOverlap {
+  int64_t first_out = 0, step_out = 1, first_in = 0, step_in = 1, count = 0;
+};
+
+inline TapOverlap OverlapOf(const WindowDim& window, int64_t tap, int64_t input_size,
+                            int64_t output_size) {
+  // Output o sees position o * stride + offset of the dilated input.
+  const int64_t stride = window.stride, base = window.base_dilation;
+  const int64_t offset = tap * window.window_dilation - window.pad_low;
+  const int64_t last_position = (input_size - 1) * base;
+  TapOverlap overlap;
+  if (input_size == 0) return overlap;
+  int64_t first = offset >= 0 ? 0 : (-offset + stride - 1) / stride;
+  overlap.step_out = base / std::gcd(stride, base);
+  overlap.step_in = overlap.step_out * stride / base;
+  for (int64_t tries = 0; tries < overlap.step_out; ++tries, ++first)
+    if ((first * stride + offset) % base == 0) break;
+  if (last_position < offset || (first * stride + offset) % base != 0) return overlap;
+  int64_t last = std::min((last_position - offset) / stride, output_size - 1);
+  if (first > last) return overlap;
+  overlap.first_out = first;
+  overlap.first_in = (first * stride + offset) / base;
+  overlap.count = (last - first) / overlap.step_out + 1;
+  return overlap;
+}
+
+// How many places a window has along one dimension.
+inline int64_t WindowedSize(const WindowDim& window, int64_t input_size) {
+  int64_t dilated = input_size == 0 ? 0 : (input_size - 1) * window.base_dilation + 1;
+  int64_t padded = dilated + window.pad_low + window.pad_high;
+  int64_t extent = window.size == 0 ? 0 : (window.size - 1) * window.window_dilation + 1;
+  return padded < extent || padded <= 0 ? 0 : (padded - extent) / window.stride + 1;
+}
+
+}  // namespace tokamak
