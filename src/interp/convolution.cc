@@ -101,11 +101,11 @@ std::vector<Row> RowsOf(const ConvSizes& s, const Window& window, const Dims& ta
     output.strides[d] *= overlap.step_out;
   }
   std::vector<Row> rows;
-  ForEachRow<2>(box, {input, output},
-                [&](const std::array<int64_t, 2>& at, int64_t count,
-                    const std::array<int64_t, 2>& step) {
-                  rows.push_back(Row{at[0], at[1], count, step[0], step[1]});
-                });
+  ForEachRow<2>(
+      box, {input, output},
+      [&](const std::array<int64_t, 2>& at, int64_t count, const std::array<int64_t, 2>& step) {
+        rows.push_back(Row{at[0], at[1], count, step[0], step[1]});
+      });
   return rows;
 }
 
@@ -135,7 +135,8 @@ Dims ConvolutionResultDims(const Dims& input, const Dims& kernel, const Convolut
   Dims result(input.size());
   result[static_cast<size_t>(dims.output_batch)] =
       input[static_cast<size_t>(dims.input_batch)] / attrs.batch_group_count;
-  result[static_cast<size_t>(dims.output_feature)] = kernel[static_cast<size_t>(dims.kernel_output)];
+  result[static_cast<size_t>(dims.output_feature)] =
+      kernel[static_cast<size_t>(dims.kernel_output)];
   for (size_t i = 0; i < dims.output_spatial.size(); ++i) {
     WindowDim window = attrs.window[i];
     window.size = kernel[static_cast<size_t>(dims.kernel_spatial[i])];
@@ -152,9 +153,11 @@ std::vector<T> ConvolutionElements(std::span<const T> input, const Dims& input_d
   const ConvSizes s = SizesOf(input_dims, kernel_dims, attrs, result_dims);
   std::vector<T> result(static_cast<size_t>(ProductOf(result_dims)));
   if (result.empty() || ProductOf(s.kernel_space) == 0 || s.in_features == 0) return result;
-  Order in = InputOrder(input_dims, s, attrs.dims), weights = KernelOrder(kernel_dims, s, attrs.dims);
+  Order in = InputOrder(input_dims, s, attrs.dims),
+        weights = KernelOrder(kernel_dims, s, attrs.dims);
   std::vector<T> inputs = ReadStrided(in.dims, input.data(), StridedView{0, in.strides});
-  std::vector<T> matrices = ReadStrided(weights.dims, kernel.data(), StridedView{0, weights.strides});
+  std::vector<T> matrices =
+      ReadStrided(weights.dims, kernel.data(), StridedView{0, weights.strides});
   Order out = OutputOrder(result_dims, s, attrs.dims);
   std::vector<T> sums(result.size());
 
@@ -182,7 +185,7 @@ std::vector<T> ConvolutionElements(std::span<const T> input, const Dims& input_d
               StridedView{0, out.strides});
   return result;
 }
-#define TOK_INSTANTIATE(T)                                                                       \
+#define TOK_INSTANTIATE(T)                                                                         \
   template std::vector<T> ConvolutionElements(std::span<const T>, const Dims&, std::span<const T>, \
                                               const Dims&, const ConvolutionAttrs&, const Dims&);
 TOK_INSTANTIATE(uint8_t)

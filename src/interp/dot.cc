@@ -68,14 +68,14 @@ std::vector<T> DotElements(std::span<const T> lhs, const Dims& lhs_dims, std::sp
   // A wide result runs along n. A narrow one is turned around, so that the
   // longer of its sides, or else the sum, is the inner loop.
   bool swap = n < 4 && m > n;
-  std::vector<T> a = TransposeElements(
-      lhs, lhs_dims,
-      swap ? Joined(attrs.lhs_batch, attrs.lhs_contracting, lhs_free)
-           : Joined(attrs.lhs_batch, lhs_free, attrs.lhs_contracting));
-  std::vector<T> b = TransposeElements(
-      rhs, rhs_dims,
-      swap ? Joined(attrs.rhs_batch, rhs_free, attrs.rhs_contracting)
-           : Joined(attrs.rhs_batch, attrs.rhs_contracting, rhs_free));
+  std::vector<T> a =
+      TransposeElements(lhs, lhs_dims,
+                        swap ? Joined(attrs.lhs_batch, attrs.lhs_contracting, lhs_free)
+                             : Joined(attrs.lhs_batch, lhs_free, attrs.lhs_contracting));
+  std::vector<T> b =
+      TransposeElements(rhs, rhs_dims,
+                        swap ? Joined(attrs.rhs_batch, rhs_free, attrs.rhs_contracting)
+                             : Joined(attrs.rhs_batch, attrs.rhs_contracting, rhs_free));
   std::vector<T> turned(swap ? static_cast<size_t>(m * n) : 0);
   for (int64_t i = 0; i < batch; ++i) {
     const T *left = a.data() + i * m * k, *right = b.data() + i * k * n;
@@ -91,7 +91,7 @@ std::vector<T> DotElements(std::span<const T> lhs, const Dims& lhs_dims, std::sp
   }
   return sums;
 }
-#define TOK_INSTANTIATE(T)                                                                \
+#define TOK_INSTANTIATE(T)                                                                 \
   template std::vector<T> DotElements(std::span<const T>, const Dims&, std::span<const T>, \
                                       const Dims&, const DotAttrs&);
 TOK_INSTANTIATE(uint8_t)
@@ -108,8 +108,7 @@ Result<Value> EvalDot(const Instr& instr, std::span<const Value> operands, Conte
   return DispatchStorage(instr.shape().type(), [&]<typename T>() -> Result<Value> {
     std::vector<T> lhs = DotOperand<T>(operands[0], attrs, /*is_lhs=*/true);
     std::vector<T> rhs = DotOperand<T>(operands[1], attrs, /*is_lhs=*/false);
-    std::vector<T> sums =
-        DotElements<T>(lhs, operands[0].dims(), rhs, operands[1].dims(), attrs);
+    std::vector<T> sums = DotElements<T>(lhs, operands[0].dims(), rhs, operands[1].dims(), attrs);
     RoundToAccumulator(sums, attrs, context);
     return RoundedArray(instr, std::move(dims), std::move(sums), context);
   });
@@ -123,8 +122,7 @@ Result<Value> EvalScaledDot(const Instr& instr, std::span<const Value> operands,
     std::vector<T> lhs = ElementsAs<T>(operands[0]), rhs = ElementsAs<T>(operands[1]);
     ScaleBlocks(lhs, operands[0].dims(), operands[2]);
     ScaleBlocks(rhs, operands[1].dims(), operands[3]);
-    std::vector<T> sums =
-        DotElements<T>(lhs, operands[0].dims(), rhs, operands[1].dims(), attrs);
+    std::vector<T> sums = DotElements<T>(lhs, operands[0].dims(), rhs, operands[1].dims(), attrs);
     return RoundedArray(instr, std::move(dims), std::move(sums), context);
   });
 }

@@ -92,21 +92,20 @@ Result<Value> Einsum(const Instr& instr, std::span<const Value> operands, const 
   StridedView out{0, StridesAlong(all, terms->output, dims)};
   StridedView lhs{0, StridesAlong(all, terms->inputs[0], operands[0].dims())};
   StridedView rhs{0, Dims(all.size(), 0)};
-  if (operands.size() > 1)
-    rhs.strides = StridesAlong(all, terms->inputs[1], operands[1].dims());
+  if (operands.size() > 1) rhs.strides = StridesAlong(all, terms->inputs[1], operands[1].dims());
   return DispatchStorage(instr.shape().type(), [&]<typename T>() -> Result<Value> {
     std::vector<T> a = ElementsAs<T>(operands[0]), b{T{1}};
     if (operands.size() > 1) b = ElementsAs<T>(operands[1]);
     std::vector<T> sums(static_cast<size_t>(ProductOf(dims)));
-    ForEachRow<3>(box, {lhs, rhs, out},
-                  [&](const std::array<int64_t, 3>& at, int64_t count,
-                      const std::array<int64_t, 3>& step) {
-                    for (int64_t i = 0; i < count; ++i) {
-                      MulAdd(sums[static_cast<size_t>(at[2] + i * step[2])],
-                             a[static_cast<size_t>(at[0] + i * step[0])],
-                             b[static_cast<size_t>(at[1] + i * step[1])]);
-                    }
-                  });
+    ForEachRow<3>(
+        box, {lhs, rhs, out},
+        [&](const std::array<int64_t, 3>& at, int64_t count, const std::array<int64_t, 3>& step) {
+          for (int64_t i = 0; i < count; ++i) {
+            MulAdd(sums[static_cast<size_t>(at[2] + i * step[2])],
+                   a[static_cast<size_t>(at[0] + i * step[0])],
+                   b[static_cast<size_t>(at[1] + i * step[1])]);
+          }
+        });
     return RoundedArray(instr, dims, std::move(sums), context);
   });
 }

@@ -81,8 +81,8 @@ Result<Value> EvalTorchIndexSelect(const Instr& instr, std::span<const Value> op
   const TorchIndexSelectAttrs& attrs = instr.attrs<TorchIndexSelectAttrs>();
   const Dims &from = operands[0].dims(), index_dims = operands[1].dims();
   size_t rank = from.size(), batch = static_cast<size_t>(attrs.batch_dims);
-  size_t along = static_cast<size_t>(attrs.dim < 0 ? attrs.dim + operands[0].shape().rank()
-                                                   : attrs.dim);
+  size_t along =
+      static_cast<size_t>(attrs.dim < 0 ? attrs.dim + operands[0].shape().rank() : attrs.dim);
   // The result, and for each of its dimensions the stride into x and into y.
   Dims dims, from_strides, index_strides, own = StridesOf(from), index_own = StridesOf(index_dims);
   for (size_t d = 0; d < along; ++d) {

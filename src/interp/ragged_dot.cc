@@ -30,12 +30,12 @@ struct Box {
 
 // Everything about the op that does not depend on the group.
 struct RaggedDot {
-  DotAttrs dot;          // of one group, rhs without its group dimension
-  int64_t ragged = 0;    // of lhs
-  int64_t group = -1;    // of rhs; -1: contracted mode
+  DotAttrs dot;        // of one group, rhs without its group dimension
+  int64_t ragged = 0;  // of lhs
+  int64_t group = -1;  // of rhs; -1: contracted mode
   Dims lhs_dims, rhs_dims, lhs_free;
-  Dims prefix;           // lhs dimensions that group_sizes runs over before its last
-  Dims result_dims;      // in contracted mode without the leading group dimension
+  Dims prefix;       // lhs dimensions that group_sizes runs over before its last
+  Dims result_dims;  // in contracted mode without the leading group dimension
 };
 
 Dims FreeOf(const Dims& dims, const Dims& batch, const Dims& contracting) {
@@ -146,8 +146,7 @@ Result<Value> EvalRaggedDot(const Instr& instr, std::span<const Value> operands,
     if (is_batch) {
       Dims dims = DotResultDims(operands[0].dims(), operands[1].dims(), attrs);
       TOK_RETURN_IF_ERROR(CheckFits(instr, instr.shape().type(), dims));
-      std::vector<T> sums =
-          DotElements<T>(lhs, operands[0].dims(), rhs, operands[1].dims(), attrs);
+      std::vector<T> sums = DotElements<T>(lhs, operands[0].dims(), rhs, operands[1].dims(), attrs);
       return RoundedArray(instr, std::move(dims), std::move(sums), context);
     }
     RaggedDot op = Describe(instr, operands[0], operands[1], operands[2]);

@@ -98,17 +98,17 @@ void ForEachRow(const Dims& dims, const std::array<StridedView, N>& views, Fn&& 
 template <typename T>
 void CopyStrided(const Dims& dims, const T* from, const StridedView& from_view, T* to,
                  const StridedView& to_view) {
-  ForEachRow<2>(dims, {from_view, to_view},
-                [&](const std::array<int64_t, 2>& at, int64_t count,
-                    const std::array<int64_t, 2>& step) {
-                  const T* source = from + at[0];
-                  T* target = to + at[1];
-                  if (step[0] == 1 && step[1] == 1) {
-                    std::copy_n(source, count, target);
-                  } else {
-                    for (int64_t i = 0; i < count; ++i) target[i * step[1]] = source[i * step[0]];
-                  }
-                });
+  ForEachRow<2>(
+      dims, {from_view, to_view},
+      [&](const std::array<int64_t, 2>& at, int64_t count, const std::array<int64_t, 2>& step) {
+        const T* source = from + at[0];
+        T* target = to + at[1];
+        if (step[0] == 1 && step[1] == 1) {
+          std::copy_n(source, count, target);
+        } else {
+          for (int64_t i = 0; i < count; ++i) target[i * step[1]] = source[i * step[0]];
+        }
+      });
 }
 
 // A box of `from` as a new row-major array.
