@@ -1,0 +1,160 @@
+#include "ir/infer/families.h"
+#include "ir/infer/require.h"
+
+// Tuples, calls and control flow.
+
+namespace tokamak {
+namespace {
+
+// Arguments `first` .. `first + parameters` go to the parameters of `callee`.
+Status RequireArguments(const InferInput& in, const Computation& callee, size_t first,
+                        ErrorCode code) {
+  for (size_t i = 0; i < callee.parameters().size(); ++i) {
+    const Instr* parameter = callee.parameters()[i];
+    const Shape& given = in.operands[first + i];
+    if (parameter != nullptr && CompatibleWithDynamic(parameter->shape(), given)) [[likely]]
+      continue;
+    return Fault(in, code, "parameter {} of {} is {}, operand {} is {}", i, callee.name(),
+                 parameter == nullptr ? "missing" : ToString(parameter->shape()), first + i,
+                 ToString(given));
+  }
+  return Ok();
+}
+
+Status RequireParameterCount(const InferInput& in, const Computation& callee) {
+  if (callee.parameters().size() == in.operands.size()) [[likely]]
+    return Ok();
+  return Fault(in, ErrorCode::kArgumentCount, "{} has {} parameters, {} operands given",
+               callee.name(), callee.parameters().size(), in.operands.size());
+}
+
+// Written where it agrees with `shape`; unknown sizes may be known on either side.
+Result<Shape> GiveRoot(const InferInput& in, const Shape& shape, const Computation& callee) {
+  if (in.written == nullptr) return shape;
+  if (CompatibleWithDynamic(*in.written, shape)) [[likely]]
+    return *in.written;
+  return Fault(in, ErrorCode::kCallResult, "result is written {}, {} gives {}",
+               ToString(*in.written), callee.name(), ToString(shape));
+}
+
+// The state of a while: its operand, or the tuple of its operands.
+bool IsState(const InferInput& in, const Shape& shape) {
+  if (in.operands.size() == 1) return CompatibleWithDynamic(shape, in.operands[0]);
+  if (!shape.IsTuple() || shape.elements().size() != in.operands.size()) return false;
+  for (size_t i = 0; i < in.operands.size(); ++i)
+    if (!CompatibleWithDynamic(shape.elements()[i], in.operands[i])) return false;
+  return true;
+}
+
+Shape StateShape(const InferInput& in) {
+  if (in.operands.size() == 1) return in.operands[0];
+  return Shape::Tuple({in.operands.begin(), in.operands.end()});
+}
+
+}  // namespace
+
+Result<Shape> InferTuple(const InferInput& in) {
+  const Shape* written = in.written;
+  if (written == nullptr) return Shape::Tuple({in.operands.begin(), in.operands.end()});
+  bool good = written->IsTuple() && written->elements().size() == in.operands.size();
+  for (size_t i = 0; good && i < in.operands.size(); ++i)
+    good = CompatibleWithDynamic(written->elements()[i], in.operands[i]);
+  if (good) return *written;
+  return Fault(in, ErrorCode::kResultShape, "result is written {}, the operands give {}",
+               ToString(*written),
+               ToString(Shape::Tuple({in.operands.begin(), in.operands.end()})));
+}
+
+Result<Shape> InferGetTupleElement(const InferInput& in) {
+  const Shape& x = in.operands[0];
+  if (!x.IsTuple())
+    return Fault(in, ErrorCode::kNotATuple, "operand 0 must be a tuple, is {}", ToString(x));
+  int64_t index = in.attrs.As<TupleIndexAttrs>().index;
+  if (index < 0 || index >= static_cast<int64_t>(x.elements().size()))
+    return Fault(in, ErrorCode::kTupleIndex, "index {} is out of range, {} has {} elements", index,
+                 ToString(x), x.elements().size());
+  return GiveShape(in, x.elements()[static_cast<size_t>(index)]);
+}
+
+Result<Shape> InferCall(const InferInput& in) {
+  TOK_RETURN_IF_ERROR(RequireCalled(in, 1));
+  const Computation& callee = *in.called[0];
+  TOK_RETURN_IF_ERROR(RequireParameterCount(in, callee));
+  TOK_RETURN_IF_ERROR(RequireArguments(in, callee, 0, ErrorCode::kArgumentShape));
+  return GiveRoot(in, RootShape(callee), callee);
+}
+
+Result<Shape> InferWhile(const InferInput& in) {
+  TOK_RETURN_IF_ERROR(RequireCalled(in, 2));
+  const Computation &condition = *in.called[0], &body = *in.called[1];
+  for (const Computation* callee : {&condition, &body}) {
+    TOK_RETURN_IF_ERROR(RequireParameterCount(in, *callee));
+    TOK_RETURN_IF_ERROR(RequireArguments(in, *callee, 0, ErrorCode::kArgumentShape));
+  }
+  const Shape& goes_on = RootShape(condition);
+  if (!goes_on.IsScalar() || goes_on.type() != ElementType::kPred)
+    return Fault(in, ErrorCode::kWhileCondition, "the condition {} must give pred[], gives {}",
+                 condition.name(), ToString(goes_on));
+  if (!IsState(in, RootShape(body)))
+    return Fault(in, ErrorCode::kWhileState, "the state is {}, the body {} gives {}",
+                 ToString(StateShape(in)), body.name(), ToString(RootShape(body)));
+  if (in.written == nullptr) return StateShape(in);
+  if (IsState(in, *in.written)) return *in.written;
+  return Fault(in, ErrorCode::kWhileState, "result is written {}, the state is {}",
+               ToString(*in.written), ToString(StateShape(in)));
+}
+
+Result<Shape> InferConditional(const InferInput& in) {
+  TOK_RETURN_IF_ERROR(RequireOperands(in, 1, SIZE_MAX));
+  const Shape& index = in.operands[0];
+  bool is_pred = index.IsScalar() && index.type() == ElementType::kPred;
+  if (!is_pred && (!index.IsScalar() || index.type() != ElementType::kS32))
+    return Fault(in, ErrorCode::kBranchIndex, "operand 0 must be pred[] or s32[], is {}",
+                 ToString(index));
+  if (in.called.empty() || (is_pred && in.called.size() != 2))
+    return Fault(in, ErrorCode::kBranchCount, "{} branches given, {} needed", in.called.size(),
+                 is_pred ? "2" : "1 or more");
+  size_t next = 1;
+  for (const Computation* branch : in.called) {
+    size_t count = branch->parameters().size();
+    if (next + count > in.operands.size())
+      return Fault(in, ErrorCode::kBranchArguments,
+                   "branch {} has {} parameters, {} operands are left", branch->name(), count,
+                   in.operands.size() - next);
+    TOK_RETURN_IF_ERROR(RequireArguments(in, *branch, next, ErrorCode::kBranchArguments));
+    next += count;
+  }
+  if (next != in.operands.size())
+    return Fault(in, ErrorCode::kBranchArguments, "{} operands given, the branches take {}",
+                 in.operands.size(), next);
+  const Shape& first = RootShape(*in.called[0]);
+  for (const Computation* branch : in.called.subspan(1)) {
+    if (!CompatibleWithDynamic(RootShape(*branch), first))
+      return Fault(in, ErrorCode::kBranchResults, "branch {} gives {}, branch {} gives {}",
+                   in.called[0]->name(), ToString(first), branch->name(),
+                   ToString(RootShape(*branch)));
+  }
+  return GiveRoot(in, first, *in.called[0]);
+}
+
+Result<Shape> InferCustomCall(const InferInput& in) {
+  TOK_TRY(const Shape* written, RequireWritten(in));
+  return *written;
+}
+
+Result<Shape> InferOptimizationBarrier(const InferInput& in) {
+  if (in.operands.size() == 1) return GiveShape(in, in.operands[0]);
+  return InferTuple(in);
+}
+
+Result<Shape> InferAfterAll(const InferInput& in) {
+  for (size_t i = 0; i < in.operands.size(); ++i) TOK_RETURN_IF_ERROR(RequireToken(in, i));
+  return GiveShape(in, Shape::Token());
+}
+
+Result<Shape> InferAddDependency(const InferInput& in) {
+  TOK_RETURN_IF_ERROR(RequireToken(in, 1));
+  return GiveShape(in, in.operands[0]);
+}
+
+}  // namespace tokamak

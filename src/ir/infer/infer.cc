@@ -1,0 +1,65 @@
+#include "ir/infer.h"
+
+#include <array>
+
+#include "ir/infer/families.h"
+#include "ir/infer/require.h"
+
+// From an op to the function that knows its rule.
+
+namespace tokamak {
+namespace {
+
+// Ops whose computations take captured values after their own arguments.
+bool MayCapture(Op op) {
+  return InfoOf(op).Is(kReduction) || InfoOf(op).Is(kCollective) || op == Op::kMap ||
+         op == Op::kManualComputation || op == Op::kAsyncStart || op == Op::kCustomCall;
+}
+
+Status CheckCounts(const InferInput& in) {
+  if (in.captures > 0 && (in.captures > in.operands.size() || !MayCapture(in.op)))
+    return Fault(in, ErrorCode::kCaptureCount, "{} of {} operands are captures", in.captures,
+                 in.operands.size());
+  int arity = InfoOf(in.op).arity;
+  if (arity < 0) return Ok();
+  return RequireOperands(in, static_cast<size_t>(arity), static_cast<size_t>(arity));
+}
+
+bool AnyUnranked(const InferInput& in) {
+  for (const Shape& operand : in.operands)
+    if (operand.kind() == ShapeKind::kUnranked) [[unlikely]]
+      return true;
+  return in.written != nullptr && in.written->kind() == ShapeKind::kUnranked;
+}
+
+using Rule = Result<Shape> (*)(const InferInput&);
+
+constexpr std::array<Rule, kOpCount> MakeRules() {
+  std::array<Rule, kOpCount> rules{};
+#define TOK_RULE(op, function) rules[static_cast<size_t>(Op::k##op)] = &Infer##function;
+#include "ir/infer/rules.def"
+  return rules;
+}
+
+constexpr std::array<Rule, kOpCount> kRules = MakeRules();
+
+constexpr bool EveryOpHasARule() {
+  for (Rule rule : kRules)
+    if (rule == nullptr) return false;
+  return true;
+}
+static_assert(EveryOpHasARule(), "an op of ops.def has no row in infer/rules.def");
+
+}  // namespace
+
+Result<Shape> InferShape(const InferInput& input) {
+  TOK_RETURN_IF_ERROR(CheckCounts(input));
+  // Nothing can be said of an array of unknown rank; the interpreter refuses it.
+  if (AnyUnranked(input)) {
+    TOK_TRY(const Shape* written, RequireWritten(input));
+    return *written;
+  }
+  return kRules[static_cast<size_t>(input.op)](input);
+}
+
+}  // namespace tokamak

@@ -1,0 +1,172 @@
+#include "ir/verify_shape.h"
+
+#include <bitset>
+#include <cmath>
+
+#include <fmt/core.h>
+
+namespace tokamak {
+namespace {
+
+bool IsPermutation(const Dims& list, size_t rank) {
+  std::bitset<kMaxRank> seen;
+  if (list.size() != rank) return false;
+  for (int64_t d : list) {
+    if (d < 0 || d >= static_cast<int64_t>(rank) || seen.test(static_cast<size_t>(d))) return false;
+    seen.set(static_cast<size_t>(d));
+  }
+  return true;
+}
+
+Status VerifyQuant(const Shape& shape, std::string_view what) {
+  const QuantType& quant = *shape.quant();
+  auto fault = [&](std::string text) {
+    return MakeError(ErrorCode::kQuantParameters,
+                     fmt::format("{}: quantized {}: {}", what, ToString(shape), text));
+  };
+  if (!IsInteger(shape.type())) return fault("the stored type must be an integer");
+  if (!IsReal(quant.expressed)) return fault("the expressed type must be real");
+  if (quant.storage_min > quant.storage_max)
+    return fault(fmt::format("storage from {} to {}", quant.storage_min, quant.storage_max));
+  if (quant.scales.empty() || quant.scales.size() != quant.zero_points.size())
+    return fault(
+        fmt::format("{} scales and {} zero points", quant.scales.size(), quant.zero_points.size()));
+  for (double scale : quant.scales)
+    if (!(scale > 0) || !std::isfinite(scale)) return fault(fmt::format("scale {}", scale));
+  if (quant.axis < 0)
+    return quant.scales.size() == 1 ? Ok() : Status(fault("several scales without a dimension"));
+  if (quant.axis >= shape.rank()) return fault(fmt::format("no dimension {}", quant.axis));
+  int64_t size = shape.dim(static_cast<size_t>(quant.axis));
+  if (size != kDynamic && size != static_cast<int64_t>(quant.scales.size()))
+    return fault(
+        fmt::format("dimension {} is {}, {} scales given", quant.axis, size, quant.scales.size()));
+  return Ok();
+}
+
+Status VerifyBounds(const Shape& shape, std::string_view what) {
+  const Dims& bounds = shape.bounds();
+  bool good = bounds.size() == shape.dims().size();
+  for (size_t i = 0; good && i < bounds.size(); ++i)
+    good = bounds[i] == kDynamic || (bounds[i] >= 0 && shape.dim(i) == kDynamic);
+  if (good && CheckedElementCount(bounds)) return Ok();
+  return MakeError(ErrorCode::kBadDimensions,
+                   fmt::format("{}: {} has impossible bounds", what, ToString(shape)));
+}
+
+Status VerifyAt(const Shape& shape, std::string_view what, int depth) {
+  if (depth > kMaxNesting)
+    return MakeError(ErrorCode::kShapeTooDeep,
+                     fmt::format("{}: a shape is nested deeper than {}", what, kMaxNesting));
+  for (const Shape& element : shape.elements())
+    TOK_RETURN_IF_ERROR(VerifyAt(element, what, depth + 1));
+  if (!shape.IsArray()) return Ok();
+  if (shape.rank() > kMaxRank)
+    return MakeError(ErrorCode::kBadDimensions, fmt::format("{}: {} dimensions, the limit is {}",
+                                                            what, shape.rank(), kMaxRank));
+  if (!CheckedElementCount(shape.dims()))
+    return MakeError(
+        ErrorCode::kBadDimensions,
+        fmt::format("{}: {} has a negative dimension or too many elements", what, ToString(shape)));
+  if (!shape.bounds().empty()) TOK_RETURN_IF_ERROR(VerifyBounds(shape, what));
+  const Layout* layout = shape.layout();
+  if (layout != nullptr && !layout->minor_to_major.empty() &&
+      !IsPermutation(layout->minor_to_major, shape.dims().size()))
+    return MakeError(ErrorCode::kBadLayout,
+                     fmt::format("{}: the layout of {} does not order its {} dimensions", what,
+                                 ToString(shape), shape.rank()));
+  if (shape.quant() != nullptr) return VerifyQuant(shape, what);
+  return Ok();
+}
+
+// The part of `shape` at the end of a path through tuples; null when there is none.
+const Shape* PartAt(const Shape& shape, const Dims& path) {
+  const Shape* part = &shape;
+  for (int64_t index : path) {
+    if (!part->IsTuple() || index < 0 || index >= static_cast<int64_t>(part->elements().size()))
+      return nullptr;
+    part = &part->elements()[static_cast<size_t>(index)];
+  }
+  return part;
+}
+
+std::string PathText(const Dims& path) {
+  std::string text = "{";
+  for (size_t i = 0; i < path.size(); ++i) text += (i > 0 ? "," : "") + std::to_string(path[i]);
+  return text + "}";
+}
+
+Error HeaderFault(const Module& module, ErrorCode code, std::string text) {
+  TextSpan where;
+  where.file = module.file;
+  if (module.entry() != nullptr) {
+    where.line = static_cast<int>(module.entry()->pos.line);
+    where.column = static_cast<int>(module.entry()->pos.column);
+  }
+  return MakeError(code, "module: " + std::move(text), where);
+}
+
+const Shape* ParameterPart(const Module& module, int64_t parameter, const Dims& path) {
+  const Computation* entry = module.entry();
+  if (entry == nullptr || parameter < 0 ||
+      parameter >= static_cast<int64_t>(entry->parameters().size()))
+    return nullptr;
+  return PartAt(entry->parameter(static_cast<size_t>(parameter))->shape(), path);
+}
+
+Status VerifyAliases(const Module& module) {
+  for (const InputOutputAlias& alias : module.aliases) {
+    const Shape* output =
+        module.entry() == nullptr ? nullptr : PartAt(module.entry()->root()->shape(), alias.output);
+    if (output == nullptr)
+      return HeaderFault(
+          module, ErrorCode::kAliasRange,
+          fmt::format("an alias names output {}, which does not exist", PathText(alias.output)));
+    if (ParameterPart(module, alias.parameter, alias.parameter_index) == nullptr)
+      return HeaderFault(module, ErrorCode::kAliasRange,
+                         fmt::format("an alias names parameter {} at {}, which does not exist",
+                                     alias.parameter, PathText(alias.parameter_index)));
+  }
+  for (const BufferDonor& donor : module.donors) {
+    if (ParameterPart(module, donor.parameter, donor.parameter_index) == nullptr)
+      return HeaderFault(module, ErrorCode::kAliasRange,
+                         fmt::format("a donor names parameter {} at {}, which does not exist",
+                                     donor.parameter, PathText(donor.parameter_index)));
+  }
+  return Ok();
+}
+
+Status VerifyEntryLayout(const Module& module) {
+  const Computation* entry = module.entry();
+  const std::vector<Shape>& layouts = module.entry_parameter_layouts;
+  if (entry == nullptr) return Ok();
+  if (!layouts.empty() && layouts.size() != entry->parameters().size())
+    return HeaderFault(module, ErrorCode::kArgumentCount,
+                       fmt::format("entry_computation_layout has {} parameters, the entry has {}",
+                                   layouts.size(), entry->parameters().size()));
+  for (size_t i = 0; i < layouts.size(); ++i) {
+    if (!CompatibleWithDynamic(layouts[i], entry->parameter(i)->shape()))
+      return HeaderFault(
+          module, ErrorCode::kArgumentShape,
+          fmt::format("entry_computation_layout gives parameter {} as {}, it is {}", i,
+                      ToString(layouts[i]), ToString(entry->parameter(i)->shape())));
+  }
+  const Shape& root = entry->root()->shape();
+  if (module.entry_result_layout && !CompatibleWithDynamic(*module.entry_result_layout, root))
+    return HeaderFault(module, ErrorCode::kCallResult,
+                       fmt::format("entry_computation_layout gives the result as {}, it is {}",
+                                   ToString(*module.entry_result_layout), ToString(root)));
+  return Ok();
+}
+
+}  // namespace
+
+Status VerifyShape(const Shape& shape, std::string_view what) {
+  return VerifyAt(shape, what, 0);
+}
+
+Status VerifyModuleHeader(const Module& module) {
+  TOK_RETURN_IF_ERROR(VerifyAliases(module));
+  return VerifyEntryLayout(module);
+}
+
+}  // namespace tokamak
