@@ -9,6 +9,12 @@ namespace tokamak {
 
 // Nested regions, attributes, types and tuples.
 inline constexpr int kMaxNesting = 200;
+// Memory that one attribute or type of bytecode unfolds to, in units of about
+// 64 bytes: entries hold others by number, so that a few bytes could stand for
+// 2^200 of them.
+inline constexpr uint32_t kMaxAttributeWeight = 1u << 20;
+// Frames of the call stack that one location holds; the outermost are dropped.
+inline constexpr int kMaxLocationFrames = 1000;
 // Dimensions of one array.
 inline constexpr int kMaxRank = 64;
 // Elements of one array: the product of its dimensions stays below this, so

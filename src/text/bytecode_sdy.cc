@@ -1,0 +1,156 @@
+// Attributes of sdy, as the records of text/mlir_sdy.h.
+#include "text/bytecode_attr_decoder.h"
+
+namespace tokamak {
+namespace {
+
+enum SdyCode : uint64_t {
+  kManualAxes = 0,
+  kMeshAxis = 1,
+  kMesh = 2,
+  kSubAxis = 3,
+  kAxisRef = 4,
+  kDimension = 5,
+  kSharding = 6,
+  kPerValue = 7,
+  kDimMapping = 8,
+  kTensorMapping = 9,
+  kRule = 10,
+  kAxisList = 11,
+  kAxisLists = 12,
+  kAllToAll = 13,
+  kAllToAlls = 14,
+  kShardingV2 = 15,  // with unreduced axes
+  kPerValueV2 = 16,
+  kShardingV3 = 17,  // and what they still have to be reduced by
+};
+
+}  // namespace
+
+// A list of attributes that the record holds under `name`.
+Status BytecodeTables::AttrDecoder::SetList(AttrDict& fields, std::string name, bool keep_empty) {
+  TOK_TRY(AttrList list, List());
+  if (keep_empty || !list.empty()) Set(fields, std::move(name), {std::move(list)});
+  return Ok();
+}
+
+Status BytecodeTables::AttrDecoder::SdyAxisRef() {
+  AttrDict fields;
+  TOK_TRY(std::string_view name, StringAt());
+  Set(fields, "name", {std::string(name)});
+  const BytecodeRef ref = Ref();
+  if ((ref.index & 1) != 0) {
+    TOK_TRY(const BytecodeAttr* part, Child({ref.index >> 1, ref.from}));
+    const auto* sizes = part->value.As<DenseArrayAttr>();
+    if (sizes == nullptr || sizes->ints.size() != 2)
+      return Fault(ErrorCode::kBytecodeKind, "sdy: a part of an axis is expected", ref.from);
+    Set(fields, "pre_size", {IntAttr{sizes->ints[0], "i64"}});
+    Set(fields, "size", {IntAttr{sizes->ints[1], "i64"}});
+  }
+  return Record("sdy.axis", std::move(fields));
+}
+
+Status BytecodeTables::AttrDecoder::SdySharding(uint64_t code) {
+  AttrDict fields;
+  TOK_TRY(const BytecodeAttr* mesh, Child());
+  Set(fields, "mesh", mesh->value);
+  TOK_RETURN_IF_ERROR(SetList(fields, "dims", true));
+  TOK_RETURN_IF_ERROR(SetList(fields, "replicated", false));
+  if (code != kSharding) TOK_RETURN_IF_ERROR(SetList(fields, "unreduced", false));
+  if (code == kShardingV3) {
+    // 0 is the default; no source says what the other numbers mean.
+    if (const int64_t reduction = in_.SignedVarint(); reduction != 0) {
+      return Fault(ErrorCode::kBytecodeNumber,
+                   "sdy: reduction " + std::to_string(reduction) + " is not known", entry_.begin);
+    }
+  }
+  return Record("sdy.sharding", std::move(fields));
+}
+
+Status BytecodeTables::AttrDecoder::SdyDimension() {
+  AttrDict fields;
+  TOK_RETURN_IF_ERROR(SetList(fields, "axes", true));
+  Set(fields, "closed", {in_.Byte() != 0});
+  const uint64_t priority = in_.Varint();
+  if ((priority & 1) != 0)
+    Set(fields, "priority", {IntAttr{static_cast<int64_t>(priority >> 1), "i64"}});
+  return Record("sdy.dim", std::move(fields));
+}
+
+Status BytecodeTables::AttrDecoder::SdyRule() {
+  AttrDict fields;
+  TOK_TRY(AttrValue sizes, SignedList());
+  Set(fields, "factor_sizes", std::move(sizes));
+  TOK_RETURN_IF_ERROR(SetList(fields, "operands", true));
+  TOK_RETURN_IF_ERROR(SetList(fields, "results", true));
+  for (const char* name : {"reduction", "need_replication", "permutation", "blocked_propagation"}) {
+    TOK_TRY(AttrValue factors, SignedList());
+    Set(fields, name, std::move(factors));
+  }
+  Set(fields, "custom", {in_.Byte() != 0});
+  return Record("sdy.op_sharding_rule", std::move(fields));
+}
+
+Status BytecodeTables::AttrDecoder::Sdy(uint64_t code) {
+  AttrDict fields;
+  switch (code) {
+    case kManualAxes:
+      TOK_RETURN_IF_ERROR(SetList(fields, "names", true));
+      return Record("sdy.manual_axes", std::move(fields));
+    case kMeshAxis: {
+      TOK_TRY(std::string_view name, StringAt());
+      Set(fields, "name", {std::string(name)});
+      Set(fields, "size", {IntAttr{in_.SignedVarint(), "i64"}});
+      return Record("sdy.mesh_axis", std::move(fields));
+    }
+    case kMesh: {
+      TOK_RETURN_IF_ERROR(SetList(fields, "axes", true));
+      TOK_TRY(AttrValue ids, SignedList());
+      if (!ids.As<DenseArrayAttr>()->ints.empty()) Set(fields, "device_ids", std::move(ids));
+      return Record("sdy.mesh", std::move(fields));
+    }
+    case kSubAxis: {
+      DenseArrayAttr sizes;
+      sizes.type = "i64";
+      sizes.ints = {in_.SignedVarint(), 0};
+      sizes.ints[1] = in_.SignedVarint();
+      out_.value.value = std::move(sizes);
+      return Ok();
+    }
+    case kAxisRef:
+      return SdyAxisRef();
+    case kDimension:
+      return SdyDimension();
+    case kSharding:
+    case kShardingV2:
+    case kShardingV3:
+      return SdySharding(code);
+    case kPerValue:
+    case kPerValueV2:
+      TOK_RETURN_IF_ERROR(SetList(fields, "values", true));
+      return Record("sdy.sharding_per_value", std::move(fields));
+    case kDimMapping: {
+      TOK_TRY(out_.value, SignedList());
+      return Ok();
+    }
+    case kTensorMapping:
+    case kAxisList:
+    case kAxisLists:
+    case kAllToAlls: {
+      TOK_TRY(AttrList list, List());
+      out_.value.value = std::move(list);
+      return Ok();
+    }
+    case kAllToAll:
+      TOK_RETURN_IF_ERROR(SetList(fields, "axes", true));
+      Set(fields, "src_dim", {IntAttr{in_.SignedVarint(), "i64"}});
+      Set(fields, "tgt_dim", {IntAttr{in_.SignedVarint(), "i64"}});
+      return Record("sdy.all_to_all_param", std::move(fields));
+    case kRule:
+      return SdyRule();
+    default:
+      return Unknown(code);
+  }
+}
+
+}  // namespace tokamak
