@@ -43,6 +43,12 @@ TOK_ENUM_TEXT(RngAlgorithm, "rng_default", "rng_three_fry", "rng_philox");
 enum class FusionKind : uint8_t { kLoop, kInput, kOutput, kCustom };
 TOK_ENUM_TEXT(FusionKind, "kLoop", "kInput", "kOutput", "kCustom");
 
+enum class ConvKind : uint8_t { kUnset, kForward, kInputGradient, kFilterGradient };
+TOK_ENUM_TEXT(ConvKind, "unset", "fprop", "dgrad", "wgrad");
+
+enum class PaddingType : uint8_t { kNone, kValid, kSame };
+TOK_ENUM_TEXT(PaddingType, "PADDING_INVALID", "PADDING_VALID", "PADDING_SAME");
+
 enum class AccuracyMode : uint8_t { kDefault, kHighest, kTolerance };
 TOK_ENUM_TEXT(AccuracyMode, "default", "highest", "tolerance");
 

@@ -238,8 +238,9 @@ struct ConvolutionAttrs {  // convolution; dynamic-conv, which takes the padding
   ConvDims dims;
   int64_t feature_group_count = 1, batch_group_count = 1;
   std::vector<Precision> precision;  // empty: all default
-  TOK_FIELDS(ConvolutionAttrs, TOK_F(ConvolutionAttrs, "window", window),
-             TOK_F(ConvolutionAttrs, "dim_labels", dims),
+  ConvKind kind = ConvKind::kUnset;  // which pass of training XLA made it for
+  TOK_FIELDS(ConvolutionAttrs, TOK_F(ConvolutionAttrs, "conv_kind", kind),
+             TOK_F(ConvolutionAttrs, "window", window), TOK_F(ConvolutionAttrs, "dim_labels", dims),
              TOK_F(ConvolutionAttrs, "feature_group_count", feature_group_count),
              TOK_F(ConvolutionAttrs, "batch_group_count", batch_group_count),
              TOK_F(ConvolutionAttrs, "operand_precision", precision));
@@ -341,6 +342,7 @@ struct CustomCallAttrs {
   std::optional<ConvDims> conv_dims;
   int64_t feature_group_count = 1, batch_group_count = 1;
   std::vector<Precision> precision;
+  PaddingType padding_type = PaddingType::kNone;
   std::optional<std::vector<std::vector<Dims>>> result_tilings;
   TOK_FIELDS(CustomCallAttrs, TOK_F(CustomCallAttrs, "custom_call_target", target),
              TOK_F(CustomCallAttrs, "backend_config", backend_config),
@@ -357,6 +359,7 @@ struct CustomCallAttrs {
              TOK_F(CustomCallAttrs, "feature_group_count", feature_group_count),
              TOK_F(CustomCallAttrs, "batch_group_count", batch_group_count),
              TOK_F(CustomCallAttrs, "operand_precision", precision),
+             TOK_F(CustomCallAttrs, "padding_type", padding_type),
              TOK_F(CustomCallAttrs, "result_tilings", result_tilings));
 };
 
@@ -378,7 +381,9 @@ struct FusionAttrs {
 
 struct AsyncAttrs {
   std::string execution_thread;  // "": the main one
-  TOK_FIELDS(AsyncAttrs, TOK_F(AsyncAttrs, "async_execution_thread", execution_thread));
+  std::vector<OutputAlias> output_aliases;
+  TOK_FIELDS(AsyncAttrs, TOK_F(AsyncAttrs, "async_execution_thread", execution_thread),
+             TOK_F(AsyncAttrs, "output_to_operand_aliasing", output_aliases));
 };
 
 struct CopyStartAttrs {

@@ -21,6 +21,7 @@ uint64_t HashOf(const Origin& o) {
   Hasher hasher;
   hasher.Add(std::string_view(o.op_name));
   hasher.Add(std::string_view(o.op_type));
+  hasher.Add(std::string_view(o.other));
   hasher.Add(o.frame);
   return hasher.digest();
 }

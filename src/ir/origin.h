@@ -24,6 +24,7 @@ struct Frame {
 struct Origin {
   std::string op_name;  // "jit(f)/jit(main)/add"
   std::string op_type;  // "add"; HLO metadata only
+  std::string other;    // the rest of HLO's metadata, as it was written
   FrameId frame = FrameId::kNone;
   bool operator==(const Origin&) const = default;
 };

@@ -22,6 +22,8 @@ inline constexpr int kMaxRank = 64;
 inline constexpr int64_t kMaxElements = int64_t{1} << 58;
 // Bytes that one literal may take when it is expanded.
 inline constexpr int64_t kMaxLiteralBytes = int64_t{1} << 33;
+// Bytes of one elided constant of HLO text, constant({...}), which is made up.
+inline constexpr int64_t kMaxElidedBytes = int64_t{1} << 30;
 // Bytes that the interpreter may hold for one value.
 inline constexpr int64_t kMaxTensorBytes = int64_t{6} << 30;
 // Calls on the interpreter's stack.

@@ -284,6 +284,28 @@ bool HloCursor::Balanced(std::string_view& text) {
   return Fail(ErrorCode::kHloSyntax, "a bracket that is never closed", start);
 }
 
+bool HloCursor::Braces(std::string_view& text) {
+  if (Peek() != '{') return FailExpected("{");
+  const char* start = at_;
+  int64_t depth = 0;
+  for (; at_ < end_; ++at_) {
+    char c = *at_;
+    if (c == '"') {
+      for (++at_; at_ < end_ && *at_ != '"'; ++at_)
+        if (*at_ == '\\') ++at_;
+      if (at_ >= end_) break;
+    } else if (c == '{') {
+      ++depth;
+    } else if (c == '}' && --depth == 0) {
+      ++at_;
+      text = {start, static_cast<size_t>(at_ - start)};
+      return true;
+    }
+  }
+  at_ = end_;
+  return Fail(ErrorCode::kHloSyntax, "a brace that is never closed", start);
+}
+
 void AppendQuoted(std::string& out, std::string_view text) {
   static constexpr char kHex[] = "0123456789abcdef";
   out += '"';

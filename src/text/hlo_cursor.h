@@ -74,6 +74,8 @@ class HloCursor {
   // Skips to after the bracket that closes the one that is next: strings and
   // nested brackets are stepped over. `text` gets all of it.
   bool Balanced(std::string_view& text);
+  // The same for {...} where only braces count: JSON, MLIR dictionaries.
+  bool Braces(std::string_view& text);
 
   // Counts on from the last place asked for: cheap when places only grow.
   TextPos PosOf(const char* place);

@@ -53,14 +53,6 @@ bool ReadAxisName(HloCursor& cursor, std::string& name) {
   return true;
 }
 
-bool ReadAxis(HloCursor& cursor, AxisRef& axis) {
-  if (!ReadAxisName(cursor, axis.name)) return false;
-  if (!cursor.TryText(":(")) return true;
-  if (!cursor.Int(axis.pre_size) || !cursor.Expect(')') || !cursor.Int(axis.size)) return false;
-  return (axis.pre_size >= 1 && axis.size >= 1) ||
-         Bad(cursor, "a part of axis " + axis.name + " with a size below 1");
-}
-
 // {'x', 'y':(1)2, ?}p1
 bool ReadDimSharding(HloCursor& cursor, DimSharding& dim) {
   if (!cursor.Expect('{')) return false;
@@ -69,7 +61,7 @@ bool ReadDimSharding(HloCursor& cursor, DimSharding& dim) {
       dim.is_closed = false;
     } else {
       AxisRef axis;
-      if (!ReadAxis(cursor, axis)) return false;
+      if (!ReadAxisRef(cursor, axis)) return false;
       dim.axes.push_back(std::move(axis));
     }
     if (cursor.Peek() != '}' && !cursor.Expect(',')) return false;
@@ -79,6 +71,32 @@ bool ReadDimSharding(HloCursor& cursor, DimSharding& dim) {
     return cursor.Int(dim.priority);
   }
   return true;
+}
+
+// The numbers 0..n-1 in shape `reshape`, transposed, read in order.
+std::optional<Dims> ExpandIota(const Dims& reshape, const Dims& permutation) {
+  constexpr int64_t kMostListed = 1 << 20;
+  const size_t rank = reshape.size();
+  std::optional<int64_t> count = CheckedElementCount(reshape);
+  if (!count || *count > kMostListed || rank > static_cast<size_t>(kMaxRank)) return std::nullopt;
+  Dims strides(rank, 1), order(rank), index(rank, 0);
+  for (size_t i = rank; i-- > 1;) strides[i - 1] = strides[i] * reshape[i];
+  for (size_t i = 0; i < rank; ++i) order[i] = static_cast<int64_t>(i);
+  if (!permutation.empty()) {
+    if (!std::is_permutation(order.begin(), order.end(), permutation.begin(), permutation.end()))
+      return std::nullopt;
+    order = permutation;
+  }
+  Dims devices(static_cast<size_t>(*count));
+  for (int64_t& device : devices) {
+    device = 0;
+    for (size_t i = 0; i < rank; ++i) device += index[i] * strides[static_cast<size_t>(order[i])];
+    for (size_t i = rank; i-- > 0;) {
+      if (++index[i] < reshape[static_cast<size_t>(order[i])]) break;
+      index[i] = 0;
+    }
+  }
+  return devices;
 }
 
 bool ReadMeshAxes(HloCursor& cursor, Mesh& mesh) {
@@ -91,6 +109,26 @@ bool ReadMeshAxes(HloCursor& cursor, Mesh& mesh) {
     mesh.axes.push_back(std::move(axis));
     if (cursor.Peek() != ']' && !cursor.Expect(',')) return false;
   }
+  return true;
+}
+
+// (1,0,3,2), or ([2,2]T(1,0)): the numbers 0..3 reshaped and transposed.
+bool ReadMeshDevices(HloCursor& cursor, Mesh& mesh) {
+  if (!cursor.Expect('(')) return false;
+  cursor.MoveTo(cursor.at() - 1);
+  const char* start = cursor.at();
+  cursor.Advance(1);
+  if (cursor.Peek() != '[') {
+    cursor.MoveTo(start);
+    return cursor.Ints(mesh.device_ids, '(', ')');
+  }
+  Dims reshape, permutation;
+  if (!cursor.Ints(reshape, '[', ']')) return false;
+  if (cursor.TryWord("T") && !cursor.Ints(permutation, '(', ')')) return false;
+  if (!cursor.Expect(')')) return false;
+  std::optional<Dims> devices = ExpandIota(reshape, permutation);
+  if (!devices) return Bad(cursor, "device_ids are no permutation of a few numbers", start);
+  mesh.device_ids = std::move(*devices);
   return true;
 }
 
@@ -269,12 +307,6 @@ void AppendAxisName(std::string& out, const std::string& name) {
   }
 }
 
-void AppendAxis(std::string& out, const AxisRef& axis) {
-  AppendAxisName(out, axis.name);
-  if (axis.pre_size != 0 || axis.size != 0)
-    out += ":(" + std::to_string(axis.pre_size) + ")" + std::to_string(axis.size);
-}
-
 void AppendMeshSharding(std::string& out, const Sharding& sharding,
                         const std::vector<Mesh>& meshes) {
   AppendMesh(out, sharding.mesh, meshes);
@@ -285,7 +317,7 @@ void AppendMeshSharding(std::string& out, const Sharding& sharding,
       out += i > 0 ? ", {" : "{";
       for (size_t j = 0; j < dim.axes.size(); ++j) {
         if (j > 0) out += ", ";
-        AppendAxis(out, dim.axes[j]);
+        AppendAxisRef(out, dim.axes[j]);
       }
       if (!dim.is_closed) out += dim.axes.empty() ? "?" : ", ?";
       out += '}';
@@ -324,10 +356,24 @@ void AppendTiled(std::string& out, const Sharding& sharding) {
 
 }  // namespace
 
+bool ReadAxisRef(HloCursor& cursor, AxisRef& axis) {
+  if (!ReadAxisName(cursor, axis.name)) return false;
+  if (!cursor.TryText(":(")) return true;
+  if (!cursor.Int(axis.pre_size) || !cursor.Expect(')') || !cursor.Int(axis.size)) return false;
+  return (axis.pre_size >= 1 && axis.size >= 1) ||
+         Bad(cursor, "a part of axis " + axis.name + " with a size below 1");
+}
+
+void AppendAxisRef(std::string& out, const AxisRef& axis) {
+  AppendAxisName(out, axis.name);
+  if (axis.pre_size != 0 || axis.size != 0)
+    out += ":(" + std::to_string(axis.pre_size) + ")" + std::to_string(axis.size);
+}
+
 bool ReadAxes(HloCursor& cursor, std::vector<AxisRef>& axes) {
   if (!cursor.Expect('{')) return false;
   while (!cursor.Try('}')) {
-    if (!ReadAxis(cursor, axes.emplace_back())) return false;
+    if (!ReadAxisRef(cursor, axes.emplace_back())) return false;
     if (cursor.Peek() != '}' && !cursor.Expect(',')) return false;
   }
   return true;
@@ -370,7 +416,7 @@ bool ReadMesh(HloCursor& cursor, std::vector<Mesh>& meshes, std::string& name) {
   if (cursor.Try(',')) {
     bool has_ids = cursor.TryText("device_ids=");
     if (!has_ids) cursor.MoveTo(before);
-    if (has_ids && !cursor.Ints(mesh.device_ids, '(', ')')) return false;
+    if (has_ids && !ReadMeshDevices(cursor, mesh)) return false;
   }
   name = Intern(meshes, std::move(mesh));
   return true;
@@ -462,7 +508,7 @@ void AppendAxes(std::string& out, const std::vector<AxisRef>& axes) {
   out += '{';
   for (size_t i = 0; i < axes.size(); ++i) {
     if (i > 0) out += ", ";
-    AppendAxis(out, axes[i]);
+    AppendAxisRef(out, axes[i]);
   }
   out += '}';
 }

@@ -36,6 +36,8 @@ bool ReadTileDevices(HloCursor& cursor, TileDevices& devices);
 bool ReadMesh(HloCursor& cursor, std::vector<Mesh>& meshes, std::string& name);
 // {'x', 'y':(1)2}
 bool ReadAxes(HloCursor& cursor, std::vector<AxisRef>& axes);
+bool ReadAxisRef(HloCursor& cursor, AxisRef& axis);  // 'y':(1)2
+void AppendAxisRef(std::string& out, const AxisRef& axis);
 void AppendSharding(std::string& out, const Sharding& sharding, const std::vector<Mesh>& meshes);
 void AppendTileDevices(std::string& out, const TileDevices& devices);
 void AppendMesh(std::string& out, const std::string& name, const std::vector<Mesh>& meshes);
