@@ -1,0 +1,187 @@
+#include <CLI/CLI.hpp>
+#include <new>
+
+#include "cli/commands.h"
+
+// The only file that knows the command line's words (and CLI11, which costs
+// seconds to compile).
+
+namespace tokamak {
+namespace {
+
+constexpr char kRunHelp[] = R"(Runs @main (or the only public function) of each program in FILE.
+
+Inputs are the arrays in_0, in_1 ... of --inputs; results are out_0, out_1 ...;
+tuples are flattened depth first. bf16, f8 and sub-byte types travel as unsigned
+arrays of their bits. Checks inside the program (check.expect_eq ...) are honoured
+and counted: "checks: 3 passed".
+)";
+constexpr char kRunExamples[] = R"(Examples:
+  tokamak run add.mlir                                   a program without inputs
+  tokamak run model.hlo --seed 1                         inputs drawn from seed 1
+  tokamak run model.hlo --inputs io.npz --expect io.npz  compare with out_0 ... of io.npz
+  tokamak run model.mlirbc --inputs in.npz --outputs out.npz
+
+Default tolerance of --expect: integers and preds exact; floats 1e-4 + 1e-4*|expected|
+(bf16, f16: 2e-2; f8: 1e-1); NaN equals NaN.
+Exit codes: 0 fine, 1 a mismatch or a refused check, 2 bad input or usage,
+3 unsupported, 4 the machine, 70 a bug of ours. Several programs: the highest.
+)";
+constexpr char kCheckHelp[] = R"(Reads and verifies every program of each FILE.
+
+FILE is StableHLO text (.mlir), MLIR bytecode (.mlirbc) or HLO text (.hlo); which
+one is seen from its bytes. A refusal says where and why.
+)";
+constexpr char kCheckExamples[] = R"(Examples:
+  tokamak check model.mlir
+  tokamak check *.hlo --json             one line of JSON a file
+  tokamak check model.hlo --histogram    how often each op stands in it
+  tokamak check model.hlo --round-trip   also prints it in both forms and reads that back
+)";
+constexpr char kConvertHelp[] = R"(Prints every program of FILE in another form.
+)";
+constexpr char kConvertExamples[] = R"(Examples:
+  tokamak convert model.mlirbc --to mlir
+  tokamak convert model.mlir --to hlo -o model.hlo
+
+What the other form lacks is printed in our own spelling, which we read back.
+)";
+constexpr char kOpsHelp[] = R"(Shows every op and who can do what with it.
+)";
+constexpr char kOpsExamples[] = R"(Examples:
+  tokamak ops
+  tokamak ops --json
+  tokamak ops --markdown --tests tests/run > docs/ops.md
+)";
+constexpr char kReduceHelp[] = R"(Makes the program of FILE smaller while it still fails, and writes the smallest.
+
+What failing means is given by --command (a shell command in which {} is the file;
+its exit code must stay what it is for FILE) or by --fails-with (the exit code of
+`tokamak run`, or "mismatch" for 1).
+)";
+constexpr char kReduceExamples[] = R"(Examples:
+  tokamak reduce big.hlo --fails-with mismatch --inputs io.npz --expect io.npz
+  tokamak reduce big.mlir --fails-with 70 -o small.hlo
+  tokamak reduce big.hlo --command './crashes.sh {}' --seconds 60
+)";
+
+void AddRun(CLI::App& app, RunCommand& run) {
+  CLI::App* command = app.add_subcommand("run", kRunHelp);
+  command->footer(kRunExamples);
+  command->add_option("FILE", run.files, "Programs: .mlir, .mlirbc or .hlo; - is standard input")
+      ->required();
+  command->add_option("--backend", run.backend, "interp, cpu or cuda (default: the best one built in)");
+  command->add_option("--inputs", run.inputs, "A .npz file with in_0, in_1 ...");
+  command->add_option("--expect", run.expect, "A .npz file with out_0, out_1 ... to compare with");
+  command->add_option("--outputs", run.outputs, "Write the results to this .npz file");
+  command->add_option("--repeat", run.repeat, "Run N times, print times, and compare the bits")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+  command->add_option("--seed", run.seed, "Draw the inputs: reals in [-1, 1), integers in [0, 4)");
+  command->add_flag("--strict", run.strict, "No rewrite that may change a value");
+  command->add_option("--rtol", run.tolerance.rtol, "Relative tolerance of --expect");
+  command->add_option("--atol", run.tolerance.atol, "Absolute tolerance of --expect");
+  command->add_option("--ulp", run.tolerance.ulp, "Tolerance of --expect in representable steps");
+  command->add_flag("--json", run.json, "One line of JSON a file");
+}
+
+void AddCheck(CLI::App& app, CheckCommand& check) {
+  CLI::App* command = app.add_subcommand("check", kCheckHelp);
+  command->footer(kCheckExamples);
+  command->add_option("FILE", check.files, "Programs; - is standard input")->required();
+  command->add_flag("--json", check.json, "One line of JSON a file");
+  command->add_flag("--hash", check.hash, "Print the structural hash: equal programs, equal hashes");
+  command->add_flag("--histogram", check.histogram, "Print how often each op stands in it");
+  command->add_flag("--round-trip", check.round_trip, "Print it in both forms and read that back");
+}
+
+void AddConvert(CLI::App& app, ConvertCommand& convert) {
+  CLI::App* command = app.add_subcommand("convert", kConvertHelp);
+  command->footer(kConvertExamples);
+  command->add_option("FILE", convert.file, "A program; - is standard input")->required();
+  command->add_option("--to", convert.to, "hlo or mlir")->required();
+  command->add_option("-o,--output", convert.output, "The file to write (default: standard output)");
+}
+
+void AddOps(CLI::App& app, OpsCommand& ops) {
+  CLI::App* command = app.add_subcommand("ops", kOpsHelp);
+  command->footer(kOpsExamples);
+  command->add_flag("--json", ops.json, "As JSON");
+  command->add_flag("--markdown", ops.markdown, "As docs/ops.md has it");
+  command->add_option("--tests", ops.tests, "Count the programs of this folder that hold the op");
+}
+
+void AddReduce(CLI::App& app, ReduceCommand& reduce) {
+  CLI::App* command = app.add_subcommand("reduce", kReduceHelp);
+  command->footer(kReduceExamples);
+  command->add_option("FILE", reduce.file, "A program that fails")->required();
+  command->add_option("--command", reduce.command, "A shell command with {} for the file");
+  command->add_option("--fails-with", reduce.fails_with, "An exit code of `run`, or mismatch");
+  command->add_option("--inputs", reduce.inputs, "Inputs of `run` (default: drawn)");
+  command->add_option("--expect", reduce.expect, "Expected results of `run`");
+  command->add_option("--seed", reduce.seed, "Draw the inputs of `run` from this seed");
+  command->add_option("--seconds", reduce.seconds, "Stop after this long");
+  command->add_option("-o,--output", reduce.output, "Where the smallest goes (default: FILE.reduced.hlo)");
+}
+
+struct Commands {
+  RunCommand run;
+  CheckCommand check;
+  ConvertCommand convert;
+  OpsCommand ops;
+  ReduceCommand reduce;
+};
+
+int Dispatch(const CLI::App& app, const Commands& commands, Console& console) {
+  if (app.got_subcommand("run")) return Run(commands.run, console);
+  if (app.got_subcommand("check")) return Check(commands.check, console);
+  if (app.got_subcommand("convert")) return Convert(commands.convert, console);
+  if (app.got_subcommand("ops")) return Ops(commands.ops, console);
+  return Reduce(commands.reduce, console);
+}
+
+int ParseAndRun(const std::vector<std::string>& words, Console& console) {
+  CLI::App app("A fusing tensor compiler: reads, checks, runs and converts StableHLO and HLO programs.",
+               "tokamak");
+  app.footer("`tokamak COMMAND --help` tells more and shows examples.");
+  app.require_subcommand(1);
+  Commands commands;
+  AddRun(app, commands.run);
+  AddCheck(app, commands.check);
+  AddConvert(app, commands.convert);
+  AddOps(app, commands.ops);
+  AddReduce(app, commands.reduce);
+  try {
+    std::vector<std::string> reversed(words.rbegin(), words.rend());  // as CLI11 wants them
+    app.parse(reversed);
+  } catch (const CLI::CallForHelp&) {
+    const auto chosen = app.get_subcommands();
+    console.Out(chosen.empty() ? app.help() : chosen[0]->help());
+    return 0;
+  } catch (const CLI::ParseError& error) {
+    const auto chosen = app.get_subcommands();
+    std::string command = chosen.empty() ? "tokamak" : "tokamak " + chosen[0]->get_name();
+    std::string what = error.what();
+    Error fault = MakeError(ErrorCode::kUsage, command + ": " + what);
+    fault.notes.push_back("`" + command + " --help` shows what it takes");
+    return console.Report(fault);
+  }
+  return Dispatch(app, commands, console);
+}
+
+}  // namespace
+
+int RunCommandLine(const std::vector<std::string>& words, Console& console) {
+  try {
+    return ParseAndRun(words, console);
+  } catch (const std::bad_alloc&) {
+    return console.Report(MakeError(ErrorCode::kOutOfMemory, "out of memory"));
+  } catch (const std::length_error& error) {
+    return console.Report(
+        MakeError(ErrorCode::kOutOfMemory, std::string("out of memory: ") + error.what()));
+  } catch (const std::exception& error) {
+    console.Err(std::string("error: a bug in tokamak: ") + error.what() + "\n");
+    return Code(ExitCode::kOurBug);
+  }
+}
+
+}  // namespace tokamak

@@ -1,0 +1,61 @@
+#pragma once
+
+// One function and one file per command. What a command takes is a struct;
+// cli.cc fills it from the command line. Each gives an exit code (design.md,
+// "exit codes") and writes nothing but to its console and the files named.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/console.h"
+#include "driver/compare_arrays.h"
+
+namespace tokamak {
+
+struct RunCommand {
+  std::vector<std::string> files;
+  std::string backend;  // "": the best one built in
+  std::string inputs, expect, outputs;
+  int64_t repeat = 1;
+  std::optional<uint64_t> seed;
+  bool strict = false;  // no rewrite that changes a value; the interpreter has none
+  Tolerance tolerance;
+  bool json = false;
+};
+int Run(const RunCommand& command, Console& console);
+
+struct CheckCommand {
+  std::vector<std::string> files;
+  bool json = false, hash = false, histogram = false, round_trip = false;
+};
+int Check(const CheckCommand& command, Console& console);
+
+struct ConvertCommand {
+  std::string file, to, output = "-";
+};
+int Convert(const ConvertCommand& command, Console& console);
+
+struct OpsCommand {
+  bool json = false, markdown = false;
+  std::string tests;  // a folder whose programs say what is tested
+};
+int Ops(const OpsCommand& command, Console& console);
+
+struct ReduceCommand {
+  std::string file, output;
+  std::string command;     // a shell command with {} for the file; it fails while the fault is there
+  std::string fails_with;  // an exit code of `run`, or "mismatch"
+  std::string inputs, expect;
+  uint64_t seed = 1;
+  int64_t seconds = 300;
+};
+int Reduce(const ReduceCommand& command, Console& console);
+
+// Parses the words of a command line (without the program's name) and runs
+// the command. What escapes as an exception is caught: memory gives 4, all
+// else 70.
+int RunCommandLine(const std::vector<std::string>& words, Console& console);
+
+}  // namespace tokamak

@@ -1,0 +1,27 @@
+#include "cli/console.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+
+namespace tokamak {
+
+int Console::Report(const Error& error, std::string_view source) {
+  Err(Render(error, source));
+  return Code(InfoOf(error.code).exit);
+}
+
+void StdConsole::Out(std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+}
+
+void StdConsole::Err(std::string_view text) {
+  std::fflush(stdout);
+  std::fwrite(text.data(), 1, text.size(), stderr);
+}
+
+bool StdConsole::ShowsProgress() const {
+  return isatty(STDERR_FILENO) == 1;
+}
+
+}  // namespace tokamak

@@ -1,0 +1,251 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/json_error.h"
+#include "driver/arguments.h"
+#include "driver/backend.h"
+#include "driver/load.h"
+#include "interp/interp.h"
+
+// `tokamak run`: runs every program of a file and compares what comes out.
+
+namespace tokamak {
+namespace {
+
+using nlohmann::json;
+using Arrays = std::vector<std::pair<std::string, Literal>>;
+
+// Results longer than this are cut when printed.
+constexpr int64_t kShownElements = 64;
+
+struct Totals {
+  int exit = 0;
+  int64_t passed = 0, failed = 0, ran = 0, skipped = 0;
+};
+
+int64_t PublicFunctions(const Module& module) {
+  return std::count_if(module.computations().begin(), module.computations().end(),
+                       [](const auto& computation) { return computation->is_public; });
+}
+
+class Runner {
+ public:
+  Runner(const RunCommand& command, Console& console) : command_(command), console_(console) {}
+
+  int RunAll() {
+    Result<const BackendInfo*> backend = FindBackend(command_.backend);
+    if (!backend.ok()) return console_.Report(backend.error());
+    Status arrays = ReadArrays();
+    if (!arrays.ok()) return console_.Report(arrays.error());
+    int exit = 0;
+    for (const std::string& file : command_.files) exit = std::max(exit, RunFile(file));
+    return exit;
+  }
+
+ private:
+  Status ReadArrays() {
+    if (!command_.inputs.empty()) {
+      TOK_TRY(Bytes bytes, ReadFileBytes(command_.inputs));
+      TOK_TRY(inputs_, ReadNpz(bytes, command_.inputs));
+    }
+    if (!command_.expect.empty()) {
+      TOK_TRY(Bytes bytes, ReadFileBytes(command_.expect));
+      TOK_TRY(expect_, ReadNpz(bytes, command_.expect));
+    }
+    return Ok();
+  }
+
+  int RunFile(const std::string& path) {
+    totals_ = {};
+    json result = {{"file", path}, {"programs", json::array()}};
+    Result<LoadedFile> file = LoadFile(path, Verification::kYes);
+    if (!file.ok()) {
+      totals_.exit = Fail(file.error(), {}, result);
+    } else {
+      several_ = file.value().programs.size() > 1;
+      for (size_t i = 0; i < file.value().programs.size(); ++i) {
+        json entry = {{"checks", 0}};
+        int exit = RunProgram(file.value(), i, entry);
+        entry["exit"] = exit;
+        totals_.exit = std::max(totals_.exit, exit);
+        result["programs"].push_back(std::move(entry));
+      }
+      PrintChecks();
+    }
+    result["exit"] = totals_.exit;
+    result["checks"] = totals_.passed;
+    if (command_.json) console_.Out(JsonLine(result));
+    return totals_.exit;
+  }
+
+  void PrintChecks() {
+    if (command_.json) return;
+    std::string text = fmt::format("checks: {} passed", totals_.passed);
+    if (totals_.failed > 0) text += fmt::format(", {} failed", totals_.failed);
+    if (several_) text += fmt::format(" ({} programs, {} without a function)", totals_.ran + totals_.skipped, totals_.skipped);
+    console_.Out(text + "\n");
+  }
+
+  int Fail(const Error& error, std::string_view source, json& entry) {
+    entry["errors"].push_back(ToJson(error));
+    if (command_.json) return Code(InfoOf(error.code).exit);
+    return console_.Report(error, source);
+  }
+
+  int RunProgram(const LoadedFile& file, size_t i, json& entry) {
+    const auto& program = file.programs[i];
+    if (!program.ok()) return Fail(program.error(), file.source(), entry);
+    const Module& module = *program.value();
+    if (module.entry() == nullptr && module.computations().empty()) {
+      ++totals_.skipped;
+      entry["skipped"] = true;
+      return 0;
+    }
+    ++totals_.ran;
+    if (module.entry() == nullptr)
+      return Fail(MakeError(ErrorCode::kNoEntry,
+                            fmt::format("run: no @main, and {} public functions to choose from",
+                                        PublicFunctions(module)),
+                            {.file = file.path}),
+                  {}, entry);
+    Result<std::vector<Value>> arguments = Arguments(module);
+    if (!arguments.ok()) return Fail(arguments.error(), {}, entry);
+    Result<RunOutcome> outcome = Execute(module, arguments.value(), entry);
+    if (!outcome.ok()) return Fail(outcome.error(), file.source(), entry);
+    return Judge(module, outcome.value(), i, entry);
+  }
+
+  Result<std::vector<Value>> Arguments(const Module& module) const {
+    const Computation& entry = *module.entry();
+    if (!command_.inputs.empty()) return ArgumentsFrom(inputs_, entry);
+    if (command_.seed) return DrawArguments(*command_.seed, entry);
+    std::vector<Shape> shapes = FlattenParameters(entry);
+    if (shapes.empty()) return DrawArguments(0, entry);
+    return MakeError(ErrorCode::kNoInputs,
+                     fmt::format("run: the program takes in_0 ({}){}; give --inputs F.npz, or "
+                                 "--seed N to draw them",
+                                 ToString(shapes[0].WithoutLayout()),
+                                 shapes.size() > 1 ? fmt::format(" ... in_{}", shapes.size() - 1) : ""),
+                     {.file = module.file});
+  }
+
+  Result<RunOutcome> Execute(const Module& module, const std::vector<Value>& arguments,
+                             json& entry) {
+    RunOptions options;
+    if (console_.ShowsProgress()) options.progress = [this](int64_t done, int64_t total) { Progress(done, total); };
+    std::vector<double> times;
+    std::optional<Result<RunOutcome>> first;
+    for (int64_t turn = 0; turn < std::max<int64_t>(command_.repeat, 1); ++turn) {
+      auto begin = std::chrono::steady_clock::now();
+      Result<RunOutcome> outcome = Interpret(module, arguments, options);
+      std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+      times.push_back(taken.count());
+      if (!outcome.ok()) return outcome;
+      if (first && NameResults(first->value().results) != NameResults(outcome.value().results))
+        return MakeError(ErrorCode::kNotDeterministic,
+                         fmt::format("run: results of turn {} differ from those of turn 1", turn + 1));
+      if (!first) first = std::move(outcome);
+    }
+    ClearProgress();
+    std::sort(times.begin(), times.end());
+    entry["seconds"] = times[times.size() / 2];
+    if (command_.repeat > 1 && !command_.json)
+      console_.Out(fmt::format("time: {:.6f} s least, {:.6f} s median, {:.6f} s most of {} turns\n",
+                               times.front(), times[times.size() / 2], times.back(), times.size()));
+    return std::move(*first);
+  }
+
+  void Progress(int64_t done, int64_t total) {
+    auto now = std::chrono::steady_clock::now();
+    if (now - shown_ < std::chrono::milliseconds(200)) return;
+    shown_ = now;
+    progress_shown_ = true;
+    console_.Err(fmt::format("\r{} of {} instructions\x1b[K", done, total));
+  }
+  void ClearProgress() {
+    if (progress_shown_) console_.Err("\r\x1b[K");
+    progress_shown_ = false;
+  }
+
+  int Judge(const Module& module, const RunOutcome& outcome, size_t i, json& entry) {
+    totals_.passed += outcome.checks_passed;
+    totals_.failed += static_cast<int64_t>(outcome.failures.size());
+    entry["checks"] = outcome.checks_passed;
+    int exit = 0;
+    for (const std::string& failure : outcome.failures)
+      exit = std::max(exit, Fail(MakeError(ErrorCode::kCheckRefused, failure, {.file = module.file}),
+                                 {}, entry));
+    Arrays results = NameResults(outcome.results);
+    if (!command_.outputs.empty()) {
+      Status written = WriteFileBytes(command_.outputs, WriteNpz(results));
+      if (!written.ok()) exit = std::max(exit, Fail(written.error(), {}, entry));
+    }
+    if (!command_.expect.empty()) exit = std::max(exit, CompareAll(results, entry));
+    if (command_.outputs.empty() && command_.expect.empty() && !command_.json) Print(results, i);
+    return exit;
+  }
+
+  void Print(const Arrays& results, size_t i) {
+    for (const auto& [name, literal] : results) {
+      std::string prefix = several_ ? fmt::format("program {}: ", i + 1) : "";
+      console_.Out(prefix + name + ": " + ArrayText(literal, kShownElements) + "\n");
+    }
+  }
+
+  int CompareAll(const Arrays& results, json& entry) {
+    int exit = 0;
+    for (const auto& [name, got] : results) {
+      const Literal* stored = expect_.Find(name);
+      if (stored == nullptr) {
+        exit = std::max(exit, Fail(MakeError(ErrorCode::kMissingArray,
+                                             "npz: no array '" + name + "' to compare " +
+                                                 ToString(got.shape()) + " with",
+                                             {.file = expect_.path}),
+                                   {}, entry));
+        continue;
+      }
+      exit = std::max(exit, CompareOne(name, got, *stored, entry));
+    }
+    std::string surplus = "out_" + std::to_string(results.size());
+    if (expect_.Find(surplus) != nullptr)
+      exit = std::max(exit, Fail(MakeError(ErrorCode::kResultMismatch,
+                                           "run: '" + surplus + "' is expected, the program gives " +
+                                               std::to_string(results.size()) + " arrays",
+                                           {.file = expect_.path}),
+                                 {}, entry));
+    return exit;
+  }
+
+  int CompareOne(const std::string& name, const Literal& got, const Literal& stored, json& entry) {
+    Result<Literal> expected = FromCarrier(stored, got.shape(), name, expect_.path);
+    if (!expected.ok()) {
+      Error error = std::move(expected.error());
+      error.code = ErrorCode::kResultMismatch;  // the program gives something else
+      return Fail(error, {}, entry);
+    }
+    std::string difference = DifferenceBeyond(got, expected.value(), command_.tolerance);
+    if (difference.empty()) return 0;
+    return Fail(MakeError(ErrorCode::kResultMismatch, name + ": " + difference,
+                          {.file = expect_.path}),
+                {}, entry);
+  }
+
+  const RunCommand& command_;
+  Console& console_;
+  NpzFile inputs_, expect_;
+  Totals totals_;
+  bool several_ = false, progress_shown_ = false;
+  std::chrono::steady_clock::time_point shown_;
+};
+
+}  // namespace
+
+int Run(const RunCommand& command, Console& console) {
+  return Runner(command, console).RunAll();
+}
+
+}  // namespace tokamak

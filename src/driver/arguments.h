@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "driver/npz.h"
+#include "interp/value.h"
+#include "ir/ir.h"
+#include "support/result.h"
+
+namespace tokamak {
+
+// The arrays among the parameters of a computation, tuples flattened depth
+// first: in_0, in_1 ... Tokens take no number.
+std::vector<Shape> FlattenParameters(const Computation& entry);
+
+// One value per parameter, made from the arrays in_0, in_1 ... of a file.
+Result<std::vector<Value>> ArgumentsFrom(const NpzFile& file, const Computation& entry);
+
+// One value per parameter, drawn: reals and complex parts in [-1, 1), integers
+// in [0, 4) (so that indices mostly lie inside), preds evenly. Equal seeds
+// give equal values on every machine. A dynamic dimension gets its bound, or 3.
+Result<std::vector<Value>> DrawArguments(uint64_t seed, const Computation& entry);
+
+// Results as out_0, out_1 ...; tokens take no number.
+std::vector<std::pair<std::string, Literal>> NameResults(const std::vector<Value>& results);
+
+}  // namespace tokamak

@@ -1,0 +1,133 @@
+#include "driver/load.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "ir/infer.h"
+#include "text/read.h"
+
+namespace tokamak {
+namespace {
+
+Error FileError(ErrorCode code, const std::string& path, const char* verb) {
+  std::string reason = std::strerror(errno);
+  return MakeError(code, std::string(verb) + " '" + path + "': " + reason, {.file = path});
+}
+
+// A mapping that is undone with its last user.
+class Mapping {
+ public:
+  Mapping(void* data, size_t size) : data_(data), size_(size) {}
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+  ~Mapping() { munmap(data_, size_); }
+
+ private:
+  void* data_;
+  size_t size_;
+};
+
+Result<Bytes> ReadStream(int fd, const std::string& path) {
+  std::string data;
+  char block[1 << 16];
+  for (;;) {
+    ssize_t got = read(fd, block, sizeof block);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return FileError(ErrorCode::kFileUnreadable, path, "read");
+    if (got == 0) return Bytes::FromString(std::move(data));
+    data.append(block, static_cast<size_t>(got));
+  }
+}
+
+Result<Bytes> ReadDescriptor(int fd, const std::string& path) {
+  struct stat info {};
+  if (fstat(fd, &info) != 0) return FileError(ErrorCode::kFileUnreadable, path, "read");
+  if (!S_ISREG(info.st_mode)) return ReadStream(fd, path);
+  auto size = static_cast<size_t>(info.st_size);
+  if (size == 0) return Bytes();
+  void* data = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
+  if (data == MAP_FAILED) return ReadStream(fd, path);
+  return Bytes(std::make_shared<Mapping>(data, size), static_cast<const std::byte*>(data), size);
+}
+
+bool WriteAll(int fd, std::string_view data) {
+  while (!data.empty()) {
+    ssize_t put = write(fd, data.data(), data.size());
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) return false;
+    data.remove_prefix(static_cast<size_t>(put));
+  }
+  return true;
+}
+
+std::string_view FormatName(std::string_view bytes) {
+  Result<Format> format = RecogniseFormat(bytes);
+  if (!format.ok()) return "";
+  switch (format.value()) {
+    case Format::kMlirText:
+      return "StableHLO text";
+    case Format::kMlirBytecode:
+      return "MLIR bytecode";
+    case Format::kHloText:
+      return "HLO text";
+  }
+  return "";
+}
+
+}  // namespace
+
+Result<Bytes> ReadFileBytes(const std::string& path) {
+  if (path == "-") return ReadStream(STDIN_FILENO, path);
+  int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return FileError(ErrorCode::kFileUnreadable, path, "open");
+  Result<Bytes> bytes = ReadDescriptor(fd, path);
+  close(fd);
+  return bytes;
+}
+
+Status WriteFileBytes(const std::string& path, std::string_view data) {
+  if (path == "-") {
+    if (std::fwrite(data.data(), 1, data.size(), stdout) != data.size())
+      return FileError(ErrorCode::kFileUnwritable, path, "write");
+    return Ok();
+  }
+  struct stat info {};
+  bool in_place = stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode);  // /dev/null, a pipe
+  std::string target = in_place ? path : path + ".part" + std::to_string(getpid());
+  int fd = open(target.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (fd < 0) return FileError(ErrorCode::kFileUnwritable, path, "write");
+  bool written = WriteAll(fd, data);
+  written = close(fd) == 0 && written;
+  if (written && (in_place || std::rename(target.c_str(), path.c_str()) == 0)) return Ok();
+  Error error = FileError(ErrorCode::kFileUnwritable, path, "write");
+  if (!in_place) unlink(target.c_str());
+  return error;
+}
+
+std::string_view LoadedFile::source() const {
+  return format == "MLIR bytecode" ? std::string_view() : bytes.text();
+}
+
+LoadedFile LoadBytes(const Bytes& bytes, const std::string& path, Verification verification) {
+  LoadedFile file{path, bytes, FormatName(bytes.text()), ReadModules(bytes, path)};
+  if (verification == Verification::kNo) return file;
+  for (auto& program : file.programs) {
+    if (!program.ok()) continue;
+    Status status = VerifyModule(*program.value());
+    if (!status.ok()) program = std::move(status.error());
+  }
+  return file;
+}
+
+Result<LoadedFile> LoadFile(const std::string& path, Verification verification) {
+  TOK_TRY(Bytes bytes, ReadFileBytes(path));
+  return LoadBytes(bytes, path, verification);
+}
+
+}  // namespace tokamak
