@@ -40,6 +40,17 @@ else()
 endif()
 target_compile_definitions(tok_lapack INTERFACE TOK_HAVE_LAPACK=${TOK_HAVE_LAPACK})
 
+# zlib unpacks .npz files that were saved compressed. Without it those are refused, with a word on why.
+add_library(tok_zlib INTERFACE)
+find_package(ZLIB QUIET)
+if(ZLIB_FOUND)
+  set(TOK_HAVE_ZLIB 1)
+  target_link_libraries(tok_zlib INTERFACE ZLIB::ZLIB)
+else()
+  set(TOK_HAVE_ZLIB 0)
+endif()
+target_compile_definitions(tok_zlib INTERFACE TOK_HAVE_ZLIB=${TOK_HAVE_ZLIB})
+
 # Python runs the checks and test drivers: the project's own .venv when it is there.
 find_package(Python3 QUIET COMPONENTS Interpreter)
 if(EXISTS "${CMAKE_SOURCE_DIR}/.venv/bin/python")

@@ -1,7 +1,7 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
+
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
@@ -39,9 +39,9 @@ Status RoundTrip(const Module& module, bool hlo) {
   std::string name = hlo ? "<as HLO text>" : "<as StableHLO text>";
   Result<std::unique_ptr<Module>> again = hlo ? ReadHloText(text, name) : ReadMlirText(text, name);
   if (!again.ok()) {
-    Error error = MakeError(ErrorCode::kRoundTripDiffers,
-                            name + " does not read back: " + again.error().message,
-                            again.error().where);
+    Error error =
+        MakeError(ErrorCode::kRoundTripDiffers,
+                  name + " does not read back: " + again.error().message, again.error().where);
     error.notes.push_back("the line is: " + Render(again.error(), text));
     return error;
   }
@@ -117,11 +117,15 @@ class Checker {
 
   std::string SummaryText(const LoadedFile& file, size_t i, const json& entry) const {
     std::string text = file.path + ": ";
-    if (file.programs.size() > 1) text += fmt::format("program {} of {}: ", i + 1, file.programs.size());
-    auto counted = [](size_t n, const char* noun) { return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s"); };
-    text += fmt::format("{}{}, {}, {}", entry["verified"].get<bool>() ? "" : "refused: ", file.format,
-                        counted(entry["computations"].get<size_t>(), "computation"),
-                        counted(entry["instructions"].get<size_t>(), "instruction"));
+    if (file.programs.size() > 1)
+      text += fmt::format("program {} of {}: ", i + 1, file.programs.size());
+    auto counted = [](size_t n, const char* noun) {
+      return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s");
+    };
+    text +=
+        fmt::format("{}{}, {}, {}", entry["verified"].get<bool>() ? "" : "refused: ", file.format,
+                    counted(entry["computations"].get<size_t>(), "computation"),
+                    counted(entry["instructions"].get<size_t>(), "instruction"));
     if (command_.hash) text += ", hash " + entry["hash"].get<std::string>();
     if (command_.round_trip) text += ", prints and reads back";
     text += "\n";

@@ -1,5 +1,6 @@
-#include <CLI/CLI.hpp>
 #include <new>
+
+#include <CLI/CLI.hpp>
 
 #include "cli/commands.h"
 
@@ -9,14 +10,14 @@
 namespace tokamak {
 namespace {
 
-constexpr char kRunHelp[] = R"(Runs @main (or the only public function) of each program in FILE.
-
-Inputs are the arrays in_0, in_1 ... of --inputs; results are out_0, out_1 ...;
+constexpr char kRunHelp[] = "Runs @main (or the only public function) of each program in FILE.";
+constexpr char kRunExamples[] =
+    R"(Inputs are the arrays in_0, in_1 ... of --inputs; results are out_0, out_1 ...;
 tuples are flattened depth first. bf16, f8 and sub-byte types travel as unsigned
 arrays of their bits. Checks inside the program (check.expect_eq ...) are honoured
 and counted: "checks: 3 passed".
-)";
-constexpr char kRunExamples[] = R"(Examples:
+
+Examples:
   tokamak run add.mlir                                   a program without inputs
   tokamak run model.hlo --seed 1                         inputs drawn from seed 1
   tokamak run model.hlo --inputs io.npz --expect io.npz  compare with out_0 ... of io.npz
@@ -27,39 +28,38 @@ Default tolerance of --expect: integers and preds exact; floats 1e-4 + 1e-4*|exp
 Exit codes: 0 fine, 1 a mismatch or a refused check, 2 bad input or usage,
 3 unsupported, 4 the machine, 70 a bug of ours. Several programs: the highest.
 )";
-constexpr char kCheckHelp[] = R"(Reads and verifies every program of each FILE.
-
-FILE is StableHLO text (.mlir), MLIR bytecode (.mlirbc) or HLO text (.hlo); which
+constexpr char kCheckHelp[] = "Reads and verifies every program of each FILE.";
+constexpr char kCheckExamples[] =
+    R"(FILE is StableHLO text (.mlir), MLIR bytecode (.mlirbc) or HLO text (.hlo); which
 one is seen from its bytes. A refusal says where and why.
-)";
-constexpr char kCheckExamples[] = R"(Examples:
+
+Examples:
   tokamak check model.mlir
   tokamak check *.hlo --json             one line of JSON a file
   tokamak check model.hlo --histogram    how often each op stands in it
   tokamak check model.hlo --round-trip   also prints it in both forms and reads that back
 )";
-constexpr char kConvertHelp[] = R"(Prints every program of FILE in another form.
-)";
+constexpr char kConvertHelp[] = "Prints every program of FILE in another form.";
 constexpr char kConvertExamples[] = R"(Examples:
   tokamak convert model.mlirbc --to mlir
   tokamak convert model.mlir --to hlo -o model.hlo
 
 What the other form lacks is printed in our own spelling, which we read back.
 )";
-constexpr char kOpsHelp[] = R"(Shows every op and who can do what with it.
-)";
+constexpr char kOpsHelp[] = "Shows every op and who can do what with it.";
 constexpr char kOpsExamples[] = R"(Examples:
   tokamak ops
   tokamak ops --json
   tokamak ops --markdown --tests tests/run > docs/ops.md
 )";
-constexpr char kReduceHelp[] = R"(Makes the program of FILE smaller while it still fails, and writes the smallest.
-
-What failing means is given by --command (a shell command in which {} is the file;
+constexpr char kReduceHelp[] =
+    "Makes the program of FILE smaller while it still fails, and writes the smallest.";
+constexpr char kReduceExamples[] =
+    R"(What failing means is given by --command (a shell command in which {} is the file;
 its exit code must stay what it is for FILE) or by --fails-with (the exit code of
 `tokamak run`, or "mismatch" for 1).
-)";
-constexpr char kReduceExamples[] = R"(Examples:
+
+Examples:
   tokamak reduce big.hlo --fails-with mismatch --inputs io.npz --expect io.npz
   tokamak reduce big.mlir --fails-with 70 -o small.hlo
   tokamak reduce big.hlo --command './crashes.sh {}' --seconds 60
@@ -70,7 +70,8 @@ void AddRun(CLI::App& app, RunCommand& run) {
   command->footer(kRunExamples);
   command->add_option("FILE", run.files, "Programs: .mlir, .mlirbc or .hlo; - is standard input")
       ->required();
-  command->add_option("--backend", run.backend, "interp, cpu or cuda (default: the best one built in)");
+  command->add_option("--backend", run.backend,
+                      "interp, cpu or cuda (default: the best one built in)");
   command->add_option("--inputs", run.inputs, "A .npz file with in_0, in_1 ...");
   command->add_option("--expect", run.expect, "A .npz file with out_0, out_1 ... to compare with");
   command->add_option("--outputs", run.outputs, "Write the results to this .npz file");
@@ -89,7 +90,8 @@ void AddCheck(CLI::App& app, CheckCommand& check) {
   command->footer(kCheckExamples);
   command->add_option("FILE", check.files, "Programs; - is standard input")->required();
   command->add_flag("--json", check.json, "One line of JSON a file");
-  command->add_flag("--hash", check.hash, "Print the structural hash: equal programs, equal hashes");
+  command->add_flag("--hash", check.hash,
+                    "Print the structural hash: equal programs, equal hashes");
   command->add_flag("--histogram", check.histogram, "Print how often each op stands in it");
   command->add_flag("--round-trip", check.round_trip, "Print it in both forms and read that back");
 }
@@ -99,7 +101,8 @@ void AddConvert(CLI::App& app, ConvertCommand& convert) {
   command->footer(kConvertExamples);
   command->add_option("FILE", convert.file, "A program; - is standard input")->required();
   command->add_option("--to", convert.to, "hlo or mlir")->required();
-  command->add_option("-o,--output", convert.output, "The file to write (default: standard output)");
+  command->add_option("-o,--output", convert.output,
+                      "The file to write (default: standard output)");
 }
 
 void AddOps(CLI::App& app, OpsCommand& ops) {
@@ -120,7 +123,8 @@ void AddReduce(CLI::App& app, ReduceCommand& reduce) {
   command->add_option("--expect", reduce.expect, "Expected results of `run`");
   command->add_option("--seed", reduce.seed, "Draw the inputs of `run` from this seed");
   command->add_option("--seconds", reduce.seconds, "Stop after this long");
-  command->add_option("-o,--output", reduce.output, "Where the smallest goes (default: FILE.reduced.hlo)");
+  command->add_option("-o,--output", reduce.output,
+                      "Where the smallest goes (default: FILE.reduced.hlo)");
 }
 
 struct Commands {
@@ -140,8 +144,9 @@ int Dispatch(const CLI::App& app, const Commands& commands, Console& console) {
 }
 
 int ParseAndRun(const std::vector<std::string>& words, Console& console) {
-  CLI::App app("A fusing tensor compiler: reads, checks, runs and converts StableHLO and HLO programs.",
-               "tokamak");
+  CLI::App app(
+      "A fusing tensor compiler: reads, checks, runs and converts StableHLO and HLO programs.",
+      "tokamak");
   app.footer("`tokamak COMMAND --help` tells more and shows examples.");
   app.require_subcommand(1);
   Commands commands;

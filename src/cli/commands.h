@@ -45,7 +45,7 @@ int Ops(const OpsCommand& command, Console& console);
 
 struct ReduceCommand {
   std::string file, output;
-  std::string command;     // a shell command with {} for the file; it fails while the fault is there
+  std::string command;  // a shell command with {} for the file; it fails while the fault is there
   std::string fails_with;  // an exit code of `run`, or "mismatch"
   std::string inputs, expect;
   uint64_t seed = 1;

@@ -1,8 +1,7 @@
 #include "cli/console.h"
 
-#include <unistd.h>
-
 #include <cstdio>
+#include <unistd.h>
 
 namespace tokamak {
 

@@ -1,9 +1,8 @@
+#include <cstdlib>
+#include <cstring>
 #include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
-
-#include <cstdlib>
-#include <cstring>
 
 #include "cli/commands.h"
 #include "support/check.h"

@@ -1,9 +1,9 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <set>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
 #include "cli/json_error.h"
@@ -78,19 +78,23 @@ std::string Markdown(const Counts& counts) {
       "| op | in MLIR | meaning | shape | interpreter | cpu | cuda | tests |\n"
       "|---|---|---|---|---|---|---|---|\n";
   for (const OpInfo& info : AllOps())
-    text += fmt::format("| `{}` | `{}` | {} | {} | yes | no | no | {} |\n", info.name,
-                        MlirNameOf(info), info.meaning, InferenceOf(info),
-                        TestedText(counts, info));
+    text +=
+        fmt::format("| `{}` | `{}` | {} | {} | yes | no | no | {} |\n", info.name, MlirNameOf(info),
+                    info.meaning, InferenceOf(info), TestedText(counts, info));
   return text;
 }
 
 std::string Json(const Counts& counts) {
   json rows = json::array();
   for (const OpInfo& info : AllOps()) {
-    json row = {{"op", info.name},        {"mlir", MlirNameOf(info)},
-                {"meaning", info.meaning}, {"inferred", InferenceOf(info)},
-                {"parsed", true},          {"interpreted", true},
-                {"cpu", false},            {"cuda", false}};
+    json row = {{"op", info.name},
+                {"mlir", MlirNameOf(info)},
+                {"meaning", info.meaning},
+                {"inferred", InferenceOf(info)},
+                {"parsed", true},
+                {"interpreted", true},
+                {"cpu", false},
+                {"cuda", false}};
     if (!counts.empty()) row["tested"] = counts[static_cast<size_t>(info.op)];
     rows.push_back(std::move(row));
   }
@@ -98,8 +102,8 @@ std::string Json(const Counts& counts) {
 }
 
 std::string Table(const Counts& counts) {
-  std::string text = fmt::format("{:26} {:36} {:17} {:6} {:3} {:4} {}\n", "op", "in MLIR",
-                                 "shape", "interp", "cpu", "cuda", "tests");
+  std::string text = fmt::format("{:26} {:36} {:17} {:6} {:3} {:4} {}\n", "op", "in MLIR", "shape",
+                                 "interp", "cpu", "cuda", "tests");
   for (const OpInfo& info : AllOps())
     text += fmt::format("{:26} {:36} {:17} {:6} {:3} {:4} {}\n", info.name, MlirNameOf(info),
                         InferenceOf(info), "yes", "no", "no", TestedText(counts, info));

@@ -1,7 +1,7 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
+
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
@@ -86,7 +86,9 @@ class Runner {
     if (command_.json) return;
     std::string text = fmt::format("checks: {} passed", totals_.passed);
     if (totals_.failed > 0) text += fmt::format(", {} failed", totals_.failed);
-    if (several_) text += fmt::format(" ({} programs, {} without a function)", totals_.ran + totals_.skipped, totals_.skipped);
+    if (several_)
+      text += fmt::format(" ({} programs, {} without a function)", totals_.ran + totals_.skipped,
+                          totals_.skipped);
     console_.Out(text + "\n");
   }
 
@@ -125,18 +127,20 @@ class Runner {
     if (command_.seed) return DrawArguments(*command_.seed, entry);
     std::vector<Shape> shapes = FlattenParameters(entry);
     if (shapes.empty()) return DrawArguments(0, entry);
-    return MakeError(ErrorCode::kNoInputs,
-                     fmt::format("run: the program takes in_0 ({}){}; give --inputs F.npz, or "
-                                 "--seed N to draw them",
-                                 ToString(shapes[0].WithoutLayout()),
-                                 shapes.size() > 1 ? fmt::format(" ... in_{}", shapes.size() - 1) : ""),
-                     {.file = module.file});
+    return MakeError(
+        ErrorCode::kNoInputs,
+        fmt::format("run: the program takes in_0 ({}){}; give --inputs F.npz, or "
+                    "--seed N to draw them",
+                    ToString(shapes[0].WithoutLayout()),
+                    shapes.size() > 1 ? fmt::format(" ... in_{}", shapes.size() - 1) : ""),
+        {.file = module.file});
   }
 
   Result<RunOutcome> Execute(const Module& module, const std::vector<Value>& arguments,
                              json& entry) {
     RunOptions options;
-    if (console_.ShowsProgress()) options.progress = [this](int64_t done, int64_t total) { Progress(done, total); };
+    if (console_.ShowsProgress())
+      options.progress = [this](int64_t done, int64_t total) { Progress(done, total); };
     std::vector<double> times;
     std::optional<Result<RunOutcome>> first;
     for (int64_t turn = 0; turn < std::max<int64_t>(command_.repeat, 1); ++turn) {
@@ -146,8 +150,9 @@ class Runner {
       times.push_back(taken.count());
       if (!outcome.ok()) return outcome;
       if (first && NameResults(first->value().results) != NameResults(outcome.value().results))
-        return MakeError(ErrorCode::kNotDeterministic,
-                         fmt::format("run: results of turn {} differ from those of turn 1", turn + 1));
+        return MakeError(
+            ErrorCode::kNotDeterministic,
+            fmt::format("run: results of turn {} differ from those of turn 1", turn + 1));
       if (!first) first = std::move(outcome);
     }
     ClearProgress();
@@ -177,8 +182,9 @@ class Runner {
     entry["checks"] = outcome.checks_passed;
     int exit = 0;
     for (const std::string& failure : outcome.failures)
-      exit = std::max(exit, Fail(MakeError(ErrorCode::kCheckRefused, failure, {.file = module.file}),
-                                 {}, entry));
+      exit = std::max(
+          exit,
+          Fail(MakeError(ErrorCode::kCheckRefused, failure, {.file = module.file}), {}, entry));
     Arrays results = NameResults(outcome.results);
     if (!command_.outputs.empty()) {
       Status written = WriteFileBytes(command_.outputs, WriteNpz(results));
@@ -212,11 +218,12 @@ class Runner {
     }
     std::string surplus = "out_" + std::to_string(results.size());
     if (expect_.Find(surplus) != nullptr)
-      exit = std::max(exit, Fail(MakeError(ErrorCode::kResultMismatch,
-                                           "run: '" + surplus + "' is expected, the program gives " +
-                                               std::to_string(results.size()) + " arrays",
-                                           {.file = expect_.path}),
-                                 {}, entry));
+      exit =
+          std::max(exit, Fail(MakeError(ErrorCode::kResultMismatch,
+                                        "run: '" + surplus + "' is expected, the program gives " +
+                                            std::to_string(results.size()) + " arrays",
+                                        {.file = expect_.path}),
+                              {}, entry));
     return exit;
   }
 
@@ -229,9 +236,9 @@ class Runner {
     }
     std::string difference = DifferenceBeyond(got, expected.value(), command_.tolerance);
     if (difference.empty()) return 0;
-    return Fail(MakeError(ErrorCode::kResultMismatch, name + ": " + difference,
-                          {.file = expect_.path}),
-                {}, entry);
+    return Fail(
+        MakeError(ErrorCode::kResultMismatch, name + ": " + difference, {.file = expect_.path}), {},
+        entry);
   }
 
   const RunCommand& command_;

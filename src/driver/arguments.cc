@@ -74,9 +74,9 @@ T DrawElement(Random& random, ElementType type) {
 Result<Value> DrawArray(Random& random, const Shape& shape, int64_t number) {
   constexpr int64_t kFreeDim = 3;
   if (!shape.IsArray())
-    return MakeError(ErrorCode::kUninventableInput,
-                     "run: in_" + std::to_string(number) + " is " + ToString(shape) +
-                         ", and --seed draws arrays only");
+    return MakeError(ErrorCode::kUninventableInput, "run: in_" + std::to_string(number) + " is " +
+                                                        ToString(shape) +
+                                                        ", and --seed draws arrays only");
   Dims dims = shape.dims();
   for (size_t i = 0; i < dims.size(); ++i) {
     if (dims[i] != kDynamic) continue;
@@ -85,9 +85,9 @@ Result<Value> DrawArray(Random& random, const Shape& shape, int64_t number) {
   }
   std::optional<int64_t> count = CheckedElementCount(dims);
   if (!count || *count > kMaxTensorBytes / 16)
-    return MakeError(ErrorCode::kOutOfMemory,
-                     "run: in_" + std::to_string(number) + " is " + ToString(shape) +
-                         ", over the limit of " + std::to_string(kMaxTensorBytes) + " bytes");
+    return MakeError(ErrorCode::kOutOfMemory, "run: in_" + std::to_string(number) + " is " +
+                                                  ToString(shape) + ", over the limit of " +
+                                                  std::to_string(kMaxTensorBytes) + " bytes");
   Shape full = Shape::Array(shape.type(), dims);
   if (shape.quant() != nullptr) full = full.WithQuant(*shape.quant());
   return DispatchStorage(shape.type(), [&]<typename T>() -> Result<Value> {

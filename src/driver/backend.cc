@@ -23,9 +23,9 @@ Result<const BackendInfo*> FindBackend(std::string_view name) {
   for (const BackendInfo& backend : kBackends) {
     if (name.empty() ? backend.built : backend.name == name) {
       if (backend.built) return &backend;
-      return MakeError(ErrorCode::kBackendNotBuilt, "backend '" + std::string(name) +
-                                                        "' is not part of this build: " +
-                                                        std::string(backend.why_not));
+      return MakeError(ErrorCode::kBackendNotBuilt,
+                       "backend '" + std::string(name) +
+                           "' is not part of this build: " + std::string(backend.why_not));
     }
     known += (known.empty() ? "" : ", ") + std::string(backend.name);
   }

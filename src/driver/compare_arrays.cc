@@ -1,9 +1,9 @@
 #include "driver/compare_arrays.h"
 
-#include <fmt/format.h>
-
 #include <cmath>
 #include <complex>
+
+#include <fmt/format.h>
 
 namespace tokamak {
 namespace {
@@ -106,9 +106,10 @@ std::string DifferenceBeyond(const Literal& got, const Literal& expected,
     if (std::isnan(error) || error > worst) worst = error;
   }
   if (far == 0) return {};
-  return fmt::format("{} of {} elements differ; the first at {}: got {}, expected {}; worst error {:.4g}",
-                     far, count, IndexText(first, got.shape().dims()), ElementText(got, first),
-                     ElementText(expected, first), worst);
+  return fmt::format(
+      "{} of {} elements differ; the first at {}: got {}, expected {}; worst error {:.4g}", far,
+      count, IndexText(first, got.shape().dims()), ElementText(got, first),
+      ElementText(expected, first), worst);
 }
 
 std::string ElementText(const Literal& literal, int64_t i) {

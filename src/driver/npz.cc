@@ -16,10 +16,10 @@ struct NpyType {
 };
 
 constexpr NpyType kTypes[] = {
-    {"b1", ElementType::kPred, 1}, {"i1", ElementType::kS8, 1},   {"i2", ElementType::kS16, 2},
-    {"i4", ElementType::kS32, 4},  {"i8", ElementType::kS64, 8},  {"u1", ElementType::kU8, 1},
-    {"u2", ElementType::kU16, 2},  {"u4", ElementType::kU32, 4},  {"u8", ElementType::kU64, 8},
-    {"f2", ElementType::kF16, 2},  {"f4", ElementType::kF32, 4},  {"f8", ElementType::kF64, 8},
+    {"b1", ElementType::kPred, 1}, {"i1", ElementType::kS8, 1},    {"i2", ElementType::kS16, 2},
+    {"i4", ElementType::kS32, 4},  {"i8", ElementType::kS64, 8},   {"u1", ElementType::kU8, 1},
+    {"u2", ElementType::kU16, 2},  {"u4", ElementType::kU32, 4},   {"u8", ElementType::kU64, 8},
+    {"f2", ElementType::kF16, 2},  {"f4", ElementType::kF32, 4},   {"f8", ElementType::kF64, 8},
     {"c8", ElementType::kC64, 4},  {"c16", ElementType::kC128, 8}, {"V1", ElementType::kU8, 1},
     {"V2", ElementType::kU16, 2},  // what NumPy makes of a bfloat16 that it does not know
 };
@@ -111,8 +111,9 @@ class HeaderParser {
     if (!Eat('(')) return Malformed("shape is no tuple");
     while (!Eat(')')) {
       std::string word = Word();
-      bool digits = !word.empty() && word.size() <= 18 &&
-                    std::all_of(word.begin(), word.end(), [](char c) { return c >= '0' && c <= '9'; });
+      bool digits =
+          !word.empty() && word.size() <= 18 &&
+          std::all_of(word.begin(), word.end(), [](char c) { return c >= '0' && c <= '9'; });
       if (!digits) return Malformed("a dimension '" + word + "' is no number");
       dims.push_back(std::stoll(word));
       Eat(',');

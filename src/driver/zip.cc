@@ -26,8 +26,8 @@ template <typename T>
 T Get(std::string_view data, size_t at) {
   T value = 0;
   for (size_t i = 0; i < sizeof(T); ++i)
-    value = static_cast<T>(value | static_cast<T>(T{static_cast<unsigned char>(data[at + i])}
-                                                  << (8 * i)));
+    value = static_cast<T>(value |
+                           static_cast<T>(T{static_cast<unsigned char>(data[at + i])} << (8 * i)));
   return value;
 }
 
@@ -135,7 +135,8 @@ class Reader {
     if (!Holds(at, kLocalSize) || Get<uint32_t>(data_, at) != kLocal)
       return Malformed(std::min<uint64_t>(at, data_.size()),
                        "entry '" + record.name + "' is not where the directory says");
-    uint64_t begin = at + kLocalSize + Get<uint16_t>(data_, at + 26) + Get<uint16_t>(data_, at + 28);
+    uint64_t begin =
+        at + kLocalSize + Get<uint16_t>(data_, at + 26) + Get<uint16_t>(data_, at + 28);
     if (!Holds(begin, record.packed))
       return Malformed(at, "entry '" + record.name + "' claims " + std::to_string(record.packed) +
                                " bytes, the file ends before");

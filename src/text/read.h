@@ -20,8 +20,9 @@ Result<Format> RecogniseFormat(std::string_view bytes);
 // stay windows into `bytes`. The module is not verified (see VerifyModule).
 Result<std::unique_ptr<Module>> ReadModule(const Bytes& bytes, const std::string& file);
 
-// Reads each program of a file: MLIR text is split at "// -----" lines (line
-// numbers stay those of the file), anything else holds one.
+// Reads each program of a file: text is split at "// -----" lines (line
+// numbers stay those of the file), bytecode holds one. A piece without anything
+// but comments is a module without functions.
 // One entry per program, so that one bad program does not hide the others.
 std::vector<Result<std::unique_ptr<Module>>> ReadModules(const Bytes& bytes,
                                                          const std::string& file);

@@ -1,0 +1,176 @@
+#include "text/read.h"
+
+#include <algorithm>
+#include <cctype>
+
+// Which reader a file wants, and where one program ends and the next begins.
+
+namespace tokamak {
+namespace {
+
+constexpr std::string_view kBytecodeMagic = "ML\xefR";
+
+bool IsWordChar(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.' || c == '-';
+}
+
+// What is left after blanks and comments.
+std::string_view SkipBlanks(std::string_view text) {
+  for (;;) {
+    size_t at = text.find_first_not_of(" \t\r\n\f\v");
+    if (at == std::string_view::npos) return {};
+    text.remove_prefix(at);
+    size_t end = 0;
+    if (text.starts_with("//")) {
+      end = text.find('\n');
+    } else if (text.starts_with("/*")) {
+      end = text.find("*/", 2);
+      if (end != std::string_view::npos) end += 2;
+    } else {
+      return text;
+    }
+    if (end == std::string_view::npos) return {};
+    text.remove_prefix(end);
+  }
+}
+
+std::string_view TakeWord(std::string_view& text) {
+  size_t size = 0;
+  while (size < text.size() && IsWordChar(text[size])) ++size;
+  std::string_view word = text.substr(0, size);
+  text = SkipBlanks(text.substr(size));
+  return word;
+}
+
+// "%x = f32[2] add(...)" is HLO, "%0 = stablehlo.add ..." and "%0:2 = ..." are MLIR.
+Format FormatOfAssignment(std::string_view text) {
+  if (!text.starts_with('=')) return Format::kMlirText;
+  text = SkipBlanks(text.substr(1));
+  if (text.starts_with('(')) return Format::kHloText;  // a tuple shape
+  std::string_view word = TakeWord(text);
+  return !word.empty() && text.starts_with('[') ? Format::kHloText : Format::kMlirText;
+}
+
+Result<Format> FormatOfText(std::string_view text) {
+  char first = text[0];
+  if (first == '"' || first == '#' || first == '!' || first == '{') return Format::kMlirText;
+  bool value = first == '%';
+  if (value) text.remove_prefix(1);
+  std::string_view word = TakeWord(text);
+  if (word.empty())
+    return MakeError(ErrorCode::kUnknownFormat,
+                     "input begins with a byte that no program begins with: " +
+                         std::to_string(static_cast<unsigned char>(first)));
+  if (value && !text.starts_with('(') && !text.starts_with('{')) return FormatOfAssignment(text);
+  if (value || word == "HloModule" || word == "ENTRY") return Format::kHloText;
+  if (word == "module" || word == "func" || word.find('.') != std::string_view::npos)
+    return Format::kMlirText;
+  // A computation without "%": "add { ..." or "add (x: f32[]) -> f32[] { ...".
+  if (text.starts_with('{') || text.starts_with('(')) return Format::kHloText;
+  return MakeError(ErrorCode::kUnknownFormat, "input begins with '" +
+                                                  std::string(word.substr(0, 40)) +
+                                                  "', which begins neither StableHLO nor HLO");
+}
+
+TextSpan FirstToken(std::string_view all, std::string_view rest, const std::string& file) {
+  std::string_view before = all.substr(0, static_cast<size_t>(rest.data() - all.data()));
+  auto lines = std::count(before.begin(), before.end(), '\n');
+  size_t line_begin = before.rfind('\n');
+  size_t column =
+      line_begin == std::string_view::npos ? before.size() : before.size() - line_begin - 1;
+  return {
+      .file = file, .line = static_cast<int>(lines) + 1, .column = static_cast<int>(column) + 1};
+}
+
+Result<Format> LocatedFormat(std::string_view text, const std::string& file) {
+  Result<Format> format = RecogniseFormat(text);
+  if (format.ok()) return format;
+  Error error = std::move(format.error());
+  std::string_view rest = SkipBlanks(text);
+  error.where =
+      rest.empty() ? TextSpan{.file = file, .line = 1, .column = 1} : FirstToken(text, rest, file);
+  return error;
+}
+
+struct Piece {
+  std::string_view text;
+  int first_line = 1;
+};
+
+// Cut at lines that begin with "// -----".
+std::vector<Piece> Split(std::string_view text) {
+  constexpr std::string_view kMarker = "// -----";
+  std::vector<Piece> pieces;
+  Piece piece{text, 1};
+  size_t begin = 0, from = 0;
+  int line = 1;
+  for (size_t at = text.find(kMarker); at != std::string_view::npos;
+       at = text.find(kMarker, from)) {
+    line += static_cast<int>(std::count(text.begin() + static_cast<ptrdiff_t>(from),
+                                        text.begin() + static_cast<ptrdiff_t>(at), '\n'));
+    from = at + kMarker.size();
+    if (at > 0 && text[at - 1] != '\n') continue;
+    piece.text = text.substr(begin, at - begin);
+    pieces.push_back(piece);
+    size_t end = text.find('\n', at);
+    begin = from = end == std::string_view::npos ? text.size() : end + 1;
+    piece.first_line = ++line;
+  }
+  piece.text = text.substr(begin);
+  pieces.push_back(piece);
+  return pieces;
+}
+
+Result<std::unique_ptr<Module>> ReadPiece(Format format, const Piece& piece,
+                                          const std::string& file) {
+  if (SkipBlanks(piece.text).empty()) {
+    auto module = std::make_unique<Module>();
+    module->file = file;
+    return module;
+  }
+  if (format == Format::kMlirText) return ReadMlirText(piece.text, file, piece.first_line);
+  if (piece.first_line == 1) return ReadHloText(piece.text, file);
+  // Empty lines in front keep the line numbers those of the file.
+  std::string padded(static_cast<size_t>(piece.first_line) - 1, '\n');
+  padded += piece.text;
+  return ReadHloText(padded, file);
+}
+
+}  // namespace
+
+Result<Format> RecogniseFormat(std::string_view bytes) {
+  if (bytes.starts_with(kBytecodeMagic)) return Format::kMlirBytecode;
+  std::string_view text = SkipBlanks(bytes);
+  if (text.empty()) return MakeError(ErrorCode::kEmptyInput, "input holds no program");
+  return FormatOfText(text);
+}
+
+Result<std::unique_ptr<Module>> ReadModule(const Bytes& bytes, const std::string& file) {
+  TOK_TRY(Format format, LocatedFormat(bytes.text(), file));
+  switch (format) {
+    case Format::kMlirText:
+      return ReadMlirText(bytes.text(), file);
+    case Format::kMlirBytecode:
+      return ReadMlirBytecode(bytes, file);
+    case Format::kHloText:
+      return ReadHloText(bytes.text(), file);
+  }
+  TOK_UNREACHABLE("a format without a reader");
+}
+
+std::vector<Result<std::unique_ptr<Module>>> ReadModules(const Bytes& bytes,
+                                                         const std::string& file) {
+  std::vector<Result<std::unique_ptr<Module>>> modules;
+  Result<Format> format = LocatedFormat(bytes.text(), file);
+  if (!format.ok()) {
+    modules.emplace_back(std::move(format.error()));
+  } else if (format.value() == Format::kMlirBytecode) {
+    modules.push_back(ReadMlirBytecode(bytes, file));
+  } else {
+    for (const Piece& piece : Split(bytes.text()))
+      modules.push_back(ReadPiece(format.value(), piece, file));
+  }
+  return modules;
+}
+
+}  // namespace tokamak
