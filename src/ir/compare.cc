@@ -64,6 +64,17 @@ void AddTo(Hasher& hasher, const T& value) {
 
 // ---- numbering ----
 
+// Where a parameter stands says nothing: parameters come first, by number.
+std::vector<const Instr*> OrderOf(const Computation& computation) {
+  std::vector<const Instr*> order;
+  order.reserve(computation.size());
+  for (const Instr* parameter : computation.parameters())
+    if (parameter != nullptr) order.push_back(parameter);
+  for (const Instr* instr : computation.Instrs())
+    if (instr->op() != Op::kParameter) order.push_back(instr);
+  return order;
+}
+
 struct Numbering {
   std::unordered_map<const Computation*, uint32_t> computations;
   std::unordered_map<const Instr*, uint32_t> instrs;
@@ -72,7 +83,7 @@ struct Numbering {
     uint32_t next = 0;
     for (const auto& computation : module.computations()) {
       computations.emplace(computation.get(), static_cast<uint32_t>(computations.size()));
-      for (const Instr* instr : computation->Instrs()) instrs.emplace(instr, next++);
+      for (const Instr* instr : OrderOf(*computation)) instrs.emplace(instr, next++);
     }
   }
   uint32_t Of(const Computation* computation) const {
@@ -130,7 +141,7 @@ class Comparison {
     if (a.execution_thread != b.execution_thread) return "execution thread";
     if (a.results != b.results) return "attributes of results";
     if (a.attributes != b.attributes) return "attributes";
-    std::vector<Instr*> x = a.Instrs(), y = b.Instrs();
+    std::vector<const Instr*> x = OrderOf(a), y = OrderOf(b);
     for (size_t i = 0; i < std::min(x.size(), y.size()); ++i) {
       std::string text = Compare(*x[i], *y[i]);
       if (!text.empty()) return Describe(*x[i]) + " and " + Describe(*y[i]) + ": " + text;
@@ -188,7 +199,7 @@ void HashInstr(Hasher& hasher, const Instr& instr, const Numbering& numbering) {
 
 void HashComputation(Hasher& hasher, const Computation& computation, const Numbering& numbering) {
   hasher.Add(computation.size());
-  for (const Instr* instr : computation.Instrs()) HashInstr(hasher, *instr, numbering);
+  for (const Instr* instr : OrderOf(computation)) HashInstr(hasher, *instr, numbering);
   hasher.Add(numbering.Of(computation.root()));
 }
 
