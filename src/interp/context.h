@@ -74,6 +74,8 @@ inline Shape ResultShape(const Instr& instr, const Value& like) {
   return instr.shape().HasDynamicDims() ? instr.shape().WithDims(like.dims()) : instr.shape();
 }
 
+// Refuses (TK5010) operands whose dimensions, known only now, differ.
+Status CheckSameDims(const Instr& instr, std::span<const Value> operands);
 // TK5001 at an instruction: "op: text".
 Error Unsupported(const Instr& instr, const std::string& text);
 
