@@ -1,0 +1,128 @@
+#include "interp/body_call.h"
+
+#include <cmath>
+
+#include "interp/results.h"
+
+namespace tokamak {
+
+Scalar ScalarAt(const Value& array, int64_t i) {
+  return DispatchStorage(array.type(), [&]<typename T>() {
+    return Scalar(array.Data<T>()[static_cast<size_t>(i)]);
+  });
+}
+
+Value ArrayOf(Shape shape, std::span<const Scalar> scalars) {
+  return DispatchStorage(shape.type(), [&]<typename T>() {
+    std::vector<T> elements(scalars.size());
+    for (size_t i = 0; i < scalars.size(); ++i) elements[i] = scalars[i].Get<T>();
+    return Value::Array(shape, std::move(elements));
+  });
+}
+
+std::vector<Scalar> ScalarsOf(const Value& array, ElementType as) {
+  return DispatchStorage(as, [&]<typename T>() {
+    std::vector<T> elements = ElementsAs<T>(array);
+    return std::vector<Scalar>(elements.begin(), elements.end());
+  });
+}
+
+BodyCall::BodyCall(const Computation& body, std::span<const Value> captures, Context& context)
+    : body_(body), captures_(captures.begin(), captures.end()), context_(context) {}
+
+Status BodyCall::Apply(std::span<const Scalar> arguments, std::span<Scalar> results) {
+  std::vector<Value> values;
+  values.reserve(arguments.size() + captures_.size());
+  for (size_t i = 0; i < arguments.size(); ++i)
+    values.push_back(ArrayOf(body_.parameter(i)->shape(), arguments.subspan(i, 1)));
+  values.insert(values.end(), captures_.begin(), captures_.end());
+  TOK_TRY(Value result, context_.Call(body_, std::move(values)));
+  if (result.shape().IsTuple()) {
+    for (size_t i = 0; i < results.size(); ++i) results[i] = ScalarAt(result.elements()[i], 0);
+  } else {
+    results[0] = ScalarAt(result, 0);
+  }
+  return Ok();
+}
+
+namespace {
+
+// The root, through a tuple of one.
+const Instr* OnlyResult(const Computation& body) {
+  const Instr* root = body.root();
+  if (root->op() == Op::kTuple && root->operand_count() == 1) root = root->operand(0);
+  return root;
+}
+
+}  // namespace
+
+bool IsParameter(const Computation& body, int64_t number) {
+  const Instr* root = OnlyResult(body);
+  return root->op() == Op::kParameter && root->attrs<ParameterAttrs>().number == number;
+}
+
+std::optional<Op> CommutativeBody(const Computation& body) {
+  const Instr* root = OnlyResult(body);
+  switch (root->op()) {
+    case Op::kAdd:
+    case Op::kMultiply:
+    case Op::kMaximum:
+    case Op::kMinimum:
+    case Op::kAnd:
+    case Op::kOr:
+    case Op::kXor:
+      break;
+    default:
+      return std::nullopt;
+  }
+  if (body.parameters().size() != 2 || root->shape().quant() != nullptr) return std::nullopt;
+  // The order of complex numbers is not ours to know here.
+  if (IsComplex(root->shape().type()) && root->op() != Op::kAdd && root->op() != Op::kMultiply)
+    return std::nullopt;
+  const Instr *a = root->operand(0), *b = root->operand(1);
+  const Instr *p = body.parameter(0), *q = body.parameter(1);
+  if ((a == p && b == q) || (a == q && b == p)) return root->op();
+  return std::nullopt;
+}
+
+template <typename T>
+T Combine(Op op, T a, T b) {
+  constexpr bool kIsReal = std::is_same_v<T, double>;
+  constexpr bool kIsPred = std::is_same_v<T, uint8_t>;
+  if (op == Op::kAdd) {
+    if constexpr (kIsPred) return a | b;
+    if constexpr (std::is_same_v<T, int64_t>)
+      return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+    return a + b;
+  }
+  if (op == Op::kMultiply) {
+    if constexpr (kIsPred) return a & b;
+    if constexpr (std::is_same_v<T, int64_t>)
+      return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+    return a * b;
+  }
+  if constexpr (!std::is_same_v<T, Complex>) {
+    if constexpr (kIsReal) {
+      if (std::isnan(a)) return a;
+      if (std::isnan(b)) return b;
+      // Of two zeros the signs count too.
+      if (a == b && op == Op::kMaximum) return std::signbit(a) ? b : a;
+      if (a == b && op == Op::kMinimum) return std::signbit(a) ? a : b;
+    }
+    if (op == Op::kMaximum) return a > b ? a : b;
+    if (op == Op::kMinimum) return a < b ? a : b;
+  }
+  if constexpr (!kIsReal && !std::is_same_v<T, Complex>) {
+    if (op == Op::kAnd) return a & b;
+    if (op == Op::kOr) return a | b;
+    if (op == Op::kXor) return a ^ b;
+  }
+  TOK_UNREACHABLE("an op that does not combine two elements");
+}
+template uint8_t Combine(Op, uint8_t, uint8_t);
+template int64_t Combine(Op, int64_t, int64_t);
+template uint64_t Combine(Op, uint64_t, uint64_t);
+template double Combine(Op, double, double);
+template Complex Combine(Op, Complex, Complex);
+
+}  // namespace tokamak
