@@ -8,7 +8,7 @@ namespace tokamak {
 
 Scalar ScalarAt(const Value& array, int64_t i) {
   return DispatchStorage(array.type(), [&]<typename T>() {
-    return Scalar(array.Data<T>()[static_cast<size_t>(i)]);
+    return ScalarOf<T>(array.Data<T>()[static_cast<size_t>(i)]);
   });
 }
 
@@ -23,25 +23,23 @@ Value ArrayOf(Shape shape, std::span<const Scalar> scalars) {
 std::vector<Scalar> ScalarsOf(const Value& array, ElementType as) {
   return DispatchStorage(as, [&]<typename T>() {
     std::vector<T> elements = ElementsAs<T>(array);
-    return std::vector<Scalar>(elements.begin(), elements.end());
+    std::vector<Scalar> scalars(elements.size());
+    for (size_t i = 0; i < scalars.size(); ++i) scalars[i].Set<T>(elements[i]);
+    return scalars;
   });
 }
 
-BodyCall::BodyCall(const Computation& body, std::span<const Value> captures, Context& context)
-    : body_(body), captures_(captures.begin(), captures.end()), context_(context) {}
+BodyCall::BodyCall(const Computation& body, std::span<const Value> captures, Context& context,
+                   ScalarBody::Narrow narrow)
+    : body_(std::make_unique<ScalarBody>(body, context, narrow)) {
+  const size_t own = body.parameters().size() - captures.size();
+  for (size_t i = 0; i < captures.size(); ++i) body_->Bind(own + i, captures[i]);
+}
 
 Status BodyCall::Apply(std::span<const Scalar> arguments, std::span<Scalar> results) {
-  std::vector<Value> values;
-  values.reserve(arguments.size() + captures_.size());
-  for (size_t i = 0; i < arguments.size(); ++i)
-    values.push_back(ArrayOf(body_.parameter(i)->shape(), arguments.subspan(i, 1)));
-  values.insert(values.end(), captures_.begin(), captures_.end());
-  TOK_TRY(Value result, context_.Call(body_, std::move(values)));
-  if (result.shape().IsTuple()) {
-    for (size_t i = 0; i < results.size(); ++i) results[i] = ScalarAt(result.elements()[i], 0);
-  } else {
-    results[0] = ScalarAt(result, 0);
-  }
+  for (size_t i = 0; i < arguments.size(); ++i) body_->in(i) = arguments[i];
+  TOK_RETURN_IF_ERROR(body_->Apply());
+  for (size_t i = 0; i < results.size(); ++i) results[i] = body_->out(i);
   return Ok();
 }
 

@@ -64,14 +64,14 @@ Result<Value> EvalScan(const Instr& instr, std::span<const Value> operands, Cont
   const size_t total = operands.size() - instr.captures();
   const size_t carried = std::min(static_cast<size_t>(attrs.num_carries), total);
   const size_t inputs = total - carried, along = static_cast<size_t>(attrs.dimension);
-  std::vector<Shape> shapes = instr.shape().IsTuple() ? instr.shape().elements()
-                                                      : std::vector<Shape>{instr.shape()};
+  std::vector<Shape> shapes =
+      instr.shape().IsTuple() ? instr.shape().elements() : std::vector<Shape>{instr.shape()};
   const size_t outputs = shapes.size() - std::min(carried, shapes.size());
   std::vector<Value> carries(operands.begin() + static_cast<std::ptrdiff_t>(inputs),
                              operands.begin() + static_cast<std::ptrdiff_t>(total));
-  const int64_t length = inputs > 0      ? operands[0].dims()[along]
-                         : outputs > 0   ? shapes[0].dim(along)
-                                         : 0;
+  const int64_t length = inputs > 0    ? operands[0].dims()[along]
+                         : outputs > 0 ? shapes[0].dim(along)
+                                       : 0;
   std::vector<std::vector<Value>> parts(outputs);
   for (int64_t step = 0; step < length; ++step) {
     int64_t at = attrs.is_reverse ? length - 1 - step : step;

@@ -74,28 +74,27 @@ class WideFold {
     const Shape& shape = folding_.ShapeAt(0);
     for (T& sum : sums_) sum = context_.Round(shape.type(), sum);
     std::vector<Value> results;
-    results.push_back(
-        Value::Array(ResultShape(shape, folding_.result_dims), std::move(sums_)));
+    results.push_back(Value::Array(ResultShape(shape, folding_.result_dims), std::move(sums_)));
     return folding_.Finish(std::move(results));
   }
 
  private:
   template <Op kOp>
   Status RunWith(const Pass& pass) {
-    ForEachRow<2>(pass.box, {pass.input, pass.result},
-                  [&](const std::array<int64_t, 2>& at, int64_t count,
-                      const std::array<int64_t, 2>& step) {
-                    const T* from = input_.data() + at[0];
-                    T* to = sums_.data() + at[1];
-                    for (int64_t i = 0; i < count; ++i) {
-                      T& sum = to[i * step[1]];
-                      if constexpr (kOp == Op::kAdd && std::is_same_v<T, double>) {
-                        sum += from[i * step[0]];
-                      } else {
-                        sum = Combine(kOp, sum, from[i * step[0]]);
-                      }
-                    }
-                  });
+    ForEachRow<2>(
+        pass.box, {pass.input, pass.result},
+        [&](const std::array<int64_t, 2>& at, int64_t count, const std::array<int64_t, 2>& step) {
+          const T* from = input_.data() + at[0];
+          T* to = sums_.data() + at[1];
+          for (int64_t i = 0; i < count; ++i) {
+            T& sum = to[i * step[1]];
+            if constexpr (kOp == Op::kAdd && std::is_same_v<T, double>) {
+              sum += from[i * step[0]];
+            } else {
+              sum = Combine(kOp, sum, from[i * step[0]]);
+            }
+          }
+        });
     return Ok();
   }
 
@@ -109,7 +108,9 @@ class WideFold {
 class BodyFold {
  public:
   BodyFold(const Folding& folding, Context& context)
-      : folding_(folding), call_(folding.body(), folding.captures, context) {
+      : folding_(folding),
+        context_(context),
+        call_(folding.body(), folding.captures, context, ScalarBody::Narrow::kAsF32) {
     for (size_t i = 0; i < folding.inputs.size(); ++i) {
       ElementType type = folding.body().parameter(i)->shape().type();
       inputs_.push_back(ScalarsOf(folding.inputs[i], type));
@@ -122,26 +123,30 @@ class BodyFold {
     const size_t n = inputs_.size();
     std::vector<Scalar> arguments(2 * n), results(n);
     Status status = Ok();
-    ForEachRow<2>(pass.box, {pass.input, pass.result},
-                  [&](const std::array<int64_t, 2>& at, int64_t count,
-                      const std::array<int64_t, 2>& step) {
-                    for (int64_t i = 0; i < count && status.ok(); ++i) {
-                      size_t from = static_cast<size_t>(at[0] + i * step[0]);
-                      size_t to = static_cast<size_t>(at[1] + i * step[1]);
-                      for (size_t k = 0; k < n; ++k) {
-                        arguments[k] = results_[k][to];
-                        arguments[n + k] = inputs_[k][from];
-                      }
-                      status = call_.Apply(arguments, results);
-                      for (size_t k = 0; k < n; ++k) results_[k][to] = results[k];
-                    }
-                  });
+    ForEachRow<2>(
+        pass.box, {pass.input, pass.result},
+        [&](const std::array<int64_t, 2>& at, int64_t count, const std::array<int64_t, 2>& step) {
+          for (int64_t i = 0; i < count && status.ok(); ++i) {
+            size_t from = static_cast<size_t>(at[0] + i * step[0]);
+            size_t to = static_cast<size_t>(at[1] + i * step[1]);
+            for (size_t k = 0; k < n; ++k) {
+              arguments[k] = results_[k][to];
+              arguments[n + k] = inputs_[k][from];
+            }
+            status = call_.Apply(arguments, results);
+            for (size_t k = 0; k < n; ++k) results_[k][to] = results[k];
+          }
+        });
     return status;
   }
 
   Value Finish() {
     std::vector<Value> results;
     for (size_t k = 0; k < results_.size(); ++k) {
+      ElementType type = folding_.ShapeAt(k).type();
+      if (IsReal(type)) {  // kept as f32 until here
+        for (Scalar& s : results_[k]) s.real = context_.Round(type, s.real);
+      }
       results.push_back(
           ArrayOf(ResultShape(folding_.ShapeAt(k), folding_.result_dims), results_[k]));
     }
@@ -150,6 +155,7 @@ class BodyFold {
 
  private:
   const Folding& folding_;
+  Context& context_;
   BodyCall call_;
   std::vector<std::vector<Scalar>> inputs_, results_;
 };

@@ -149,15 +149,16 @@ Result<Value> EvalSelectAndScatter(const Instr& instr, std::span<const Value> op
   const Window& window = instr.attrs<WindowAttrs>().window;
   const Dims &dims = operand.dims(), strides = StridesOf(dims);
   std::span<const Value> captures = operands.subspan(3);
-  BodyCall select(*instr.called(0), captures, context), scatter(*instr.called(1), captures, context);
+  BodyCall select(*instr.called(0), captures, context),
+      scatter(*instr.called(1), captures, context);
   ElementType type = instr.shape().type();
-  std::vector<Scalar> inputs = ScalarsOf(operand, operand.type()), sources = ScalarsOf(source, type);
+  std::vector<Scalar> inputs = ScalarsOf(operand, operand.type()),
+                      sources = ScalarsOf(source, type);
   std::vector<Scalar> results(inputs.size(), ScalarsOf(operands[2], type)[0]);
   Dims taps;
   for (const WindowDim& w : window) taps.push_back(w.size);
   Dims place(dims.size(), 0);
-  if (sources.empty() || ProductOf(taps) == 0)
-    return ArrayOf(ResultShape(instr, dims), results);
+  if (sources.empty() || ProductOf(taps) == 0) return ArrayOf(ResultShape(instr, dims), results);
   size_t at = 0;
   do {
     int64_t selected = -1;
@@ -166,13 +167,13 @@ Result<Value> EvalSelectAndScatter(const Instr& instr, std::span<const Value> op
       int64_t offset = 0;
       bool inside = true;
       for (size_t d = 0; d < dims.size() && inside; ++d) {
-        int64_t i = place[d] * window[d].stride + tap[d] * window[d].window_dilation -
-                    window[d].pad_low;
+        int64_t i =
+            place[d] * window[d].stride + tap[d] * window[d].window_dilation - window[d].pad_low;
         inside = i >= 0 && i < dims[d];
         offset += i * strides[d];
       }
       if (!inside) continue;
-      Scalar keep(uint8_t{0});
+      Scalar keep = ScalarOf<uint8_t>(0);
       if (selected >= 0) {
         Scalar pair[2] = {inputs[static_cast<size_t>(selected)],
                           inputs[static_cast<size_t>(offset)]};
