@@ -1,5 +1,6 @@
 #include "ir/infer/require.h"
 
+#include <algorithm>
 #include <bitset>
 
 namespace tokamak {
@@ -31,6 +32,10 @@ bool MultiplyAdd(int64_t a, int64_t b, int64_t c, int64_t* result) {
   int64_t product = 0;
   return !__builtin_mul_overflow(b, c, &product) && !__builtin_add_overflow(a, product, result) &&
          *result >= 0 && *result <= kMaxElements;
+}
+
+bool Has(const Dims& list, int64_t value) {
+  return std::find(list.begin(), list.end(), value) != list.end();
 }
 
 size_t OwnOperands(const InferInput& in) {
@@ -205,6 +210,10 @@ Status RequireCaptures(const InferInput& in, const Computation& computation, siz
   if (parameters.size() != count + in.captures)
     return Fault(in, ErrorCode::kBodyParameterCount, "{} has {} parameters, {} are needed",
                  computation.name(), parameters.size(), count + in.captures);
+  for (size_t i = 0; i < parameters.size(); ++i)
+    if (parameters[i] == nullptr)
+      return Fault(in, ErrorCode::kBodyParameter, "parameter {} of {} is missing", i,
+                   computation.name());
   size_t first = OwnOperands(in);
   for (size_t i = 0; i < in.captures; ++i) {
     const Instr* parameter = parameters[count + i];

@@ -70,6 +70,8 @@ bool UnifySizes(Sizes& dims, const Dims& other);
 // a + b * c, or nothing when it passes the limits or is negative.
 bool MultiplyAdd(int64_t a, int64_t b, int64_t c, int64_t* result);
 
+bool Has(const Dims& list, int64_t value);
+
 // ---- requirements ----
 
 Status RequireOperands(const InferInput& in, size_t least, size_t most);

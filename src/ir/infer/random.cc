@@ -1,0 +1,50 @@
+#include "ir/infer/families.h"
+#include "ir/infer/require.h"
+
+namespace tokamak {
+
+// Two scalars, and in StableHLO the sizes of the result.
+Result<Shape> InferRng(const InferInput& in) {
+  TOK_RETURN_IF_ERROR(RequireOperands(in, 2, 3));
+  TOK_RETURN_IF_ERROR(RequireArrays(in));
+  TOK_TRY(const Shape* written, RequireWrittenArray(in));
+  for (size_t i : {size_t{0}, size_t{1}}) {
+    const Shape& bound = in.operands[i];
+    if (!bound.IsScalar() || bound.type() != written->type() || bound.quant() != nullptr)
+      return Fault(in, ErrorCode::kRngOperands, "operand {} is {}, the result is {}", i,
+                   ToString(bound), ToString(*written));
+  }
+  bool normal = in.attrs.As<RngAttrs>().distribution == RngDistribution::kNormal;
+  if (IsComplex(written->type()) || (normal && !IsReal(written->type())))
+    return Fault(in, ErrorCode::kElementTypeRefused, "{} does not give {}",
+                 TextOf(in.attrs.As<RngAttrs>().distribution), ToString(*written));
+  if (in.operands.size() == 3) TOK_RETURN_IF_ERROR(RequireSizeVector(in, 2, written->rank()));
+  return *written;
+}
+
+// The state and the bits; HLO also writes the bits alone.
+Result<Shape> InferRngBitGenerator(const InferInput& in) {
+  TOK_RETURN_IF_ERROR(RequireArrays(in));
+  TOK_TRY(const Shape* written, RequireWritten(in));
+  const Shape& state = in.operands[0];
+  if (state.rank() != 1 || !IsUnsigned(state.type()) || state.quant() != nullptr ||
+      state.dim(0) == 0)
+    return Fault(in, ErrorCode::kRngState, "the state must be a vector of unsigned integers, is {}",
+                 ToString(state));
+  const Shape* bits = written;
+  if (written->IsTuple()) {
+    if (written->elements().size() != 2 || !CompatibleWithDynamic(written->elements()[0], state))
+      return Fault(in, ErrorCode::kRngState, "result is written {}, the state is {}",
+                   ToString(*written), ToString(state));
+    bits = &written->elements()[1];
+  }
+  if (!bits->IsArray() || IsComplex(bits->type()) || bits->quant() != nullptr)
+    return Fault(in, ErrorCode::kElementTypeRefused, "random bits are written {}", ToString(*bits));
+  return *written;
+}
+
+Result<Shape> InferRngGetAndUpdateState(const InferInput& in) {
+  return GiveShape(in, Shape::Array(ElementType::kU64, {2}));
+}
+
+}  // namespace tokamak

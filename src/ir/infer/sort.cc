@@ -1,0 +1,142 @@
+#include "ir/infer/families.h"
+#include "ir/infer/require.h"
+
+namespace tokamak {
+namespace {
+
+// Two scalars of each operand's type, and captures, to a pred.
+Status CheckComparator(const InferInput& in, size_t count) {
+  const Computation& comparator = *in.called[0];
+  TOK_RETURN_IF_ERROR(RequireCaptures(in, comparator, 2 * count));
+  for (size_t i = 0; i < 2 * count; ++i) {
+    const Shape& parameter = comparator.parameter(i)->shape();
+    if (parameter.IsScalar() && parameter.type() == in.operands[i / 2].type()) continue;
+    return Fault(in, ErrorCode::kSortComparator, "parameter {} of {} is {}, gets an element of {}",
+                 i, comparator.name(), ToString(parameter), ToString(in.operands[i / 2]));
+  }
+  const Shape& root = RootShape(comparator);
+  if (root.IsScalar() && root.type() == ElementType::kPred) return Ok();
+  return Fault(in, ErrorCode::kSortComparator, "{} must give pred[], gives {}", comparator.name(),
+               ToString(root));
+}
+
+}  // namespace
+
+Result<Shape> InferSort(const InferInput& in) {
+  TOK_RETURN_IF_ERROR(RequireOperands(in, 1, SIZE_MAX));
+  TOK_RETURN_IF_ERROR(RequireCalled(in, 1));
+  size_t count = OwnOperands(in);
+  for (size_t i = 0; i < count; ++i) TOK_RETURN_IF_ERROR(RequireArray(in, i));
+  Sizes dims(in.operands[0].dims());
+  for (size_t i = 1; i < count; ++i) {
+    if (!UnifySizes(dims, in.operands[i].dims()))
+      return Fault(in, ErrorCode::kOperandDimensions,
+                   "dimensions differ: operand 0 is {}, operand {} is {}", ToString(in.operands[0]),
+                   i, ToString(in.operands[i]));
+  }
+  TOK_RETURN_IF_ERROR(
+      RequireDimension(in, "dimension", in.attrs.As<SortAttrs>().dimension, in.operands[0].rank()));
+  TOK_RETURN_IF_ERROR(CheckComparator(in, count));
+  if (count == 1) return GiveArray(in, in.operands[0].type(), dims, &in.operands[0]);
+  std::vector<Shape> parts;
+  for (size_t i = 0; i < count; ++i) {
+    TOK_TRY(const Shape* written, WrittenPart(in, i, count));
+    TOK_TRY(Shape part, GivePart(in, written, in.operands[i].type(), dims, &in.operands[i]));
+    parts.push_back(std::move(part));
+  }
+  return GiveParts(in, std::move(parts));
+}
+
+Result<Shape> InferTopK(const InferInput& in) {
+  TOK_RETURN_IF_ERROR(RequireArrays(in));
+  const Shape& x = in.operands[0];
+  int64_t k = in.attrs.As<TopKAttrs>().k;
+  if (IsComplex(x.type()))
+    return Fault(in, ErrorCode::kElementTypeRefused,
+                 "operand 0 is {}, complex numbers have no order", ToString(x));
+  if (x.rank() == 0 || k < 0 || (x.dims().back() != kDynamic && k > x.dims().back()))
+    return Fault(in, ErrorCode::kTopKSize, "k is {}, the operand is {}", k, ToString(x));
+  Sizes dims(x.dims());
+  dims[dims.size() - 1] = k;
+  TOK_TRY(const Shape* values, WrittenPart(in, 0, 2));
+  TOK_TRY(const Shape* indices, WrittenPart(in, 1, 2));
+  TOK_TRY(Shape first, GivePart(in, values, x.type(), dims, &x));
+  TOK_TRY(Shape second, GivePart(in, indices, ElementType::kS32, dims));
+  return GiveParts(in, {std::move(first), std::move(second)});
+}
+
+namespace {
+
+Error ScanFault(const InferInput& in, std::string text) {
+  return Fault(in, ErrorCode::kScanShapes, "{}", text);
+}
+
+// The dimensions of one step: those of the array without the scanned one.
+Sizes StepSizes(const Shape& shape, size_t along) {
+  Sizes sizes;
+  for (size_t d = 0; d < shape.dims().size(); ++d)
+    if (d != along) sizes.push_back(shape.dim(d));
+  return sizes;
+}
+
+bool IsArrayOf(const Shape& shape, ElementType type, Sizes sizes) {
+  return shape.IsArray() && shape.type() == type && UnifySizes(sizes, shape.dims());
+}
+
+}  // namespace
+
+// Operands: inputs, then as many initial carries as num_carries says. The body
+// takes a step of each input, then the carries; it gives a step of each
+// output, then the carries. So does the result, with whole outputs.
+Result<Shape> InferScan(const InferInput& in) {
+  TOK_RETURN_IF_ERROR(RequireCalled(in, 1));
+  TOK_TRY(const Shape* written, RequireWritten(in));
+  const auto& attrs = in.attrs.As<ScanAttrs>();
+  size_t count = OwnOperands(in);
+  for (size_t i = 0; i < count; ++i) TOK_RETURN_IF_ERROR(RequireArray(in, i));
+  if (attrs.num_carries < 0 || attrs.num_carries >= static_cast<int64_t>(count))
+    return ScanFault(in,
+                     fmt::format("num_carries is {}, {} operands given", attrs.num_carries, count));
+  size_t carries = static_cast<size_t>(attrs.num_carries), inputs = count - carries;
+  const Computation& body = *in.called[0];
+  TOK_RETURN_IF_ERROR(RequireCaptures(in, body, count));
+  size_t along = static_cast<size_t>(attrs.dimension);
+  int64_t steps = kDynamic;
+  for (size_t i = 0; i < count; ++i) {
+    const Shape &given = in.operands[i], &parameter = body.parameter(i)->shape();
+    if (i < inputs)
+      TOK_RETURN_IF_ERROR(RequireDimension(in, "dimension", attrs.dimension, given.rank()));
+    Sizes step = i < inputs ? StepSizes(given, along) : Sizes(given.dims());
+    bool good = IsArrayOf(parameter, given.type(), step) &&
+                (i >= inputs || SizesAgree(steps, given.dim(along)));
+    if (!good)
+      return ScanFault(in, fmt::format("parameter {} of {} is {}, operand {} is {}", i, body.name(),
+                                       ToString(parameter), i, ToString(given)));
+    if (i < inputs) steps = KnownSize(steps, given.dim(along));
+  }
+  const Shape& root = RootShape(body);
+  size_t results = root.elements().size();
+  if (!root.IsTuple() || !written->IsTuple() || results < carries ||
+      written->elements().size() != results)
+    return ScanFault(in, fmt::format("{} gives {}, the result is written {}, with {} carries",
+                                     body.name(), ToString(root), ToString(*written), carries));
+  for (size_t i = 0; i < results; ++i) {
+    const Shape &part = root.elements()[i], &whole = written->elements()[i];
+    bool is_carry = i + carries >= results;
+    bool good = whole.IsArray() && part.IsArray() && part.type() == whole.type();
+    if (good && !is_carry)
+      good = whole.dims().size() > along && SizesAgree(whole.dim(along), steps);
+    Sizes sizes = good && !is_carry ? StepSizes(whole, along) : Sizes(whole.dims());
+    good = good && UnifySizes(sizes, part.dims());
+    if (good && is_carry) {
+      const Shape& init = in.operands[inputs + (i + carries - results)];
+      good = IsArrayOf(init, part.type(), Sizes(part.dims()));
+    }
+    if (!good)
+      return ScanFault(in, fmt::format("{} gives {} as result {}, which is written {}", body.name(),
+                                       ToString(part), i, ToString(whole)));
+  }
+  return *written;
+}
+
+}  // namespace tokamak
