@@ -11,8 +11,6 @@ namespace tokamak {
 
 TOK_PENDING(PartitionId)
 TOK_PENDING(ReplicaId)
-TOK_PENDING(UniformQuantize)
-TOK_PENDING(UniformDequantize)
 TOK_PENDING(CustomCall)
 TOK_PENDING(AsyncStart)
 TOK_PENDING(AsyncUpdate)

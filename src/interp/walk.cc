@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "interp/evaluators.h"
+#include "interp/quantized.h"
 #include "support/limits.h"
 
 namespace tokamak {
@@ -30,6 +31,7 @@ Result<Value> Evaluate(const Instr& instr, std::vector<Value>& operands, Context
     if (instr.shape().IsArray() && !instr.shape().HasDynamicDims()) {
       TOK_RETURN_IF_ERROR(context.CheckFits(instr, instr.shape()));
     }
+    if (ComputesQuantized(instr)) return EvalQuantized(instr, operands, context);
     return kEvaluators[static_cast<size_t>(instr.op())](instr, operands, context);
   }();
   if (!result.ok()) {
