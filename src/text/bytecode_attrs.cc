@@ -56,6 +56,17 @@ AttrValue IntOf(int64_t value) {
   return {IntAttr{value, "i64"}};
 }
 
+// The elements of a vector of integers; any other value as it is.
+AttrValue ListOfLiteral(const AttrValue& value) {
+  const auto* literal = value.As<Literal>();
+  if (literal == nullptr || literal->is_splat() || !IsInteger(literal->type())) return value;
+  DenseArrayAttr list;
+  list.type = "i64";
+  for (int64_t i = 0; i < literal->shape().ElementCount(); ++i)
+    list.ints.push_back(literal->IntAt(i));
+  return {std::move(list)};
+}
+
 // i1: eight elements a byte, low bits first; a splat is 0x00 or 0xFF.
 Bytes UnpackBits(std::span<const std::byte> packed, size_t count) {
   std::vector<std::byte> out(count);
@@ -357,7 +368,8 @@ Status BytecodeTables::AttrDecoder::Vhlo(uint64_t code) {
   }
 }
 
-// Axes of a mesh, as collectives name their groups by them.
+// Axes of a mesh, by which collectives name their groups: the same records as
+// sdy's (text/mlir_sdy.h).
 Status BytecodeTables::AttrDecoder::VhloMesh(uint64_t code) {
   AttrDict fields;
   auto set_child = [&](std::string name) -> Status {
@@ -370,10 +382,16 @@ Status BytecodeTables::AttrDecoder::VhloMesh(uint64_t code) {
       Set(fields, "pre_size", IntOf(in_.SignedVarint()));
       Set(fields, "size", IntOf(in_.SignedVarint()));
       return Record("stablehlo.sub_axis_info", std::move(fields));
-    case kAxisRef:
+    case kAxisRef: {
       TOK_RETURN_IF_ERROR(set_child("name"));
-      if (in_.Varint() != 0) TOK_RETURN_IF_ERROR(set_child("sub_axis_info"));
-      return Record("stablehlo.axis_ref", std::move(fields));
+      if (in_.Varint() == 0) return Record("sdy.axis", std::move(fields));
+      TOK_TRY(const BytecodeAttr* part, Child());
+      const auto* sizes = part->value.As<RecordAttr>();
+      if (sizes == nullptr)
+        return Fault(ErrorCode::kBytecodeKind, "a part of an axis is expected", entry_.begin);
+      for (const AttrEntry& size : sizes->fields) Set(fields, size.name, size.value);
+      return Record("sdy.axis", std::move(fields));
+    }
     case kReplicaGroupMeshAxes:
       TOK_RETURN_IF_ERROR(set_child("mesh_name"));
       TOK_RETURN_IF_ERROR(set_child("axes"));
@@ -381,15 +399,15 @@ Status BytecodeTables::AttrDecoder::VhloMesh(uint64_t code) {
     case kMeshAxis:
       TOK_RETURN_IF_ERROR(set_child("name"));
       Set(fields, "size", IntOf(in_.SignedVarint()));
-      return Record("stablehlo.mesh_axis", std::move(fields));
+      return Record("sdy.mesh_axis", std::move(fields));
     default: {
       TOK_RETURN_IF_ERROR(set_child("axes"));
       const BytecodeRef ref = Ref();
       if ((ref.index & 1) != 0) {
         TOK_TRY(const BytecodeAttr* ids, Child({ref.index >> 1, ref.from}));
-        Set(fields, "device_ids", ids->value);
+        Set(fields, "device_ids", ListOfLiteral(ids->value));
       }
-      return Record("stablehlo.mesh", std::move(fields));
+      return Record("sdy.mesh", std::move(fields));
     }
   }
 }
