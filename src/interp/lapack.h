@@ -1,0 +1,38 @@
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "interp/context.h"
+#include "interp/value.h"
+#include "ir/ir.h"
+#include "support/result.h"
+
+namespace tokamak {
+
+// Whether a custom call is one of linear algebra: lapack_*_ffi as JAX calls
+// them on CPUs, and the names that XLA gives such calls (Qr,
+// ProductOfElementaryHouseholderReflectors, LuDecomposition, Eigh,
+// cu_lu_pivots_to_permutation).
+bool IsLinearAlgebraCall(std::string_view target);
+// Runs it, in double whatever its precision. Without LAPACK: TK5001.
+Result<Value> EvalLinearAlgebraCall(const Instr& instr, std::span<const Value> operands,
+                                    Context& context);
+
+// How the calls are written down: a name as in LAPACK without its type letter.
+// "ungqr", "unmqr", "heevd" and "hetrd" are "orgqr", "ormqr", "syevd", "sytrd".
+struct LapackCall {
+  const Instr& instr;
+  std::span<const Value> operands;
+  Context& context;
+  bool is_complex;
+  // The character, number or bool of an attribute; `otherwise` when it is absent.
+  int64_t Attr(std::string_view name, int64_t otherwise) const;
+};
+using LapackFn = Result<Value> (*)(const LapackCall&);
+
+// Null when there is none.
+LapackFn FindFactorization(std::string_view name);  // lapack_factor.cc
+LapackFn FindDecomposition(std::string_view name);  // lapack_eigen.cc
+
+}  // namespace tokamak

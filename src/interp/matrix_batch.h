@@ -1,0 +1,147 @@
+#pragma once
+
+#include <complex>
+#include <span>
+#include <vector>
+
+#include "interp/context.h"
+#include "interp/results.h"
+#include "interp/value.h"
+#include "ir/ir.h"
+
+namespace tokamak {
+
+// The operands and results of a linear-algebra call, one matrix of the batch
+// at a time and column-major as LAPACK wants them. All numbers are double
+// here, whatever the precision of the call; results are rounded at the end.
+// A result that the call does not have is not kept. Custom calls are not
+// verified: one whose shapes do not fit is refused by Finish.
+template <typename T>
+class MatrixBatch {
+ public:
+  MatrixBatch(const Instr& instr, std::span<const Value> operands, Context& context)
+      : instr_(instr), context_(context) {
+    for (const Value& operand : operands) {
+      dims_.push_back(operand.dims());
+      operands_.push_back(ElementsAs<T>(operand));
+    }
+    shapes_ =
+        instr.shape().IsTuple() ? instr.shape().elements() : std::vector<Shape>{instr.shape()};
+    for (const Shape& shape : shapes_)
+      results_.emplace_back(static_cast<size_t>(shape.ElementCount()));
+  }
+
+  int rows(size_t operand = 0) const { return Last(operand, 2); }
+  int columns(size_t operand = 0) const { return Last(operand, 1); }
+  // Matrices in the batch of operand 0, whose last `rank` dimensions are one item.
+  int64_t count(size_t rank = 2) const {
+    int64_t count = 1;
+    for (size_t d = 0; d + rank < dims_[0].size(); ++d) count *= dims_[0][d];
+    return count;
+  }
+
+  std::vector<T> Matrix(size_t operand, int64_t item) const {
+    const int m = rows(operand), n = columns(operand);
+    std::vector<T> to(static_cast<size_t>(m) * static_cast<size_t>(n));
+    if (!Fits(operands_[operand].size(), item, to.size())) return to;
+    const T* from = operands_[operand].data() + item * m * n;
+    for (int i = 0; i < m; ++i)
+      for (int j = 0; j < n; ++j) to[Index(i, j, m)] = from[int64_t{i} * n + j];
+    return to;
+  }
+  std::vector<T> Vector(size_t operand, int64_t item) const {
+    std::vector<T> to(static_cast<size_t>(columns(operand)));
+    if (!Fits(operands_[operand].size(), item, to.size())) return to;
+    std::copy_n(operands_[operand].begin() + item * columns(operand), to.size(), to.begin());
+    return to;
+  }
+
+  bool Has(size_t result) const { return result < results_.size(); }
+  int ResultColumns(size_t result) const {
+    return shapes_[result].dims().empty() ? 1 : static_cast<int>(shapes_[result].dims().back());
+  }
+  // A column-major matrix with `stride` rows in memory.
+  template <typename U>
+  void PutMatrix(size_t result, int64_t item, const std::vector<U>& from, int stride) {
+    if (!Has(result)) return;
+    const Dims& dims = shapes_[result].dims();
+    const int64_t m = dims.size() < 2 ? 0 : dims[dims.size() - 2],
+                  n = dims.empty() ? 0 : dims.back();
+    if (!Fits(results_[result].size(), item, static_cast<size_t>(m * n)) || m > stride ||
+        static_cast<size_t>(n * stride) > from.size() || dims.size() < 2) {
+      fits_ = false;
+      return;
+    }
+    for (int64_t i = 0; i < m; ++i) {
+      for (int64_t j = 0; j < n; ++j) {
+        results_[result][static_cast<size_t>((item * m + i) * n + j)] =
+            Complex(from[static_cast<size_t>(j * stride + i)]);
+      }
+    }
+  }
+  template <typename U>
+  void PutVector(size_t result, int64_t item, const std::vector<U>& from) {
+    if (!Has(result)) return;
+    const size_t n = static_cast<size_t>(ResultColumns(result));
+    if (!Fits(results_[result].size(), item, n)) return;
+    for (size_t i = 0; i < n && i < from.size(); ++i)
+      results_[result][static_cast<size_t>(item) * n + i] = Complex(static_cast<U>(from[i]));
+  }
+  void PutVector(size_t result, int64_t item, const std::vector<int>& from) {
+    PutVector(result, item, std::vector<double>(from.begin(), from.end()));
+  }
+  void PutInt(size_t result, int64_t item, int value) {
+    if (Has(result) && Fits(results_[result].size(), item, 1))
+      results_[result][static_cast<size_t>(item)] = Complex(value);
+  }
+
+  Result<Value> Finish() const {
+    if (!fits_) {
+      return RunError(ErrorCode::kLinearAlgebra, instr_,
+                      "the operands and the results " + ToString(instr_.shape()) +
+                          " are not matrices that belong together");
+    }
+    std::vector<Value> values;
+    for (size_t k = 0; k < results_.size(); ++k) values.push_back(FinishOne(k));
+    return instr_.shape().IsTuple() ? Value::Tuple(std::move(values)) : std::move(values[0]);
+  }
+
+  static size_t Index(int i, int j, int stride) {
+    return static_cast<size_t>(j) * static_cast<size_t>(stride) + static_cast<size_t>(i);
+  }
+
+ private:
+  bool Fits(size_t have, int64_t item, size_t size) const {
+    bool fits = (static_cast<size_t>(item) + 1) * size <= have;
+    fits_ = fits_ && fits;
+    return fits;
+  }
+  int Last(size_t operand, size_t from_end) const {
+    const Dims& dims = dims_[operand];
+    return dims.size() < from_end ? 1 : static_cast<int>(dims[dims.size() - from_end]);
+  }
+  Value FinishOne(size_t k) const {
+    ElementType type = shapes_[k].type();
+    return DispatchStorage(type, [&]<typename U>() {
+      std::vector<U> elements(results_[k].size());
+      for (size_t i = 0; i < elements.size(); ++i) {
+        if constexpr (std::is_same_v<U, Complex>) {
+          elements[i] = context_.Round(type, results_[k][i]);
+        } else {
+          elements[i] = context_.Round(type, static_cast<U>(results_[k][i].real()));
+        }
+      }
+      return Value::Array(ResultShape(shapes_[k], shapes_[k].dims()), std::move(elements));
+    });
+  }
+
+  const Instr& instr_;
+  Context& context_;
+  std::vector<Dims> dims_;
+  std::vector<std::vector<T>> operands_;
+  std::vector<Shape> shapes_;
+  std::vector<std::vector<Complex>> results_;
+  mutable bool fits_ = true;
+};
+
+}  // namespace tokamak
