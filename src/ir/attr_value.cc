@@ -22,7 +22,7 @@ namespace {
 auto LowerBound(auto& dict, std::string_view name) {
   return std::lower_bound(
       dict.begin(), dict.end(), name,
-      [](const AttrEntry& entry, std::string_view n) { return entry.name < n; });
+      [](const AttrEntry& entry, std::string_view n) { return entry.name.compare(n) < 0; });
 }
 
 struct HashVisitor {
