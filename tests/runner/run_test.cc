@@ -1,0 +1,224 @@
+#include "runner/run_test.h"
+
+#include <time.h>
+
+#include <algorithm>
+
+#include "cli/commands.h"
+#include "cli/console.h"
+#include "driver/load.h"
+#include "ir/compare.h"
+
+namespace tokamak {
+namespace {
+
+double ThreadSeconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
+std::string FolderOf(const std::string& path) {
+  size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, slash);
+}
+
+// A line's text without what is blank at its end; blank lines are left out.
+std::vector<std::string> SolidLines(std::string_view text) {
+  std::vector<std::string> lines;
+  while (!text.empty()) {
+    size_t end = text.find('\n');
+    std::string line(text.substr(0, end));
+    line.resize(line.find_last_not_of(" \t\r") + 1);
+    if (!line.empty()) lines.push_back(std::move(line));
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  }
+  return lines;
+}
+
+// The errors that a command printed, as a test names them.
+std::vector<ExpectedError> ErrorsIn(std::string_view printed) {
+  std::vector<ExpectedError> errors;
+  for (const std::string& line : SolidLines(printed)) {
+    if (line.starts_with("error[")) {
+      errors.push_back({line.substr(6, line.find(']') - 6), ""});
+    } else if (line.starts_with("error: ")) {
+      errors.push_back({line, ""});
+    } else if (line.starts_with("  --> ") && !errors.empty() && errors.back().place.empty()) {
+      size_t byte = line.rfind(": byte ");
+      size_t column = line.rfind(':');
+      size_t row = column == std::string::npos ? column : line.rfind(':', column - 1);
+      if (byte != std::string::npos) {
+        errors.back().place = line.substr(byte + 2);
+      } else if (row != std::string::npos) {
+        errors.back().place = line.substr(row + 1);
+      }
+    }
+  }
+  return errors;
+}
+
+int ExitFor(const std::vector<ExpectedError>& errors) {
+  int exit = 0;
+  for (const ExpectedError& error : errors)
+    for (const ErrorInfo& row : AllErrors())
+      if (CodeText(row.code) == error.code) exit = std::max(exit, Code(row.exit));
+  return exit;
+}
+
+std::string Join(const std::vector<ExpectedError>& errors) {
+  std::string text;
+  for (const ExpectedError& error : errors) text += (text.empty() ? "" : ", ") + ToString(error);
+  return text.empty() ? "none" : text;
+}
+
+class Tester {
+ public:
+  Tester(const TestFile& file, std::string input, const RunnerOptions& options, TestResult& result)
+      : file_(file), input_(std::move(input)), options_(options), result_(result) {}
+
+  void Test(const TestRun& run) {
+    StringConsole console;
+    int exit = Execute(run, console);
+    CheckErrors(run, exit, console);
+    CheckOutput(run, console);
+    if (run.same_as) CheckSame(*run.same_as);
+  }
+
+ private:
+  void Fail(const std::string& what) { result_.failures.push_back(what); }
+
+  int Execute(const TestRun& run, Console& console) {
+    std::vector<std::string> words;
+    bool named = false;
+    for (std::string word : run.words) {
+      for (auto [key, value] : {std::pair{"%s", input_}, std::pair{"%d", FolderOf(file_.path)},
+                                std::pair{"%t", options_.temporary}}) {
+        for (size_t at = word.find(key); at != std::string::npos;
+             at = word.find(key, at + value.size())) {
+          named = named || key == std::string_view("%s");
+          word.replace(at, 2, value);
+        }
+      }
+      words.push_back(std::move(word));
+    }
+    if (words[0] == "read") return Read(console);
+    if (!named && words[0] != "ops" && words[0] != "tokamak") words.push_back(input_);
+    if (words[0] == "tokamak") words.erase(words.begin());
+    return RunCommandLine(words, console);
+  }
+
+  // `RUN: read`: no more than reading.
+  int Read(Console& console) const {
+    Result<LoadedFile> file = LoadFile(input_, Verification::kNo);
+    if (!file.ok()) return console.Report(file.error());
+    int exit = 0;
+    for (const auto& program : file.value().programs)
+      if (!program.ok())
+        exit = std::max(exit, console.Report(program.error(), file.value().source()));
+    return exit;
+  }
+
+  void CheckErrors(const TestRun& run, int exit, const StringConsole& console) {
+    std::vector<ExpectedError> got = ErrorsIn(console.err);
+    if (got != run.errors)
+      Fail("expected errors " + Join(run.errors) + "; got " + Join(got) + ":\n" + console.err);
+    int expected = run.exit.value_or(ExitFor(run.errors));
+    if (exit != expected)
+      Fail("expected exit code " + std::to_string(expected) + ", got " + std::to_string(exit) +
+           "\n" + console.err);
+    for (const std::string& text : run.err)
+      if (console.err.find(text) == std::string::npos)
+        Fail("errors lack '" + text + "':\n" + console.err);
+  }
+
+  void CheckOutput(const TestRun& run, const StringConsole& console) {
+    for (const std::string& text : run.out)
+      if (console.out.find(text) == std::string::npos)
+        Fail("output lacks '" + text + "':\n" + console.out);
+    if (!run.values.empty()) {
+      std::vector<std::string> got;
+      for (const std::string& line : SolidLines(console.out))
+        if (line.starts_with("out_")) got.push_back(line);
+      if (got != run.values) Fail("expected other VALUES; got:\n" + console.out);
+    }
+    if (run.checks) {
+      std::string line = "checks: " + std::to_string(*run.checks) + " passed";
+      if (console.out.find(line) == std::string::npos)
+        Fail("expected '" + line + "'; got:\n" + console.out);
+    }
+    if (run.after) CheckAfter(run, console.out);
+  }
+
+  void CheckAfter(const TestRun& run, const std::string& output) {
+    std::string expected;
+    for (const std::string& line : *run.after) expected += line + "\n";
+    if (SolidLines(expected) == SolidLines(output)) return;
+    if (!options_.update) {
+      Fail("expected AFTER\n" + expected + "got\n" + output +
+           "(tools/update_tests.py writes what is there now)");
+      return;
+    }
+    Status written = WriteFileBytes(file_.path, WithAfter(file_, run, output));
+    if (!written.ok()) Fail(written.error().message);
+    result_.updated = true;
+  }
+
+  void CheckSame(const std::string& other) {
+    Result<LoadedFile> a = LoadFile(input_, Verification::kNo);
+    Result<LoadedFile> b = LoadFile(FolderOf(file_.path) + "/" + other, Verification::kNo);
+    if (!a.ok() || !b.ok()) return Fail("SAME-AS: a file is not there");
+    const auto& left = a.value().programs;
+    const auto& right = b.value().programs;
+    if (left.size() != right.size()) return Fail("SAME-AS: another number of programs");
+    for (size_t i = 0; i < left.size(); ++i) {
+      if (!left[i].ok() || !right[i].ok()) return Fail("SAME-AS: a program does not read");
+      std::string difference = FirstDifference(*left[i].value(), *right[i].value());
+      if (!difference.empty()) return Fail("SAME-AS " + other + ": " + difference);
+    }
+  }
+
+  const TestFile& file_;
+  std::string input_;
+  const RunnerOptions& options_;
+  TestResult& result_;
+};
+
+// The file that the commands see: of a .bytes file, what it stands for.
+Result<std::string> InputFor(const TestFile& file, const RunnerOptions& options) {
+  if (!file.path.ends_with(".bytes")) return file.path;
+  TOK_TRY(std::string bytes, DecodeBytesFile(file.text, file.path));
+  std::string name = file.path;
+  std::replace(name.begin(), name.end(), '/', '_');
+  std::string input = options.temporary + "/" + name + ".decoded";
+  TOK_RETURN_IF_ERROR(WriteFileBytes(input, bytes));
+  return input;
+}
+
+Status RunAll(const std::string& path, const RunnerOptions& options, TestResult& result) {
+  TOK_TRY(Bytes bytes, ReadFileBytes(path));
+  TOK_TRY(TestFile file, ParseTestFile(path, std::string(bytes.text())));
+  TOK_TRY(std::string input, InputFor(file, options));
+  Tester tester(file, std::move(input), options, result);
+  for (const TestRun& run : file.runs) {
+    tester.Test(run);
+    if (result.updated) break;  // places of later AFTERs have moved; the next turn does those
+  }
+  return Ok();
+}
+
+}  // namespace
+
+TestResult RunTestFile(const std::string& path, const RunnerOptions& options) {
+  TestResult result;
+  double begin = ThreadSeconds();
+  Status status = RunAll(path, options, result);
+  if (!status.ok()) result.failures.push_back(Render(status.error()));
+  result.cpu_seconds = ThreadSeconds() - begin;
+  if (result.cpu_seconds > options.cpu_limit_seconds)
+    result.failures.push_back("took " + std::to_string(result.cpu_seconds) + " s of CPU, over " +
+                              std::to_string(options.cpu_limit_seconds));
+  return result;
+}
+
+}  // namespace tokamak

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runner/test_file.h"
+
+namespace tokamak {
+
+struct TestResult {
+  std::vector<std::string> failures;  // empty: passed
+  bool updated = false;
+  double cpu_seconds = 0;
+};
+
+struct RunnerOptions {
+  std::string temporary;  // a folder for what tests write
+  bool update = false;    // rewrite AFTER where it differs
+  double cpu_limit_seconds = 10;
+};
+
+// Runs every RUN line of one file in this process.
+TestResult RunTestFile(const std::string& path, const RunnerOptions& options);
+
+}  // namespace tokamak

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "support/result.h"
+
+// What a text test says about itself, in comments that begin with a word in
+// capitals (docs/testing.md lists them).
+
+namespace tokamak {
+
+// "TK2103 at 7:19", "TK1204 at byte 17" or "TK6001".
+struct ExpectedError {
+  std::string code;
+  std::string place;  // "7:19", "byte 17", or ""
+  bool operator==(const ExpectedError&) const = default;
+};
+std::string ToString(const ExpectedError& error);
+
+// A RUN line and what is expected of it.
+struct TestRun {
+  std::vector<std::string> words;  // of the RUN line; %s is the file, %d its folder
+  std::vector<ExpectedError> errors;
+  std::vector<std::string> values;         // "out_0: f32[2] {1, 2}"
+  std::vector<std::string> out, err;       // texts that must be there
+  std::optional<std::string> same_as;      // another file, from this one's folder
+  std::optional<std::vector<std::string>> after;
+  size_t after_begin = 0, after_end = 0;   // its lines, counted from 0
+  std::optional<int> exit;
+  std::optional<int64_t> checks;
+};
+
+struct TestFile {
+  std::string path;
+  std::string text;
+  std::vector<TestRun> runs;
+};
+
+// Refused: a line that looks like a directive and is none.
+Result<TestFile> ParseTestFile(const std::string& path, std::string text);
+
+// The bytes that a .bytes file stands for: per line hex digits, "text" with \n,
+// \t, \\, \" and \xHH, or N * followed by one of those; # begins a comment.
+Result<std::string> DecodeBytesFile(std::string_view text, const std::string& path);
+
+// The file's text with the lines of a run's AFTER replaced.
+std::string WithAfter(const TestFile& file, const TestRun& run, std::string_view output);
+
+}  // namespace tokamak
