@@ -9,6 +9,8 @@
 #include "driver/load.h"
 #include "ir/compare.h"
 #include "ir/infer.h"
+#include "rewrite/normal_form.h"
+#include "text/bytecode_histogram.h"
 #include "text/read.h"
 #include "text/write.h"
 
@@ -63,6 +65,7 @@ class Checker {
       exit = Fail(file.error(), {}, result);
     } else {
       result["format"] = file.value().format;
+      exit = CountBytecode(file.value(), result);
       for (size_t i = 0; i < file.value().programs.size(); ++i)
         exit = std::max(exit, CheckProgram(file.value(), i, result));
     }
@@ -76,6 +79,15 @@ class Checker {
     result["errors"].push_back(ToJson(error));
     if (command_.json) return Code(InfoOf(error.code).exit);
     return console_.Report(error, source);
+  }
+
+  // The ops by their names in the bytecode, before they get a meaning.
+  int CountBytecode(const LoadedFile& file, json& result) {
+    if (!command_.histogram || !command_.json || !file.source().empty()) return 0;
+    auto counts = BytecodeHistogram(file.bytes, file.path);
+    if (!counts.ok()) return Fail(counts.error(), {}, result);
+    result["bytecode_ops"] = counts.value();
+    return 0;
   }
 
   int CheckProgram(const LoadedFile& file, size_t i, json& result) {
@@ -108,11 +120,22 @@ class Checker {
     entry["name"] = module.name();
     entry["computations"] = module.computations().size();
     entry["instructions"] = CountInstrs(module);
-    if (command_.hash) entry["hash"] = fmt::format("{:016x}", StructuralHash(module));
+    if (command_.hash) exit = std::max(exit, Hash(module, entry));
     if (command_.histogram) entry["ops"] = CountOps(module);
     if (!command_.json && (entry["verified"].get<bool>() || command_.histogram || command_.hash))
       console_.Out(SummaryText(file, i, entry));
     return exit;
+  }
+
+  // The hash of the program as it is written, and of its normal form, which
+  // is one for all spellings of a program.
+  int Hash(const Module& module, json& entry) {
+    entry["hash"] = fmt::format("{:016x}", StructuralHash(module));
+    if (!entry["verified"].get<bool>()) return 0;
+    Result<std::unique_ptr<Module>> normal = NormalForm(module);
+    if (!normal.ok()) return Fail(normal.error(), {}, entry);
+    entry["normal_hash"] = fmt::format("{:016x}", StructuralHash(*normal.value()));
+    return 0;
   }
 
   std::string SummaryText(const LoadedFile& file, size_t i, const json& entry) const {
@@ -127,6 +150,8 @@ class Checker {
                     counted(entry["computations"].get<size_t>(), "computation"),
                     counted(entry["instructions"].get<size_t>(), "instruction"));
     if (command_.hash) text += ", hash " + entry["hash"].get<std::string>();
+    if (entry.contains("normal_hash"))
+      text += ", normal form " + entry["normal_hash"].get<std::string>();
     if (command_.round_trip) text += ", prints and reads back";
     text += "\n";
     if (!command_.histogram) return text;

@@ -83,6 +83,8 @@ void AddRun(CLI::App& app, RunCommand& run) {
   command->add_option("--atol", run.tolerance.atol, "Absolute tolerance of --expect");
   command->add_option("--ulp", run.tolerance.ulp, "Tolerance of --expect in representable steps");
   command->add_flag("--json", run.json, "One line of JSON a file");
+  // Tests of the tests only: hidden.
+  command->add_flag("--spoil", run.spoil, "Change what every check expects")->group("");
 }
 
 void AddCheck(CLI::App& app, CheckCommand& check) {

@@ -23,6 +23,7 @@ struct RunCommand {
   bool strict = false;  // no rewrite that changes a value; the interpreter has none
   Tolerance tolerance;
   bool json = false;
+  bool spoil = false;  // change what every check expects (driver/spoil.h)
 };
 int Run(const RunCommand& command, Console& console);
 

@@ -9,6 +9,7 @@
 #include "driver/arguments.h"
 #include "driver/backend.h"
 #include "driver/load.h"
+#include "driver/spoil.h"
 #include "interp/interp.h"
 
 // `tokamak run`: runs every program of a file and compares what comes out.
@@ -114,6 +115,11 @@ class Runner {
                                         PublicFunctions(module)),
                             {.file = file.path}),
                   {}, entry);
+    if (command_.spoil) {
+      SpoilCount count = SpoilExpected(*program.value());
+      entry["spoiled"] = count.spoiled;
+      entry["unspoiled"] = count.untouched;
+    }
     Result<std::vector<Value>> arguments = Arguments(module);
     if (!arguments.ok()) return Fail(arguments.error(), {}, entry);
     Result<RunOutcome> outcome = Execute(module, arguments.value(), entry);

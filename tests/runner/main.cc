@@ -5,10 +5,6 @@
 //   --limit-memory      4 GiB of address space for the whole process
 //   -j N                threads
 
-#include <signal.h>
-#include <sys/resource.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -18,7 +14,10 @@
 #include <cstring>
 #include <filesystem>
 #include <mutex>
+#include <signal.h>
+#include <sys/resource.h>
 #include <thread>
+#include <unistd.h>
 
 #include "runner/run_test.h"
 

@@ -1,8 +1,7 @@
 #include "runner/run_test.h"
 
-#include <time.h>
-
 #include <algorithm>
+#include <time.h>
 
 #include "cli/commands.h"
 #include "cli/console.h"

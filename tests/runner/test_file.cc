@@ -64,8 +64,8 @@ struct Directive {
 std::optional<Directive> DirectiveOf(std::string_view comment) {
   std::string_view text = Trim(comment);
   size_t size = 0;
-  while (size < text.size() && (std::isupper(static_cast<unsigned char>(text[size])) != 0 ||
-                                text[size] == '-'))
+  while (size < text.size() &&
+         (std::isupper(static_cast<unsigned char>(text[size])) != 0 || text[size] == '-'))
     ++size;
   if (size < 2 || size >= text.size() || text[size] != ':') return std::nullopt;
   return Directive{text.substr(0, size), Trim(text.substr(size + 1))};
