@@ -8,8 +8,8 @@ using ComputationMapping = std::unordered_map<const Computation*, Computation*>;
 // Copies instructions of `from` into the empty `to`. Called computations that
 // `callees` holds are exchanged for their copies.
 void CopyInto(const Computation& from, Computation& to, const ComputationMapping& callees,
-              InstrMapping& mapping) {
-  std::vector<Instr*> order = from.Instrs();
+              InstrMapping& mapping, bool in_order = false) {
+  std::vector<Instr*> order = in_order ? from.PostOrder() : from.Instrs();
   for (const Instr* instr : order) {
     Instr* copy = instr->op() == Op::kParameter
                       ? to.AppendParameter(instr->attrs<ParameterAttrs>().number, instr->shape(),
@@ -59,6 +59,33 @@ std::vector<Computation*> CalleesOf(const Computation& computation) {
   return callees;
 }
 
+std::unique_ptr<Module> CopyModule(const Module& module, bool in_order) {
+  auto copy = std::make_unique<Module>(module.name());
+  ComputationMapping copies;
+  for (const auto& computation : module.computations())
+    copies.emplace(computation.get(), copy->AddComputation(computation->name()));
+  for (const auto& computation : module.computations()) {
+    InstrMapping mapping;
+    CopyInto(*computation, *copies.at(computation.get()), copies, mapping, in_order);
+  }
+  if (module.entry() != nullptr) copy->set_entry(copies.at(module.entry()));
+  copy->origins() = module.origins();
+  copy->file = module.file;
+  copy->num_replicas = module.num_replicas;
+  copy->num_partitions = module.num_partitions;
+  copy->is_scheduled = module.is_scheduled;
+  copy->meshes = module.meshes;
+  copy->aliases = module.aliases;
+  copy->donors = module.donors;
+  copy->entry_parameter_layouts = module.entry_parameter_layouts;
+  copy->entry_result_layout = module.entry_result_layout;
+  copy->propagate_sharding_to_parameters = module.propagate_sharding_to_parameters;
+  copy->propagate_sharding_to_output = module.propagate_sharding_to_output;
+  copy->frontend_attributes = module.frontend_attributes;
+  copy->attributes = module.attributes;
+  return copy;
+}
+
 }  // namespace
 
 Computation* CloneComputation(const Computation& computation, std::string name,
@@ -88,30 +115,11 @@ Computation* CloneComputationDeeply(const Computation& computation, std::string 
 }
 
 std::unique_ptr<Module> CloneModule(const Module& module) {
-  auto copy = std::make_unique<Module>(module.name());
-  ComputationMapping copies;
-  for (const auto& computation : module.computations())
-    copies.emplace(computation.get(), copy->AddComputation(computation->name()));
-  for (const auto& computation : module.computations()) {
-    InstrMapping mapping;
-    CopyInto(*computation, *copies.at(computation.get()), copies, mapping);
-  }
-  if (module.entry() != nullptr) copy->set_entry(copies.at(module.entry()));
-  copy->origins() = module.origins();
-  copy->file = module.file;
-  copy->num_replicas = module.num_replicas;
-  copy->num_partitions = module.num_partitions;
-  copy->is_scheduled = module.is_scheduled;
-  copy->meshes = module.meshes;
-  copy->aliases = module.aliases;
-  copy->donors = module.donors;
-  copy->entry_parameter_layouts = module.entry_parameter_layouts;
-  copy->entry_result_layout = module.entry_result_layout;
-  copy->propagate_sharding_to_parameters = module.propagate_sharding_to_parameters;
-  copy->propagate_sharding_to_output = module.propagate_sharding_to_output;
-  copy->frontend_attributes = module.frontend_attributes;
-  copy->attributes = module.attributes;
-  return copy;
+  return CopyModule(module, false);
+}
+
+std::unique_ptr<Module> CloneModuleInOrder(const Module& module) {
+  return CopyModule(module, true);
 }
 
 }  // namespace tokamak

@@ -21,5 +21,8 @@ Computation* CloneComputationDeeply(const Computation& computation, std::string 
 
 // A module of its own, equal to this one, names and places in the text too.
 std::unique_ptr<Module> CloneModule(const Module& module);
+// The same with every operand before its users: for a module that was edited
+// until its program order no longer was such an order.
+std::unique_ptr<Module> CloneModuleInOrder(const Module& module);
 
 }  // namespace tokamak

@@ -1,0 +1,15 @@
+// Any bytes as HLO text: a module, or an error with its place.
+#include "fuzz/fuzz.h"
+#include "ir/infer.h"
+#include "text/read.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  std::string_view text(reinterpret_cast<const char*>(data), size);
+  auto module = tokamak::ReadHloText(text, "input");
+  if (!module.ok()) {
+    tokamak::fuzz::CheckLocated(module.error());
+  } else {
+    (void)tokamak::VerifyModule(*module.value());
+  }
+  return 0;
+}

@@ -1,0 +1,76 @@
+// What the verifier accepts, the interpreter runs or refuses, and never dies
+// of. Programs whose arrays or windows are large are left out: they are slow,
+// not wrong.
+#include "driver/arguments.h"
+#include "fuzz/fuzz.h"
+#include "interp/interp.h"
+#include "ir/infer.h"
+#include "text/read.h"
+
+namespace tokamak {
+namespace {
+
+constexpr int64_t kMaxFuzzElements = 1024;
+constexpr int64_t kMaxFuzzSteps = 2000;
+
+bool IsSmall(const Shape& shape) {
+  for (const Shape& element : shape.elements())
+    if (!IsSmall(element)) return false;
+  if (!shape.IsArray()) return true;
+  int64_t product = 1;
+  for (int64_t dim : shape.dims()) {
+    if (dim == kDynamic) continue;
+    if (dim > kMaxFuzzElements) return false;
+    product *= dim > 0 ? dim : 1;
+    if (product > kMaxFuzzElements) return false;
+  }
+  return true;
+}
+
+bool IsSmall(const Window& window) {
+  int64_t product = 1;
+  for (const auto& dim : window) {
+    for (int64_t number :
+         {dim.size, dim.stride, dim.pad_low, dim.pad_high, dim.window_dilation, dim.base_dilation})
+      if (number > kMaxFuzzElements || number < -kMaxFuzzElements) return false;
+    product *= dim.size > 0 ? dim.size : 1;
+    if (product > kMaxFuzzElements) return false;
+  }
+  return true;
+}
+
+bool IsSmall(const Instr& instr) {
+  if (!IsSmall(instr.shape())) return false;
+  if (instr.op() == Op::kReduceWindow || instr.op() == Op::kSelectAndScatter)
+    return IsSmall(instr.attrs<WindowAttrs>().window);
+  if (instr.op() == Op::kConvolution || instr.op() == Op::kDynamicConv)
+    return IsSmall(instr.attrs<ConvolutionAttrs>().window);
+  return true;
+}
+
+bool IsSmall(const Module& module) {
+  if (module.num_replicas * module.num_partitions > 16) return false;
+  for (const auto& computation : module.computations())
+    for (const Instr* instr : computation->Instrs())
+      if (!IsSmall(*instr)) return false;
+  return true;
+}
+
+void RunOne(const Module& module) {
+  if (module.entry() == nullptr || !IsSmall(module) || !VerifyModule(module).ok()) return;
+  auto arguments = DrawArguments(1, *module.entry());
+  if (!arguments.ok()) return;
+  RunOptions options;
+  options.max_steps = kMaxFuzzSteps;
+  (void)Interpret(module, arguments.value(), options);
+}
+
+}  // namespace
+}  // namespace tokamak
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  auto modules = tokamak::ReadModules(tokamak::Bytes::Copy(data, size), "input");
+  for (const auto& module : modules)
+    if (module.ok()) tokamak::RunOne(*module.value());
+  return 0;
+}

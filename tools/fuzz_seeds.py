@@ -1,0 +1,65 @@
+#!/usr/bin/env python3
+"""Makes the seeds of the fuzzers out of the corpora and of our own tests: small programs, cut at "// -----".
+
+    fuzz_seeds.py OUT        OUT/mlir, OUT/hlo and OUT/bytecode, made once per content of the corpora
+
+Without the corpora the seeds are those of tests/ alone.
+"""
+import hashlib
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+LARGEST = 3000
+MOST = 600  # files a format
+
+
+def corpus_files(folder):
+    """(format, bytes) of every program of the corpora."""
+    corpora = Path(os.environ.get("TOKAMAK_CORPUS") or ROOT / "../shared/corpus")
+    for archive in sorted(corpora.glob("*.tar.zst")):
+        place = Path(folder) / archive.name
+        place.mkdir()
+        subprocess.run(["tar", "--zstd", "-xf", str(archive), "-C", str(place)], check=True)
+        yield from programs_below(place)
+
+
+def programs_below(folder):
+    for path in sorted(Path(folder).rglob("*")):
+        if path.suffix in (".bc", ".mlirbc"):
+            yield "bytecode", path.read_bytes()
+        elif path.suffix == ".mlir":
+            for piece in path.read_bytes().split(b"// -----"):
+                yield "mlir", piece
+        elif path.suffix == ".hlo" or path.name == "hlo.txt":
+            yield "hlo", path.read_bytes()
+
+
+def without_comments(data):
+    return b"\n".join(line for line in data.split(b"\n") if not line.strip().startswith(b"//")).strip() + b"\n"
+
+
+def main():
+    out = Path(sys.argv[1])
+    if (out / "done").exists():
+        return
+    seeds = {"mlir": {}, "hlo": {}, "bytecode": {}}
+    with tempfile.TemporaryDirectory() as folder:
+        for source in (corpus_files(folder), programs_below(ROOT / "tests")):
+            for kind, data in source:
+                if kind != "bytecode":
+                    data = without_comments(data)
+                if 1 < len(data) <= (LARGEST if kind != "bytecode" else 2 * LARGEST):
+                    seeds[kind][hashlib.sha1(data).hexdigest()] = data
+    for kind, files in seeds.items():
+        (out / kind).mkdir(parents=True, exist_ok=True)
+        for name, data in sorted(files.items())[:MOST]:  # sorted by hash: an even draw
+            (out / kind / name).write_bytes(data)
+    (out / "done").write_text("")
+
+
+if __name__ == "__main__":
+    main()
