@@ -120,6 +120,10 @@ class Tester {
 
   void CheckErrors(const TestRun& run, int exit, const StringConsole& console) {
     std::vector<ExpectedError> got = ErrorsIn(console.err);
+    if (got != run.errors && options_.update && !run.errors.empty() && !got.empty()) {
+      Rewrite(WithErrors(file_, run, got));
+      return;
+    }
     if (got != run.errors)
       Fail("expected errors " + Join(run.errors) + "; got " + Join(got) + ":\n" + console.err);
     int expected = run.exit.value_or(ExitFor(run.errors));
@@ -158,7 +162,11 @@ class Tester {
            "(tools/update_tests.py writes what is there now)");
       return;
     }
-    Status written = WriteFileBytes(file_.path, WithAfter(file_, run, output));
+    Rewrite(WithAfter(file_, run, output));
+  }
+
+  void Rewrite(const std::string& text) {
+    Status written = WriteFileBytes(file_.path, text);
     if (!written.ok()) Fail(written.error().message);
     result_.updated = true;
   }

@@ -142,6 +142,7 @@ class Parser {
     if (words.size() == 3) error.place = words[2];
     if (words.size() == 4) error.place = "byte " + words[3];
     run.errors.push_back(std::move(error));
+    run.error_lines.push_back(at);
     return Ok();
   }
 
@@ -253,6 +254,21 @@ std::string WithAfter(const TestFile& file, const TestRun& run, std::string_view
   for (std::string_view line : Lines(output))
     if (!Trim(line).empty()) text += marker + " " + std::string(line) + "\n";
   for (size_t i = run.after_end; i < lines.size(); ++i) text += std::string(lines[i]) + "\n";
+  return text;
+}
+
+std::string WithErrors(const TestFile& file, const TestRun& run,
+                       const std::vector<ExpectedError>& errors) {
+  std::vector<std::string_view> lines = Lines(file.text);
+  std::string marker = file.path.ends_with(".bytes") ? "#" : "//", text;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    if (std::find(run.error_lines.begin(), run.error_lines.end(), i) == run.error_lines.end()) {
+      text += std::string(lines[i]) + "\n";
+    } else if (i == run.error_lines[0]) {
+      for (const ExpectedError& error : errors)
+        text += marker + " ERROR: " + ToString(error) + "\n";
+    }
+  }
   return text;
 }
 

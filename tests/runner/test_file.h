@@ -24,6 +24,7 @@ std::string ToString(const ExpectedError& error);
 struct TestRun {
   std::vector<std::string> words;  // of the RUN line; %s is the file, %d its folder
   std::vector<ExpectedError> errors;
+  std::vector<size_t> error_lines;     // their lines, counted from 0
   std::vector<std::string> values;     // "out_0: f32[2] {1, 2}"
   std::vector<std::string> out, err;   // texts that must be there
   std::optional<std::string> same_as;  // another file, from this one's folder
@@ -46,7 +47,9 @@ Result<TestFile> ParseTestFile(const std::string& path, std::string text);
 // \t, \\, \" and \xHH, or N * followed by one of those; # begins a comment.
 Result<std::string> DecodeBytesFile(std::string_view text, const std::string& path);
 
-// The file's text with the lines of a run's AFTER replaced.
+// The file's text with the lines of a run's AFTER or ERRORs replaced.
 std::string WithAfter(const TestFile& file, const TestRun& run, std::string_view output);
+std::string WithErrors(const TestFile& file, const TestRun& run,
+                       const std::vector<ExpectedError>& errors);
 
 }  // namespace tokamak

@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+"""The command line as a user meets it: exit codes, .npz files, JSON, help, reduce.
+
+    tests/cli_test.py build/bin/tokamak
+"""
+import json
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+try:
+    import numpy as np
+except ImportError:
+    print("skipped: no NumPy here (scripts/bootstrap makes a .venv that has it)")
+    sys.exit(77)
+
+TOKAMAK = sys.argv.pop(1) if len(sys.argv) > 1 else "build/bin/tokamak"
+
+DOUBLE = """HloModule m
+ENTRY main {
+  x = TYPE parameter(0)
+  ROOT y = TYPE add(x, x)
+}
+"""
+SAME = """HloModule m
+ENTRY main {
+  ROOT x = TYPE parameter(0)
+}
+"""
+
+
+class CliTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+
+    def path(self, name):
+        return str(Path(self.folder.name) / name)
+
+    def write(self, name, text):
+        Path(self.path(name)).write_text(text)
+        return self.path(name)
+
+    def tokamak(self, *words, expect=0):
+        done = subprocess.run([TOKAMAK, *words], capture_output=True, text=True, check=False, timeout=120)
+        self.assertEqual(done.returncode, expect, f"{words}\n{done.stdout}\n{done.stderr}")
+        return done
+
+    def run_array(self, program, array, save=np.savez):
+        save(self.path("in.npz"), in_0=array)
+        file = self.write("p.hlo", program)
+        self.tokamak("run", file, "--inputs", self.path("in.npz"), "--outputs", self.path("out.npz"))
+        return np.load(self.path("out.npz"))["out_0"]
+
+    def test_help(self):
+        self.assertIn("Examples:", self.tokamak("run", "--help").stdout)
+        for command in ("check", "convert", "ops", "reduce"):
+            self.assertIn("Examples:", self.tokamak(command, "--help").stdout)
+        self.assertIn("reduce", self.tokamak("--help").stdout)
+
+    def test_usage(self):
+        self.assertIn("TK6001", self.tokamak(expect=2).stderr)
+        self.assertIn("TK6001", self.tokamak("fly", expect=2).stderr)
+        self.assertIn("TK1005", self.tokamak("check", self.path("nothing"), expect=2).stderr)
+
+    def test_arrays_travel(self):
+        for dtype, name in [("f4", "f32"), ("f8", "f64"), ("f2", "f16"), ("i4", "s32"), ("u8", "u64"), ("c8", "c64"), ("c16", "c128"), ("i1", "s8")]:
+            array = np.arange(6).astype(dtype).reshape(2, 3)
+            for save in (np.savez, np.savez_compressed):
+                got = self.run_array(DOUBLE.replace("TYPE", f"{name}[2,3]"), array, save)
+                self.assertEqual(got.dtype, array.dtype)
+                np.testing.assert_array_equal(got, array + array)
+
+    def test_orders(self):
+        array = np.arange(24, dtype="f4").reshape(2, 3, 4)
+        for other in (np.asfortranarray(array), array.astype(">f4")):
+            got = self.run_array(SAME.replace("TYPE", "f32[2,3,4]"), other)
+            np.testing.assert_array_equal(got, array)
+
+    def test_edges(self):
+        self.assertEqual(self.run_array(DOUBLE.replace("TYPE", "f32[]"), np.float32(4)), 8)
+        self.assertEqual(self.run_array(SAME.replace("TYPE", "f32[0,3]"), np.zeros((0, 3), "f4")).shape, (0, 3))
+        got = self.run_array(SAME.replace("TYPE", "pred[3]"), np.array([True, False, True]))
+        np.testing.assert_array_equal(got, [True, False, True])
+
+    def test_bits(self):
+        bf16 = np.array([0x3F80, 0x4000, 0xC0A0], "u2")  # 1, 2, -5
+        np.testing.assert_array_equal(self.run_array(DOUBLE.replace("TYPE", "bf16[3]"), bf16), [0x4000, 0x4080, 0xC120])
+        s4 = np.array([1, 15, 7], "u1")  # 1, -1, 7
+        np.testing.assert_array_equal(self.run_array(DOUBLE.replace("TYPE", "s4[3]"), s4), [2, 14, 14])
+        f8 = np.array([0x38, 0x40], "u1")  # 1, 2
+        np.testing.assert_array_equal(self.run_array(DOUBLE.replace("TYPE", "f8e4m3fn[2]"), f8), [0x40, 0x48])
+
+    def test_wrong_inputs(self):
+        file = self.write("p.hlo", SAME.replace("TYPE", "f32[3]"))
+        np.savez(self.path("in.npz"), in_0=np.zeros(4, "f4"))
+        self.assertIn("TK6006", self.tokamak("run", file, "--inputs", self.path("in.npz"), expect=2).stderr)
+        np.savez(self.path("in.npz"), in_1=np.zeros(3, "f4"))
+        self.assertIn("in_0", self.tokamak("run", file, "--inputs", self.path("in.npz"), expect=2).stderr)
+        self.assertIn("in_0", self.tokamak("run", file, expect=2).stderr)
+        np.savez(self.path("in.npz"), in_0=np.array(["a", "b", "c"]))
+        self.assertIn("TK6009", self.tokamak("run", file, "--inputs", self.path("in.npz"), expect=2).stderr)
+        file = self.write("q.hlo", SAME.replace("TYPE", "s4[3]"))
+        np.savez(self.path("in.npz"), in_0=np.array([1, 2, 16], "u1"))
+        self.assertIn("TK6006", self.tokamak("run", file, "--inputs", self.path("in.npz"), expect=2).stderr)
+
+    def test_spoiled_archives(self):
+        file = self.write("p.hlo", SAME.replace("TYPE", "f32[64]"))
+        for save in (np.savez, np.savez_compressed):
+            save(self.path("in.npz"), in_0=np.arange(64, dtype="f4"))
+            data = Path(self.path("in.npz")).read_bytes()
+            for size in range(0, len(data), 7):
+                Path(self.path("cut.npz")).write_bytes(data[:size])
+                done = self.tokamak("run", file, "--inputs", self.path("cut.npz"), expect=2)
+                self.assertIn("TK60", done.stderr)
+            for at in range(0, len(data), 5):
+                Path(self.path("flip.npz")).write_bytes(data[:at] + bytes([data[at] ^ 0x55]) + data[at + 1 :])
+                done = subprocess.run([TOKAMAK, "run", file, "--inputs", self.path("flip.npz")], capture_output=True, check=False)
+                self.assertIn(done.returncode, (0, 2))
+
+    def test_expect(self):
+        file = self.write("p.hlo", SAME.replace("TYPE", "f32[3]"))
+        given = np.array([1, np.nan, np.inf], "f4")
+        np.savez(self.path("io.npz"), in_0=given, out_0=given)
+        self.tokamak("run", file, "--inputs", self.path("io.npz"), "--expect", self.path("io.npz"))
+        np.savez(self.path("io.npz"), in_0=given, out_0=np.array([1.0003, np.nan, np.inf], "f4"))
+        words = ["run", file, "--inputs", self.path("io.npz"), "--expect", self.path("io.npz")]
+        self.assertIn("TK6011", self.tokamak(*words, expect=1).stderr)
+        self.tokamak(*words, "--rtol", "1e-3")
+        self.tokamak(*words, "--ulp", "3000")
+        self.tokamak(*words, "--ulp", "2", expect=1)
+        np.savez(self.path("io.npz"), in_0=given, out_0=np.zeros(4, "f4"))
+        self.tokamak(*words, expect=1)
+        np.savez(self.path("io.npz"), in_0=given, out_0=given, out_1=given)
+        self.tokamak(*words, expect=1)
+
+    def test_json(self):
+        file = self.write("p.hlo", SAME.replace("TYPE", "f32[3]"))
+        report = json.loads(self.tokamak("check", file, "--json", "--hash", "--histogram").stdout)
+        self.assertEqual(report["programs"][0]["ops"], {"parameter": 1})
+        bad = self.write("bad.hlo", DOUBLE.replace("add", "sinus").replace("TYPE", "f32[3]"))
+        report = json.loads(self.tokamak("check", bad, "--json", expect=2).stdout)
+        error = report["programs"][0]["errors"][0]
+        self.assertEqual((error["code"], error["line"]), ("TK1302", 4))
+        self.assertEqual(len(json.loads(self.tokamak("ops", "--json").stdout)) > 100, True)
+
+    def test_several_files(self):
+        good = self.write("good.hlo", SAME.replace("TYPE", "f32[3]"))
+        bad = self.write("bad.hlo", DOUBLE.replace("add", "sinus").replace("TYPE", "f32[3]"))
+        done = self.tokamak("check", bad, good, expect=2)
+        self.assertIn("good.hlo: HLO text", done.stdout)
+
+    def test_large_array_fails_well(self):
+        file = self.write("p.hlo", SAME.replace("TYPE", "f32[1099511627776]"))
+        self.assertIn("TK5002", self.tokamak("run", file, "--seed", "1", expect=4).stderr)
+
+    def test_convert(self):
+        file = self.write("p.hlo", DOUBLE.replace("TYPE", "f32[3]"))
+        self.tokamak("convert", file, "--to", "mlir", "-o", self.path("p.mlir"))
+        self.tokamak("convert", self.path("p.mlir"), "--to", "hlo", "-o", self.path("q.hlo"))
+        hashes = set()
+        for name in ("p.hlo", "p.mlir", "q.hlo"):
+            hashes.add(json.loads(self.tokamak("check", self.path(name), "--json", "--hash").stdout)["programs"][0]["hash"])
+        self.assertEqual(len(hashes), 1)
+        self.tokamak("convert", file, "--to", "fortran", expect=2)
+
+    def test_reduce(self):
+        body = "".join(f"  a{i} = f32[3] add(a{i - 1}, a{i - 1})\n" for i in range(1, 30))
+        text = f"HloModule m\nENTRY main {{\n  a0 = f32[3] parameter(0)\n{body}  s = f32[3] sine(a5)\n  ROOT r = f32[3] multiply(s, a29)\n}}\n"
+        file = self.write("big.hlo", text)
+        self.tokamak("reduce", file, "--command", "! grep -q sine {}", "-o", self.path("small.hlo"))
+        small = Path(self.path("small.hlo")).read_text()
+        self.assertIn("sine", small)
+        self.assertLess(small.count("="), 5, small)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], "-v"])

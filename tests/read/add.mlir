@@ -1,0 +1,12 @@
+// RUN: check --round-trip
+// OUT: StableHLO text, 1 computation, 2 instructions
+module @m {
+  func.func public @main(%arg0: tensor<2xf32>) -> tensor<2xf32> {
+    %0 = stablehlo.add %arg0, %arg0 : tensor<2xf32>
+    return %0 : tensor<2xf32>
+  }
+}
+// RUN: convert --to mlir
+// AFTER:
+// RUN: convert --to hlo
+// AFTER:

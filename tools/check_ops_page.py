@@ -1,0 +1,27 @@
+#!/usr/bin/env python3
+"""docs/ops.md is what `tokamak ops` says. With --write it is made so.
+
+    tools/check_ops_page.py build/bin/tokamak [--write]
+"""
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def main():
+    command = [sys.argv[1], "ops", "--markdown", "--tests", "tests/run"]
+    text = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    page = ROOT / "docs/ops.md"
+    if "--write" in sys.argv:
+        page.write_text(text)
+        return 0
+    if page.exists() and page.read_text() == text:
+        return 0
+    print("docs/ops.md is not what `tokamak ops` says: run tools/check_ops_page.py build/bin/tokamak --write")
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
