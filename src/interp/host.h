@@ -21,19 +21,26 @@ class Host {
   ~Host();  // removes a temporary probe folder
 
   void Feed(Value value);
-  // The next value for infeed, as many arrays as a call fed together.
+  // The next value for infeed: an array, or a tuple of what is taken together.
   Result<Value> TakeFeed();
-  bool HasFeed();
+
+  // Channels of a run with one device.
+  void Post(int64_t channel, std::vector<Value> values);
+  Result<std::vector<Value>> Take(int64_t channel);
 
   // Writes the next occurrence of a probe: <dir>/<id>_<n>.npy.
   Status WriteProbe(const std::string& id, const Value& value);
-  // What a probe wrote at its `iteration`-th time, from 0.
-  Result<Value> ReadProbe(const std::string& id, int64_t iteration);
+  // What a probe wrote at its `iteration`-th time, from 0; an array of the given shape.
+  Result<Value> ReadProbe(const std::string& id, int64_t iteration, const Shape& shape);
+
+  // Prints to stdout, one text at a time.
+  void Print(const std::string& text);
 
  private:
-  Result<std::string> ProbeDir();
+  Result<std::string> ProbePath(const std::string& id, int64_t iteration);
 
   std::mutex mutex_;
+  std::map<int64_t, std::deque<std::vector<Value>>> channels_;
   std::deque<Value> feed_;
   std::string probe_dir_;
   bool own_dir_ = false;
