@@ -75,8 +75,10 @@ class ModuleVerifier {
       TOK_RETURN_IF_ERROR(Structure(*computation));
     TOK_RETURN_IF_ERROR(Calls());
     for (const auto& computation : module_.computations())
-      for (const Instr* instr : computation->Instrs())
+      for (const Instr* instr : computation->Instrs()) {
         TOK_RETURN_IF_ERROR(VerifyWith(*instr, operands_));
+        TOK_RETURN_IF_ERROR(Names(*instr));
+      }
     if (module_.entry() != nullptr && !known_.contains(module_.entry()))
       return MakeError(ErrorCode::kEntryElsewhere,
                        "module: the entry is not one of its computations");
@@ -100,6 +102,17 @@ class ModuleVerifier {
                     "a called computation is not one of the module");
     }
     return Ok();
+  }
+
+  // What an instruction names by a string must be in the module.
+  Status Names(const Instr& instr) {
+    if (instr.op() == Op::kRunParallel) {
+      for (const std::string& function : instr.attrs<RunParallelAttrs>().infeed)
+        if (module_.FindComputation(function) == nullptr)
+          return At(instr, ErrorCode::kUnknownFunction,
+                    fmt::format("there is no function {}", function));
+    }
+    return VerifyMeshes(instr, module_);
   }
 
   Status Parameters(const Computation& computation) {

@@ -11,6 +11,9 @@ namespace tokamak {
 // its dimensions, possible quantization parameters. `what` begins the message.
 Status VerifyShape(const Shape& shape, std::string_view what);
 
+// Whether every mesh and axis that the instruction names exists.
+Status VerifyMeshes(const Instr& instr, const Module& module);
+
 // What stands in the head of the module: entry, aliases, layouts of the entry.
 Status VerifyModuleHeader(const Module& module);
 
