@@ -160,6 +160,13 @@ void Module::RemoveComputation(Computation* computation) {
   std::erase_if(computations_, [&](const auto& owned) { return owned.get() == computation; });
 }
 
+void Module::OrderComputations(const std::vector<size_t>& places) {
+  TOK_CHECK(places.size() == computations_.size(), "an order of another number of computations");
+  std::vector<std::unique_ptr<Computation>> ordered(places.size());
+  for (size_t i = 0; i < places.size(); ++i) ordered[places[i]] = std::move(computations_[i]);
+  computations_ = std::move(ordered);
+}
+
 std::vector<Computation*> Module::CalleesFirst() const {
   std::unordered_map<const Computation*, bool> done;  // false: on the stack
   std::vector<Computation*> order;

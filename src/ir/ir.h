@@ -213,6 +213,8 @@ class Module {
   const std::vector<std::unique_ptr<Computation>>& computations() const { return computations_; }
   Computation* FindComputation(std::string_view name) const;  // linear
   void RemoveComputation(Computation* computation);           // nothing may call it
+  // Computation i becomes number places[i]; `places` is a permutation.
+  void OrderComputations(const std::vector<size_t>& places);
   // Callees before callers. Empty when calls form a cycle (the verifier refuses those).
   std::vector<Computation*> CalleesFirst() const;
 

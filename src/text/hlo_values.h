@@ -111,6 +111,22 @@ bool ReadStruct(HloValueContext& context, A& attrs) {
   return true;
 }
 
+// sdy.sharding_rule as a struct of fields.
+struct ShardingRuleText : ShardingRule {
+  using Lists = std::vector<std::vector<Dims>>;
+  static constexpr auto Fields() {
+    using Rule = ShardingRuleText;
+    return std::tuple(Field<Rule, Dims>{"factor_sizes", &Rule::factor_sizes},
+                      Field<Rule, Lists>{"operands", &Rule::operands},
+                      Field<Rule, Lists>{"results", &Rule::results},
+                      Field<Rule, Dims>{"reduction", &Rule::reduction},
+                      Field<Rule, Dims>{"need_replication", &Rule::need_replication},
+                      Field<Rule, Dims>{"permutation", &Rule::permutation},
+                      Field<Rule, Dims>{"blocked_propagation", &Rule::blocked_propagation},
+                      Field<Rule, bool>{"is_custom", &Rule::is_custom});
+  }
+};
+
 // ---- writing
 
 struct HloTextContext {

@@ -1,0 +1,355 @@
+#include "text/hlo_reader.h"
+
+#include <algorithm>
+
+#include "text/hlo_literal.h"
+#include "text/read.h"
+
+namespace tokamak {
+namespace {
+
+int64_t CountWords(std::string_view text, std::string_view word) {
+  int64_t count = 0;
+  for (size_t at = text.find(word); at != text.npos; at = text.find(word, at + 1)) ++count;
+  return count;
+}
+
+}  // namespace
+
+HloReader::HloReader(std::string_view text, const std::string& file)
+    : text_(text), cursor_(text), module_(std::make_unique<Module>()) {
+  module_->file = file;
+}
+
+Result<std::unique_ptr<Module>> HloReader::Read() {
+  bool fine =
+      ReadHeader() && ReadComputations() && Resolve() && FindEntry() && CompareEntryLayout();
+  if (!fine) return cursor_.TakeError(module_->file);
+  return std::move(module_);
+}
+
+bool HloReader::ReadComputations() {
+  while (!cursor_.AtEnd())
+    if (!ReadComputation()) return false;
+  return true;
+}
+
+// ENTRY name (p: f32[2]) -> f32[2] { ... }, execution_thread="x"
+bool HloReader::ReadComputation() {
+  (void)cursor_.Peek();
+  const char* entry_start = cursor_.at();
+  bool is_entry = cursor_.TryWord("ENTRY");
+  (void)cursor_.Peek();
+  const char* name_start = cursor_.at();
+  std::string_view name;
+  if (!cursor_.Name(name)) return false;
+  if (is_entry && marked_entry_ != nullptr)
+    return cursor_.Fail(ErrorCode::kHloNoEntry, "a second computation marked ENTRY", entry_start);
+  computation_ = module_->AddComputation(std::string(name));
+  computation_->is_public = false;
+  computation_->pos = cursor_.PosOf(name_start);
+  if (is_entry) marked_entry_ = computation_;
+  if (!computations_.Add(name, computation_)) {
+    return cursor_.Fail(ErrorCode::kHloDuplicateName,
+                        "a second computation called " + std::string(name), name_start);
+  }
+  std::optional<Shape> declared;
+  const char* declared_start = nullptr;
+  if (cursor_.Peek() == '(') {
+    std::string_view parameters;
+    if (!cursor_.Balanced(parameters) || !cursor_.ExpectText("->")) return false;
+    (void)cursor_.Peek();
+    declared_start = cursor_.at();
+    if (!shapes_.Read(cursor_, declared.emplace())) return false;
+  }
+  if (!cursor_.Expect('{')) return false;
+  names_.Clear();
+  control_links_.clear();
+  while (!cursor_.Try('}'))
+    if (!ReadInstruction()) return false;
+  for (const ControlLink& link : control_links_) {
+    Instr* before = names_.Find(link.name);
+    if (before == nullptr) {
+      return cursor_.Fail(ErrorCode::kHloUnknownInstruction,
+                          "control-predecessors: no instruction " + std::string(link.name),
+                          link.where);
+    }
+    link.instr->mutable_extras().control_predecessors.push_back(before);
+  }
+  if (computation_->root() == nullptr && computation_->size() > 0)
+    computation_->set_root(computation_->Instrs().back());
+  if (!CheckParameters(name_start)) return false;
+  if (declared && computation_->root() != nullptr &&
+      !CompatibleWithDynamic(*declared, computation_->root()->shape())) {
+    return cursor_.Fail(ErrorCode::kHloBadShape,
+                        "computation " + std::string(name) + ": declared to give " +
+                            ToString(*declared) + ", its root gives " +
+                            ToString(computation_->root()->shape()),
+                        declared_start);
+  }
+  return ReadComputationAttributes(*computation_);
+}
+
+bool HloReader::CheckParameters(const char* where) {
+  const auto& parameters = computation_->parameters();
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    if (parameters[i] != nullptr) continue;
+    return cursor_.Fail(ErrorCode::kHloBadParameter,
+                        "computation " + computation_->name() + ": parameter " +
+                            std::to_string(parameters.size() - 1) + " but no parameter " +
+                            std::to_string(i),
+                        where);
+  }
+  return true;
+}
+
+bool HloReader::ReadComputationAttributes(Computation& computation) {
+  HloValueContext values = Values();
+  while (cursor_.Try(',')) {
+    (void)cursor_.Peek();
+    const char* start = cursor_.at();
+    std::string_view name = cursor_.Word();
+    if (!cursor_.Expect('=')) return false;
+    bool fine = true;
+    if (name == "execution_thread") {
+      fine = ReadValue(values, computation.execution_thread);
+      if (computation.execution_thread == "main") computation.execution_thread.clear();
+    } else if (name == "attributes") {
+      fine = ReadValue(values, computation.attributes);
+    } else if (name == "visibility") {
+      std::string_view word = cursor_.Word();
+      (word == "public" ? public_ : private_).push_back(&computation);
+      fine = word == "public" || word == "private" || FailEnum(cursor_, word, start);
+    } else if (name == "results") {
+      fine = ReadResults(computation);
+    } else if (name == "metadata") {
+      fine = ReadMetadata(computation.origins);
+    } else {
+      fine = FailField(cursor_, name, start);
+    }
+    if (!fine) return false;
+  }
+  return true;
+}
+
+// {{sharding={...}, attributes={...}}, {}}
+bool HloReader::ReadResults(Computation& computation) {
+  HloValueContext values = Values();
+  if (!cursor_.Expect('{')) return false;
+  while (!cursor_.Try('}')) {
+    ResultInfo& result = computation.results.emplace_back();
+    if (!cursor_.Expect('{')) return false;
+    while (!cursor_.Try('}')) {
+      const char* start = cursor_.at();
+      std::string_view name = cursor_.Word();
+      if (!cursor_.Expect('=')) return false;
+      bool fine = name == "sharding"     ? ReadValue(values, result.sharding)
+                  : name == "attributes" ? ReadValue(values, result.attributes)
+                                         : FailField(cursor_, name, start);
+      if (!fine || (cursor_.Peek() != '}' && !cursor_.Expect(','))) return false;
+    }
+    if (cursor_.Peek() != '}' && !cursor_.Expect(',')) return false;
+  }
+  return true;
+}
+
+// ROOT name = shape op(operands), attributes
+bool HloReader::ReadInstruction() {
+  (void)cursor_.Peek();
+  const char* start = cursor_.at();
+  bool is_root = cursor_.TryWord("ROOT");
+  (void)cursor_.Peek();
+  const char* name_start = cursor_.at();
+  std::string_view name;
+  if (!cursor_.Name(name) || !cursor_.Expect('=')) return false;
+  Instr* instr = ReadRightSide(name, /*allow_attributes=*/true);
+  if (instr == nullptr) return false;
+  if (!names_.Add(name, instr)) {
+    return cursor_.Fail(ErrorCode::kHloDuplicateName,
+                        "a second instruction called " + std::string(name), name_start);
+  }
+  if (!is_root) return true;
+  if (computation_->root() != nullptr)
+    return cursor_.Fail(ErrorCode::kHloBadRoot, "a second ROOT", start);
+  computation_->set_root(instr);
+  return true;
+}
+
+Instr* HloReader::ReadRightSide(std::string_view name, bool allow_attributes) {
+  HloCursor::Depth depth(cursor_);
+  if (!depth.ok) return nullptr;
+  Draft draft;
+  draft.name = name;
+  if (HloShapeReader::IsNext(cursor_) && !shapes_.Read(cursor_, draft.shape.emplace()))
+    return nullptr;
+  if (!ReadOp(draft) || !ReadOperands(draft) || !ReadAttributes(draft, allow_attributes))
+    return nullptr;
+  return MakeInstr(draft);
+}
+
+bool HloReader::ReadOp(Draft& draft) {
+  (void)cursor_.Peek();
+  draft.op_start = cursor_.at();
+  std::string_view word = cursor_.Word();
+  if (word.empty()) return cursor_.FailExpected("an op");
+  if (std::optional<Op> op = OpFromName(word)) {
+    draft.op = *op;
+    return true;
+  }
+  if (word == "cross-replica-sum") {  // what all-reduce was called
+    draft.op = Op::kAllReduce;
+    return true;
+  }
+  constexpr std::pair<std::string_view, Op> kHalves[] = {
+      {"-start", Op::kAsyncStart}, {"-update", Op::kAsyncUpdate}, {"-done", Op::kAsyncDone}};
+  for (auto [suffix, half] : kHalves) {
+    if (!word.ends_with(suffix)) continue;
+    std::optional<Op> wrapped = OpFromName(word.substr(0, word.size() - suffix.size()));
+    if (!wrapped) break;
+    draft.op = half;
+    draft.wrapped = wrapped;
+    return true;
+  }
+  return cursor_.Fail(ErrorCode::kHloUnknownOp,
+                      "unknown op '" + std::string(word.substr(0, 80)) + "'", draft.op_start);
+}
+
+bool HloReader::ReadOperands(Draft& draft) {
+  if (!cursor_.Expect('(')) return false;
+  if (draft.op == Op::kParameter) {
+    const char* start = cursor_.at();
+    if (!cursor_.Int(draft.parameter)) return false;
+    if (parameter_words_ < 0) parameter_words_ = CountWords(text_, "parameter");
+    if (draft.parameter < 0 || draft.parameter >= parameter_words_) {
+      return cursor_.Fail(ErrorCode::kHloBadParameter,
+                          "parameter " + std::to_string(draft.parameter) + " of so few", start);
+    }
+    return cursor_.Expect(')');
+  }
+  if (draft.op == Op::kConstant) {
+    if (!draft.shape) {
+      return cursor_.Fail(ErrorCode::kHloNoShape, "constant: written without a shape",
+                          draft.op_start);
+    }
+    HloValueContext values = Values();
+    bool has_own_shape = cursor_.Peek() != '(' && HloShapeReader::IsNext(cursor_);
+    Shape shape = draft.shape->WithoutLayout();
+    if (has_own_shape && !ReadValue(values, shape)) return false;
+    return ReadHloLiteral(cursor_, shape, draft.literal) && cursor_.Expect(')');
+  }
+  if (cursor_.Try(')')) return true;
+  do {
+    if (!ReadOperand(draft)) return false;
+  } while (cursor_.Try(','));
+  return cursor_.Expect(')');
+}
+
+// %x, f32[2] %x, x, or another instruction without attributes: negate(x).
+bool HloReader::ReadOperand(Draft& draft) {
+  char c = cursor_.Peek();
+  const char* start = cursor_.at();
+  if (c != '%' && HloShapeReader::IsNext(cursor_)) {
+    Shape written;
+    if (!shapes_.Read(cursor_, written)) return false;
+    c = cursor_.Peek();
+  }
+  const char* name_start = cursor_.at();
+  std::string_view name;
+  if (!cursor_.Name(name)) return false;
+  if (c != '%' && cursor_.Peek() == '(') {
+    cursor_.MoveTo(start);
+    Instr* nested = ReadRightSide({}, /*allow_attributes=*/false);
+    if (nested == nullptr) return false;
+    draft.operands.push_back(nested);
+    return true;
+  }
+  Instr* operand = names_.Find(name);
+  if (operand == nullptr) {
+    return cursor_.Fail(ErrorCode::kHloUnknownInstruction,
+                        "no instruction " + std::string(name.substr(0, 80)) + " before this one",
+                        name_start);
+  }
+  draft.operands.push_back(operand);
+  return true;
+}
+
+// ---- the end of the module
+
+bool HloReader::Resolve() {
+  for (CallLink& link : call_links_) {
+    std::vector<Computation*> called;
+    for (auto [name, where] : link.names) {
+      Computation* computation = computations_.Find(name);
+      if (computation == nullptr) {
+        return cursor_.Fail(ErrorCode::kHloUnknownComputation,
+                            "no computation " + std::string(name.substr(0, 80)), where);
+      }
+      called.push_back(computation);
+    }
+    link.instr->set_called(std::move(called));
+  }
+  return order_.empty() || Reorder();
+}
+
+bool HloReader::Reorder() {
+  std::vector<size_t> places;
+  std::vector<bool> seen(module_->computations().size(), false);
+  bool fine = order_.size() == seen.size();
+  for (int64_t place : order_) {
+    auto i = static_cast<size_t>(place);
+    fine = fine && place >= 0 && i < seen.size() && !seen[i];
+    if (!fine) break;
+    seen[i] = true;
+    places.push_back(i);
+  }
+  if (!fine) {
+    return cursor_.Fail(ErrorCode::kHloBadAttribute,
+                        std::string(kHloOrderAttribute) + ": not an order of the " +
+                            std::to_string(seen.size()) + " computations",
+                        order_where_);
+  }
+  // Without a mark the entry is the last in the text.
+  if (marked_entry_ == nullptr) marked_entry_ = module_->computations().back().get();
+  module_->OrderComputations(places);
+  return true;
+}
+
+bool HloReader::FindEntry() {
+  for (Computation* computation : public_) computation->is_public = true;
+  if (no_entry_) return true;
+  if (module_->computations().empty())
+    return cursor_.Fail(ErrorCode::kHloNoEntry, "a module without computations");
+  Computation* entry =
+      marked_entry_ != nullptr ? marked_entry_ : module_->computations().back().get();
+  bool is_private = std::find(private_.begin(), private_.end(), entry) != private_.end();
+  entry->is_public = !is_private;
+  module_->set_entry(entry);
+  return true;
+}
+
+// Kept only where it says something that the entry itself does not.
+bool HloReader::CompareEntryLayout() {
+  if (!entry_layout_ || module_->entry() == nullptr) return true;
+  const Computation& entry = *module_->entry();
+  EntryLayout& layout = *entry_layout_;
+  if (layout.parameters.size() != entry.parameters().size()) {
+    return cursor_.Fail(ErrorCode::kHloBadAttribute,
+                        "entry_computation_layout: " + std::to_string(layout.parameters.size()) +
+                            " parameters, the entry has " +
+                            std::to_string(entry.parameters().size()),
+                        layout.where);
+  }
+  bool same = true;
+  for (size_t i = 0; i < layout.parameters.size(); ++i)
+    same = same && layout.parameters[i] == entry.parameter(i)->shape();
+  if (!same) module_->entry_parameter_layouts = std::move(layout.parameters);
+  if (entry.root() != nullptr && !(layout.result == entry.root()->shape()))
+    module_->entry_result_layout = std::move(layout.result);
+  return true;
+}
+
+Result<std::unique_ptr<Module>> ReadHloText(std::string_view text, const std::string& file) {
+  return HloReader(text, file).Read();
+}
+
+}  // namespace tokamak

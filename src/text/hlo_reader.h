@@ -1,0 +1,161 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "ir/ir.h"
+#include "support/result.h"
+#include "text/hlo_cursor.h"
+#include "text/hlo_names.h"
+#include "text/hlo_shape.h"
+#include "text/hlo_values.h"
+
+namespace tokamak {
+
+// The module's frontend attribute that keeps the order of its computations.
+inline constexpr std::string_view kHloOrderAttribute = "tokamak.order";
+
+// Reads one module of HLO text. One pass: an instruction is made as soon as
+// its line is read; only references to computations that stand further down
+// are resolved at the end. Every function returns false after an error, which
+// the cursor keeps.
+class HloReader {
+ public:
+  HloReader(std::string_view text, const std::string& file);
+  Result<std::unique_ptr<Module>> Read();
+
+ private:
+  // An instruction while its line is read.
+  struct Draft {
+    std::string_view name;
+    const char* op_start = nullptr;
+    Op op{};
+    // async-start and its kind of an op that is spelled out: "reduce-scatter-start".
+    std::optional<Op> wrapped;
+    std::optional<Shape> shape;
+    std::vector<Instr*> operands;
+    // By role: condition, then body. Resolved when its name has been seen.
+    std::vector<std::pair<std::string_view, const char*>> called;
+    Literal literal;
+    int64_t parameter = 0;
+    Attrs attrs;
+    AsyncAttrs async;
+    bool is_composite = false;
+    int64_t captures = 0;
+    std::unique_ptr<InstrExtras> extras;
+    std::vector<std::pair<std::string_view, const char*>> control;
+    OriginId origins = OriginId::kNone;
+    std::vector<std::string_view> seen;  // names of attributes
+
+    InstrExtras& Extras() {
+      if (extras == nullptr) extras = std::make_unique<InstrExtras>();
+      return *extras;
+    }
+    bool Has(std::string_view attribute) const {
+      for (std::string_view name : seen)
+        if (name == attribute) return true;
+      return false;
+    }
+  };
+  enum class Taken : uint8_t { kNo, kYes, kFailed };
+  static Taken AsTaken(bool fine) { return fine ? Taken::kYes : Taken::kFailed; }
+
+  // hlo_reader_header.cc
+  bool ReadHeader();
+  bool ReadHeaderAttribute(std::string_view name, const char* start);
+  bool ReadAliases();
+  bool ReadDonors();
+  bool ReadEntryLayout();
+  bool ReadMeshTable();
+  void TakeOrder(const char* where);
+  bool ReadTables();
+  bool ReadStringTable(std::vector<std::string>& table);
+  bool ReadLocations();
+  bool ReadFrames(const std::vector<std::string>& files, const std::vector<std::string>& functions);
+  bool ReadFrontendAttributes(AttrDict& dict);
+  bool ReadMetadata(OriginId& origins);
+  bool ParseMetadata(std::string_view text, Origin& origin);
+
+  // hlo_reader.cc
+  bool ReadComputations();
+  bool ReadComputation();
+  bool ReadComputationAttributes(Computation& computation);
+  bool ReadResults(Computation& computation);
+  bool ReadInstruction();
+  Instr* ReadRightSide(std::string_view name, bool allow_attributes);
+  bool ReadOp(Draft& draft);
+  bool ReadOperands(Draft& draft);
+  bool ReadOperand(Draft& draft);
+  bool CheckParameters(const char* where);
+  bool Resolve();
+  bool Reorder();
+  bool CompareEntryLayout();
+  bool FindEntry();
+
+  // hlo_reader_attrs.cc
+  bool ReadAttributes(Draft& draft, bool allow_attributes);
+  template <typename A>
+  bool ReadTyped(Draft& draft, bool allow_attributes);
+  Taken ReadCommon(Draft& draft, std::string_view name);
+  Taken ReadExtra(Draft& draft, std::string_view name);
+  Taken ReadCalled(Draft& draft, std::string_view name);
+  bool ReadBackendConfig(std::string& text);
+  bool CheckRequired(const Draft& draft);
+
+  // hlo_reader_instr.cc
+  Instr* MakeInstr(Draft& draft);
+  bool InferMissingShape(Draft& draft);
+  bool MakeWrapped(Draft& draft, Computation*& wrapped);
+  void MakeComposite(Draft& draft);
+  void Link(Instr* instr, const Draft& draft);
+  HloValueContext Values() { return {cursor_, shapes_, module_->meshes}; }
+
+  std::string_view text_;
+  HloCursor cursor_;
+  std::unique_ptr<Module> module_;
+  HloShapeReader shapes_;
+
+  Computation* computation_ = nullptr;  // the one that is read
+  NameTable<Instr> names_;              // its instructions
+  NameTable<Computation> computations_;
+  Computation* marked_entry_ = nullptr;
+  bool no_entry_ = false;
+  Dims order_;  // place of each computation in the module, where it is not that in the text
+  const char* order_where_ = nullptr;
+  std::vector<Computation*> public_, private_;
+
+  // References to what may stand further down.
+  struct CallLink {
+    Instr* instr;
+    std::vector<std::pair<std::string_view, const char*>> names;
+  };
+  struct ControlLink {
+    Instr* instr;
+    std::string_view name;
+    const char* where;
+  };
+  std::vector<CallLink> call_links_;
+  std::vector<ControlLink> control_links_;  // of this computation
+  int64_t parameter_words_ = -1;            // how often "parameter(" stands in the text
+
+  struct EntryLayout {
+    std::vector<Shape> parameters;
+    Shape result;
+    const char* where;
+  };
+  std::optional<EntryLayout> entry_layout_;
+
+  std::unordered_map<std::string_view, OriginId> metadata_cache_;
+  struct Location {
+    int64_t file = 0, function = 0, line = 0, end_line = 0, column = 0, end_column = 0;
+  };
+  std::vector<Location> locations_;
+  std::vector<FrameId> frames_;  // by stack_frame_id, from 1
+};
+
+}  // namespace tokamak
