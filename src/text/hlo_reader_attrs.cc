@@ -328,7 +328,8 @@ HloReader::Taken HloReader::ReadCommon(Draft& draft, std::string_view name) {
 
 HloReader::Taken HloReader::ReadExtra(Draft& draft, std::string_view name) {
   HloValueContext values = Values();
-  if (name == "sharding" && draft.op != Op::kShardingConstraint && draft.op != Op::kReshard)
+  bool is_own = InfoOf(draft.op).attrs == "ShardingOpAttrs";  // "sharding" is what the op does
+  if (name == (is_own ? "value_sharding" : "sharding"))
     return AsTaken(ReadValue(values, draft.Extras().sharding));
   if (name == "frontend_attributes")
     return AsTaken(ReadFrontendAttributes(draft.Extras().frontend_attributes));
