@@ -13,67 +13,6 @@
 namespace tokamak {
 namespace {
 
-// The bits of elements, one row of little-endian 64-bit words each (two for c128).
-struct BitRow {
-  uint64_t low = 0, high = 0;
-};
-
-template <typename T>
-BitRow BitsOf(ElementType type, T element) {
-  if constexpr (std::is_same_v<T, Complex>) {
-    ElementType part = RealPartOf(type);
-    uint64_t re = EncodeFloat(part, element.real()), im = EncodeFloat(part, element.imag());
-    return type == ElementType::kC64 ? BitRow{re | im << 32, 0} : BitRow{re, im};
-  } else if constexpr (std::is_same_v<T, double>) {
-    return {EncodeFloat(type, element), 0};
-  } else {
-    return {WrapUnsigned(type, static_cast<uint64_t>(element)), 0};
-  }
-}
-
-template <typename T>
-T FromBits(ElementType type, BitRow bits) {
-  if constexpr (std::is_same_v<T, Complex>) {
-    if (type == ElementType::kC128)
-      return {std::bit_cast<double>(bits.low), std::bit_cast<double>(bits.high)};
-    return {DecodeFloat(ElementType::kF32, bits.low & 0xffffffff),
-            DecodeFloat(ElementType::kF32, bits.low >> 32)};
-  } else if constexpr (std::is_same_v<T, double>) {
-    return DecodeFloat(type, bits.low);
-  } else if constexpr (std::is_same_v<T, int64_t>) {
-    return WrapSigned(type, static_cast<int64_t>(bits.low));
-  } else {
-    return static_cast<T>(bits.low);
-  }
-}
-
-// A window of `width` bits at `offset` of a row of up to 128.
-uint64_t Window(BitRow row, int offset, int width) {
-  uint64_t word = offset >= 64 ? row.high >> (offset - 64) : row.low >> offset;
-  return width < 64 ? word & ((uint64_t{1} << width) - 1) : word;
-}
-void Place(BitRow& row, int offset, uint64_t bits) {
-  (offset >= 64 ? row.high : row.low) |= bits << (offset % 64);
-}
-
-// From wide elements to several narrow ones each (the first has the lowest bits), or back.
-std::vector<BitRow> Repack(const std::vector<BitRow>& from, int from_bits, int to_bits) {
-  if (from_bits == to_bits) return from;
-  std::vector<BitRow> to;
-  if (from_bits > to_bits) {
-    to.reserve(from.size() * static_cast<size_t>(from_bits / to_bits));
-    for (const BitRow& row : from)
-      for (int offset = 0; offset < from_bits; offset += to_bits)
-        to.push_back({Window(row, offset, to_bits), 0});
-    return to;
-  }
-  size_t parts = static_cast<size_t>(to_bits / from_bits);
-  to.resize(from.size() / parts);
-  for (size_t i = 0; i < from.size(); ++i)
-    Place(to[i / parts], static_cast<int>(i % parts) * from_bits, from[i].low);
-  return to;
-}
-
 // x with its mantissa and exponent cut, in the bit pattern of its own type: rounded to the nearest
 // mantissa (ties to even), then infinite where the exponent is too large and 0 where too small.
 double ReduceBits(ElementType type, double x, int exponent_bits, int mantissa_bits) {
@@ -126,35 +65,6 @@ To RoundByChance(ElementType to, double x, uint64_t random, int random_bits) {
 }
 
 }  // namespace
-
-Result<Value> EvalBitcastConvert(const Instr& instr, std::span<const Value> operands, Context&) {
-  ElementType from = operands[0].type(), to = instr.shape().type();
-  int from_bits = InfoOf(from).bits, to_bits = InfoOf(to).bits;
-  Dims dims = operands[0].dims();
-  // XLA keeps pred in a byte: with as many dimensions on both sides, elements match one to one.
-  if (instr.shape().rank() == operands[0].shape().rank()) from_bits = to_bits;
-  if (from_bits > to_bits) dims.push_back(from_bits / to_bits);
-  if (from_bits < to_bits) {
-    if (dims.empty() || dims.back() != to_bits / from_bits) {
-      return MakeError(ErrorCode::kBadRunTimeShape, "bitcast-convert: the last dimension of " +
-                                                        ToString(operands[0].shape()) + " is not " +
-                                                        std::to_string(to_bits / from_bits));
-    }
-    dims.pop_back();
-  }
-  Shape shape = instr.shape().WithDims(std::move(dims));
-  std::vector<BitRow> rows;
-  rows.reserve(static_cast<size_t>(operands[0].ElementCount()));
-  DispatchStorage(from, [&]<typename T>() {
-    for (T element : operands[0].Data<T>()) rows.push_back(BitsOf(from, element));
-  });
-  rows = Repack(rows, from_bits, to_bits);
-  return DispatchStorage(to, [&]<typename T>() -> Result<Value> {
-    std::vector<T> elements(rows.size());
-    for (size_t i = 0; i < rows.size(); ++i) elements[i] = FromBits<T>(to, rows[i]);
-    return Value::Array(shape, std::move(elements));
-  });
-}
 
 Result<Value> EvalReducePrecision(const Instr& instr, std::span<const Value> operands, Context&) {
   const ReducePrecisionAttrs& attrs = instr.attrs<ReducePrecisionAttrs>();
