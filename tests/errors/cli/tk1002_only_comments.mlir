@@ -1,0 +1,3 @@
+// Comments are no program: what this file holds is nothing else.
+// RUN: check
+// ERROR: TK1002 at 1:1

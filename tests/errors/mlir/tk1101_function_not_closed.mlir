@@ -1,0 +1,5 @@
+// The text ends inside a function.
+// RUN: check
+// ERROR: TK1101 at 6:1
+func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
+  return %x : tensor<2xf32>

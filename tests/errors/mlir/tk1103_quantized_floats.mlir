@@ -1,0 +1,6 @@
+// What is stored are integers.
+// RUN: check
+// ERROR: TK1103 at 4:45
+func.func @main(%x: tensor<2x!quant.uniform<f32:f32, 0.5>>) {
+  return
+}

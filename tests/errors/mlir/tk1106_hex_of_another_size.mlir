@@ -1,0 +1,7 @@
+// Three bytes for two i16.
+// RUN: check
+// ERROR: TK1106 at 5:33
+func.func @main() -> tensor<2xi16> {
+  %0 = stablehlo.constant dense<"0x010203"> : tensor<2xi16>
+  return %0 : tensor<2xi16>
+}

@@ -1,0 +1,7 @@
+// Dimensions are numbers, not a string.
+// RUN: check
+// ERROR: TK1502 at 5:8
+func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %0 = "stablehlo.reverse"(%x) {dimensions = "all"} : (tensor<2xf32>) -> tensor<2xf32>
+  return %0 : tensor<2xf32>
+}

@@ -1,0 +1,6 @@
+// Computing happens in functions.
+// RUN: check
+// ERROR: TK1510 at 5:8
+module {
+  %0 = stablehlo.constant dense<1.0> : tensor<f32>
+}

@@ -1,0 +1,5 @@
+// A sharding that is a number.
+// RUN: check
+func.func @main(%x: tensor<2xf32> {sdy.sharding = 5 : i32}) -> tensor<2xf32> {
+  return %x : tensor<2xf32>
+}
