@@ -1,9 +1,9 @@
 // read_bytecode FILE...: how fast bytecode is read, and how much memory that
 // takes at its peak. read_bytecode --histogram FILE...: how often each op is in
 // each file, as one line of JSON (tools/compare_histograms.py).
-#include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -50,9 +50,9 @@ bool PrintHistogram(const char* path) {
 bool Measure(const char* path) {
   const Bytes bytes = Load(path);
   const long before = PeakKiB();
-  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();  // of this process: others may run beside it
   auto module = ReadMlirBytecode(bytes, path);
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
   if (!module.ok()) {
     std::fprintf(stderr, "%s\n", Render(module.error()).c_str());
     return false;
@@ -64,9 +64,8 @@ bool Measure(const char* path) {
   std::printf(
       "%s: %zu instructions, %.1f MB in %.4f s: %.2f M instructions/s, %.2f GB/s; "
       "peak %ld KiB over the file, %.0f B/instruction\n",
-      path, instructions, mega, seconds.count(),
-      static_cast<double>(instructions) / seconds.count() / 1e6, mega / 1e3 / seconds.count(),
-      PeakKiB() - before,
+      path, instructions, mega, seconds, static_cast<double>(instructions) / seconds / 1e6,
+      mega / 1e3 / seconds, PeakKiB() - before,
       static_cast<double>(PeakKiB() - before) * 1024 / static_cast<double>(instructions));
   return true;
 }

@@ -27,6 +27,8 @@ uint64_t HashOf(const Origin& o) {
 }
 
 uint64_t HashOf(const std::vector<uint32_t>& set) {
+  // Most sets have one member, and most are new: neighbours stay neighbours.
+  if (set.size() == 1) return set[0];
   Hasher hasher;
   for (uint32_t member : set) hasher.Add(member);
   return hasher.digest();

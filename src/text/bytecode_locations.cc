@@ -34,7 +34,7 @@ class BytecodeTables::LocationDecoder {
     if (parts.code == kFused || parts.code == kFusedWithMetadata) return Merged(parts);
     Origin origin;
     if (parts.code == kName) {
-      TOK_TRY(std::string_view name, tables_.String(parts.name));
+      TOK_TRY(std::string_view name, Text(parts.name));
       origin.op_name = std::string(name);
       ref = parts.children[0];
     }
@@ -44,6 +44,23 @@ class BytecodeTables::LocationDecoder {
   }
 
  private:
+  // The text of a string attribute. Names are many and each is needed once: they
+  // are read where they stand and not kept.
+  Result<std::string_view> Text(BytecodeRef ref) {
+    constexpr uint64_t kString = 2;
+    if (ref.index < file_.attributes.size()) {
+      const BytecodeFile::Entry& entry = file_.attributes[ref.index];
+      BytecodeCursor in = file_.At(entry);
+      if (entry.custom && file_.dialect_kinds[entry.dialect] == BytecodeFile::Dialect::kBuiltin &&
+          in.Varint() == kString) {
+        const uint64_t index = in.Varint();
+        if (!in.failed() && in.left() == 0 && index < file_.strings.size())
+          return file_.strings[index];
+      }
+    }
+    return tables_.String(ref);
+  }
+
   struct Parts {
     uint64_t code = kUnknownLocation;
     BytecodeRef name;  // of a name location; the file of a line
@@ -169,10 +186,10 @@ class BytecodeTables::LocationDecoder {
 
   Result<FrameId> AddFrame(const Parts& parts, FrameId caller, BytecodeRef function) {
     Frame frame;
-    TOK_TRY(std::string_view file, tables_.String(parts.name));
+    TOK_TRY(std::string_view file, Text(parts.name));
     frame.file = std::string(file);
     if (function.from != 0) {
-      TOK_TRY(std::string_view name, tables_.String(function));
+      TOK_TRY(std::string_view name, Text(function));
       frame.function = std::string(name);
     }
     frame.line = Line(parts.numbers[0]);
