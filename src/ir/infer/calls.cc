@@ -77,7 +77,8 @@ Result<Shape> InferGetTupleElement(const InferInput& in) {
 }
 
 Result<Shape> InferCall(const InferInput& in) {
-  TOK_RETURN_IF_ERROR(RequireCalled(in, 1));
+  // A composite may have regions of its own (chlo.scan) behind its decomposition.
+  if (in.op != Op::kComposite || in.called.empty()) TOK_RETURN_IF_ERROR(RequireCalled(in, 1));
   const Computation& callee = *in.called[0];
   TOK_RETURN_IF_ERROR(RequireParameterCount(in, callee));
   TOK_RETURN_IF_ERROR(RequireArguments(in, callee, 0, ErrorCode::kArgumentShape));
