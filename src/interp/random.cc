@@ -1,5 +1,5 @@
 // rng-bit-generator, as XLA computes it bit for bit; rng and the hidden state,
-// for which every generator is right (docs/choices/random-numbers.md).
+// for which every generator is right (docs/choices/2026-11-15-interpreter-numerics.md).
 
 #include <cmath>
 #include <numbers>

@@ -3,7 +3,7 @@
 // element of the result the order is always row-major.
 //
 // Sums and their kind of narrow types are kept wide and rounded once; any
-// other body is applied as it stands (docs/choices/reductions.md).
+// other body is applied as it stands (docs/choices/2026-11-15-interpreter-numerics.md).
 
 #include "interp/body_call.h"
 #include "interp/evaluators.h"
@@ -47,6 +47,7 @@ class WideFold {
         op_(op),
         context_(context),
         input_(ElementsAs<T>(folding.inputs[0])),
+        step_type_(StepType(folding.ShapeAt(0).type())),
         sums_(static_cast<size_t>(ProductOf(folding.result_dims)),
               ElementsAs<T>(folding.inits[0])[0]) {}
 
@@ -98,10 +99,17 @@ class WideFold {
     return Ok();
   }
 
+  // Narrow reals are kept as f32.
+  static ElementType StepType(ElementType type) {
+    return IsReal(type) && InfoOf(type).bits < 32 ? ElementType::kF32 : type;
+  }
+
   const Folding& folding_;
   Op op_;
   Context& context_;
-  std::vector<T> input_, sums_;
+  std::vector<T> input_;
+  ElementType step_type_;
+  std::vector<T> sums_;
 };
 
 // Any body, any number of inputs.
