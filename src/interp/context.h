@@ -71,7 +71,7 @@ inline Value TakeOperand(std::span<const Value> operands, size_t i) {
 
 // The shape of a result whose dimensions are those of `like`: the instruction's own may be dynamic.
 inline Shape ResultShape(const Instr& instr, const Value& like) {
-  return instr.shape().HasDynamicDims() ? instr.shape().WithDims(like.dims()) : instr.shape();
+  return instr.shape().dims() == like.dims() ? instr.shape() : instr.shape().WithDims(like.dims());
 }
 
 // Refuses (TK5010) operands whose dimensions, known only now, differ.

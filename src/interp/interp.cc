@@ -1,6 +1,7 @@
 #include "interp/interp.h"
 
 #include <new>
+#include <stdexcept>
 #include <utility>
 
 #include "interp/context.h"
@@ -75,6 +76,8 @@ auto WithoutBadAlloc(Fn&& fn) -> decltype(fn()) {
     return fn();
   } catch (const std::bad_alloc&) {
     return MakeError(ErrorCode::kOutOfMemory, "run: the machine has no more memory");
+  } catch (const std::length_error&) {
+    return MakeError(ErrorCode::kOutOfMemory, "run: an array does not fit into memory");
   }
 }
 

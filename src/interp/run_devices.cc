@@ -2,6 +2,7 @@
 
 #include <new>
 #include <optional>
+#include <stdexcept>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -19,6 +20,8 @@ Result<Value> RunOne(Context& context, DeviceRun& run) {
     return context.Call(*run.computation, std::move(run.arguments));
   } catch (const std::bad_alloc&) {
     return MakeError(ErrorCode::kOutOfMemory, "run: the machine has no more memory");
+  } catch (const std::length_error&) {
+    return MakeError(ErrorCode::kOutOfMemory, "run: an array does not fit into memory");
   }
 }
 

@@ -24,6 +24,19 @@ bool OnlyElementsAreRead(const Instr& instr) {
                      [](const Instr* user) { return user->op() == Op::kGetTupleElement; });
 }
 
+// A value whose dimensions, known only now, are not those that the program states.
+Status CheckDims(const Instr& instr, const Value& value) {
+  const Shape& stated = instr.shape();
+  if (!stated.IsArray() || !value.shape().IsArray() || stated.dims() == value.dims()) return Ok();
+  bool fits = stated.rank() == value.shape().rank();
+  for (size_t i = 0; fits && i < value.dims().size(); ++i)
+    fits = stated.dim(i) == kDynamic || stated.dim(i) == value.dims()[i];
+  if (fits) return Ok();
+  return MakeError(ErrorCode::kBadRunTimeShape, std::string(instr.info().name) +
+                                                    ": turned out as " + ToString(value.shape()) +
+                                                    ", the program says " + ToString(stated));
+}
+
 }  // namespace
 
 Result<Value> Evaluate(const Instr& instr, std::vector<Value>& operands, Context& context) {
@@ -32,7 +45,9 @@ Result<Value> Evaluate(const Instr& instr, std::vector<Value>& operands, Context
       TOK_RETURN_IF_ERROR(context.CheckFits(instr, instr.shape()));
     }
     if (ComputesQuantized(instr)) return EvalQuantized(instr, operands, context);
-    return kEvaluators[static_cast<size_t>(instr.op())](instr, operands, context);
+    TOK_TRY(Value value, kEvaluators[static_cast<size_t>(instr.op())](instr, operands, context));
+    TOK_RETURN_IF_ERROR(CheckDims(instr, value));
+    return value;
   }();
   if (!result.ok()) {
     Error& error = result.error();
