@@ -1,0 +1,66 @@
+#include "interp/scalar_body.h"
+
+#include <utility>
+
+#include <gtest/gtest.h>
+
+#include "interp/walk.h"
+
+namespace tokamak {
+namespace {
+
+constexpr ElementType kF32 = ElementType::kF32;
+
+// max(x * y, 0.1), and whether x < y: as steps and as a call, bit for bit.
+TEST(ScalarBody, GivesWhatACallGives) {
+  Module module("m");
+  Computation* body = module.AddComputation("body");
+  Shape scalar = Shape::Scalar(kF32), pred = Shape::Scalar(ElementType::kPred);
+  Instr* x = body->AppendParameter(0, scalar);
+  Instr* y = body->AppendParameter(1, scalar);
+  Instr* tenth = body->Append(Op::kConstant, scalar, {}, ConstantAttrs{Literal::Scalar(kF32, 0.1)});
+  Instr* product = body->Append(Op::kMultiply, scalar, {x, y});
+  Instr* larger = body->Append(Op::kMaximum, scalar, {product, tenth});
+  CompareAttrs less;
+  less.direction = CompareDirection::kLt;
+  Instr* test = body->Append(Op::kCompare, pred, {x, y}, less);
+  body->set_root(body->Append(Op::kTuple, Shape::Tuple({scalar, pred}), {larger, test}));
+
+  Walker walker(NumericMode::kLaw, nullptr);
+  ScalarBody steps(*body, walker);
+  ASSERT_EQ(steps.result_count(), 2u);
+  for (double a : {-1.5, 0.0, 0.3, 7.25}) {
+    a = RoundToType(kF32, a);
+    double b = RoundToType(kF32, 1.1);
+    steps.in(0).Set(a);
+    steps.in(1).Set(b);
+    ASSERT_TRUE(steps.Apply().ok());
+    std::vector<Value> arguments{Value::Scalar(kF32, a), Value::Scalar(kF32, b)};
+    Result<Value> called = walker.Call(*body, std::move(arguments));
+    ASSERT_TRUE(called.ok());
+    EXPECT_EQ(steps.out(0).Get<double>(), called.value().elements()[0].DoubleAt(0));
+    EXPECT_EQ(steps.out(1).Get<uint8_t>(), called.value().elements()[1].IntAt(0));
+  }
+}
+
+TEST(ScalarBody, FoldsASimpleOp) {
+  Module module("m");
+  Computation* body = module.AddComputation("add");
+  Shape scalar = Shape::Scalar(ElementType::kBF16);
+  Instr* x = body->AppendParameter(0, scalar);
+  Instr* y = body->AppendParameter(1, scalar);
+  body->set_root(body->Append(Op::kAdd, scalar, {x, y}));
+  Walker walker(NumericMode::kLaw, nullptr);
+  std::vector<double> ones(300, 1.0);
+  double rounded = 0, exact = 0;
+  ScalarBody narrow(*body, walker);
+  EXPECT_EQ(narrow.simple(), Op::kAdd);
+  ASSERT_TRUE(narrow.Fold<double>(rounded, ones.data(), ones.size()).ok());
+  EXPECT_EQ(rounded, 256);  // bf16 has no 257
+  ScalarBody wide(*body, walker, ScalarBody::Narrow::kAsF32);
+  ASSERT_TRUE(wide.Fold<double>(exact, ones.data(), ones.size()).ok());
+  EXPECT_EQ(exact, 300);
+}
+
+}  // namespace
+}  // namespace tokamak
