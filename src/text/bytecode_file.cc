@@ -290,31 +290,39 @@ class Opener {
 
   // Nothing that is read refers to a resource: they are only counted.
   Status ReadResources() {
-    if (!sections_[kResourceOffsets]) return Ok();
-    BytecodeCursor in = out_.At(*sections_[kResourceOffsets]);
     uint64_t bytes = 0;
-    for (size_t external = in.Count(); in.left() > 0; external -= external > 0 ? 1 : 0) {
-      const size_t start = in.offset();
-      const uint64_t owner = in.Varint();
-      const size_t limit = external > 0 ? out_.strings.size() : out_.dialects.size();
-      if (!in.failed() && owner >= limit) return IndexFault("resource owner", owner, limit, start);
-      for (size_t n = in.Count(3); n > 0; --n) {
-        const size_t at = in.offset();
-        const uint64_t key = in.Varint();
-        if (!in.failed() && key >= out_.strings.size())
-          return IndexFault("string", key, out_.strings.size(), at);
-        const uint64_t size = in.Varint();
-        bytes = size > UINT64_MAX - bytes ? UINT64_MAX : bytes + size;
-        in.Byte();
+    if (sections_[kResourceOffsets]) {
+      BytecodeCursor in = out_.At(*sections_[kResourceOffsets]);
+      size_t external = in.Count();  // groups that belong to no dialect come first
+      while (in.left() > 0) {
+        TOK_RETURN_IF_ERROR(ReadResourceGroup(in, external > 0, bytes));
+        if (external > 0) --external;
       }
+      TOK_RETURN_IF_ERROR(out_.Finish(in, "section of resource offsets"));
     }
-    TOK_RETURN_IF_ERROR(out_.Finish(in, "section of resource offsets"));
     const auto window = sections_[kResources].value_or(BytecodeFile::Window{});
     if (bytes == window.end - window.begin) return Ok();
     return Fault(ErrorCode::kBytecodeSection,
                  "bytecode: resources take " + std::to_string(bytes) + " bytes, their section " +
                      std::to_string(window.end - window.begin),
                  window.begin);
+  }
+
+  Status ReadResourceGroup(BytecodeCursor& in, bool external, uint64_t& bytes) {
+    const size_t start = in.offset();
+    const uint64_t owner = in.Varint();
+    const size_t limit = external ? out_.strings.size() : out_.dialects.size();
+    if (!in.failed() && owner >= limit) return IndexFault("resource owner", owner, limit, start);
+    for (size_t n = in.Count(3); n > 0; --n) {
+      const size_t at = in.offset();
+      const uint64_t key = in.Varint();
+      if (!in.failed() && key >= out_.strings.size())
+        return IndexFault("string", key, out_.strings.size(), at);
+      const uint64_t size = in.Varint();
+      bytes = size > UINT64_MAX - bytes ? UINT64_MAX : bytes + size;
+      in.Byte();
+    }
+    return Ok();
   }
 
   BytecodeFile out_;
