@@ -5,7 +5,8 @@
 // Nothing is done twice: an op's name is looked up once per file, what a list
 // of properties means once per op, types and locations once each. A million
 // instructions take about 0.7 s and 320 MB (bench/read_bytecode.cc).
-#include <unordered_map>
+#include <deque>
+#include <optional>
 
 #include "ir/ir.h"
 #include "text/bytecode_ops.h"
