@@ -3,33 +3,35 @@
 #include <cstdint>
 #include <cstring>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace tokamak {
 
-// A hash table from names to pointers. The names are windows into the text
-// that is read. Emptied in time linear in what it held, so that thousands of
-// small computations can share one.
+// A hash table with texts for keys, which are windows into the text that is
+// read. Emptied in time linear in what it held, so that thousands of small
+// computations can share one.
 template <typename T>
 class NameTable {
  public:
-  // Null when the name is not there.
-  T* Find(std::string_view name) const {
+  // Null when the name is not there. Good until something is added.
+  const T* Find(std::string_view name) const {
     if (slots_.empty()) return nullptr;
     for (size_t i = Hash(name) & mask_;; i = (i + 1) & mask_) {
       const Slot& slot = slots_[i];
-      if (slot.value == nullptr) return nullptr;
-      if (slot.name == name) return slot.value;
+      if (slot.name.data() == nullptr) return nullptr;
+      if (slot.name == name) return &slot.value;
     }
   }
 
   // False when the name was there already.
-  bool Add(std::string_view name, T* value) {
+  bool Add(std::string_view name, T value) {
     if (slots_.size() < 2 * (used_.size() + 1)) Grow();
     size_t i = Hash(name) & mask_;
-    for (; slots_[i].value != nullptr; i = (i + 1) & mask_)
+    for (; slots_[i].name.data() != nullptr; i = (i + 1) & mask_)
       if (slots_[i].name == name) return false;
-    slots_[i] = {name, value};
+    slots_[i].name = name;
+    slots_[i].value = std::move(value);
     used_.push_back(static_cast<uint32_t>(i));
     return true;
   }
@@ -42,7 +44,7 @@ class NameTable {
  private:
   struct Slot {
     std::string_view name;
-    T* value = nullptr;
+    T value{};
   };
 
   static uint64_t Hash(std::string_view name) {
@@ -63,13 +65,12 @@ class NameTable {
 
   void Grow() {
     std::vector<Slot> old = std::move(slots_);
-    slots_.assign(old.empty() ? 64 : old.size() * 2, {});
+    slots_ = std::vector<Slot>(old.empty() ? 64 : old.size() * 2);
     mask_ = slots_.size() - 1;
     for (uint32_t& at : used_) {
-      const Slot slot = old[at];
-      size_t i = Hash(slot.name) & mask_;
-      while (slots_[i].value != nullptr) i = (i + 1) & mask_;
-      slots_[i] = slot;
+      size_t i = Hash(old[at].name) & mask_;
+      while (slots_[i].name.data() != nullptr) i = (i + 1) & mask_;
+      slots_[i] = std::move(old[at]);
       at = static_cast<uint32_t>(i);
     }
   }

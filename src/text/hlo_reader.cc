@@ -68,13 +68,13 @@ bool HloReader::ReadComputation() {
   while (!cursor_.Try('}'))
     if (!ReadInstruction()) return false;
   for (const ControlLink& link : control_links_) {
-    Instr* before = names_.Find(link.name);
+    Instr* const* before = names_.Find(link.name);
     if (before == nullptr) {
       return cursor_.Fail(ErrorCode::kHloUnknownInstruction,
                           "control-predecessors: no instruction " + std::string(link.name),
                           link.where);
     }
-    link.instr->mutable_extras().control_predecessors.push_back(before);
+    link.instr->mutable_extras().control_predecessors.push_back(*before);
   }
   if (computation_->root() == nullptr && computation_->size() > 0)
     computation_->set_root(computation_->Instrs().back());
@@ -263,13 +263,13 @@ bool HloReader::ReadOperand(Draft& draft) {
     draft.operands.push_back(nested);
     return true;
   }
-  Instr* operand = names_.Find(name);
+  Instr* const* operand = names_.Find(name);
   if (operand == nullptr) {
     return cursor_.Fail(ErrorCode::kHloUnknownInstruction,
                         "no instruction " + std::string(name.substr(0, 80)) + " before this one",
                         name_start);
   }
-  draft.operands.push_back(operand);
+  draft.operands.push_back(*operand);
   return true;
 }
 
@@ -279,7 +279,7 @@ bool HloReader::Resolve() {
   for (CallLink& link : call_links_) {
     std::vector<Computation*> called;
     for (auto [name, where] : link.names) {
-      Computation* computation = computations_.Find(name);
+      Computation* computation = FindComputation(name);
       if (computation == nullptr) {
         return cursor_.Fail(ErrorCode::kHloUnknownComputation,
                             "no computation " + std::string(name.substr(0, 80)), where);

@@ -4,7 +4,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -50,16 +49,10 @@ class HloReader {
     std::unique_ptr<InstrExtras> extras;
     std::vector<std::pair<std::string_view, const char*>> control;
     OriginId origins = OriginId::kNone;
-    std::vector<std::string_view> seen;  // names of attributes
 
     InstrExtras& Extras() {
       if (extras == nullptr) extras = std::make_unique<InstrExtras>();
       return *extras;
-    }
-    bool Has(std::string_view attribute) const {
-      for (std::string_view name : seen)
-        if (name == attribute) return true;
-      return false;
     }
   };
   enum class Taken : uint8_t { kNo, kYes, kFailed };
@@ -106,6 +99,11 @@ class HloReader {
   Taken ReadCalled(Draft& draft, std::string_view name);
   bool ReadBackendConfig(std::string& text);
   bool CheckRequired(const Draft& draft);
+  bool Saw(std::string_view attribute) const;
+  Computation* FindComputation(std::string_view name) const {
+    Computation* const* found = computations_.Find(name);
+    return found == nullptr ? nullptr : *found;
+  }
 
   // hlo_reader_instr.cc
   Instr* MakeInstr(Draft& draft);
@@ -121,13 +119,15 @@ class HloReader {
   HloShapeReader shapes_;
 
   Computation* computation_ = nullptr;  // the one that is read
-  NameTable<Instr> names_;              // its instructions
-  NameTable<Computation> computations_;
+  NameTable<Instr*> names_;             // its instructions
+  NameTable<Computation*> computations_;
   Computation* marked_entry_ = nullptr;
   bool no_entry_ = false;
   Dims order_;  // place of each computation in the module, where it is not that in the text
   const char* order_where_ = nullptr;
   std::vector<Computation*> public_, private_;
+
+  std::vector<std::string_view> seen_;  // names of attributes of the instruction that is read
 
   // References to what may stand further down.
   struct CallLink {
@@ -150,7 +150,7 @@ class HloReader {
   };
   std::optional<EntryLayout> entry_layout_;
 
-  std::unordered_map<std::string_view, OriginId> metadata_cache_;
+  NameTable<OriginId> metadata_cache_;
   struct Location {
     int64_t file = 0, function = 0, line = 0, end_line = 0, column = 0, end_column = 0;
   };

@@ -2,7 +2,8 @@
 // that it calls, and the typed ones of its op. What HLO spells in a way of its
 // own is an overload of ReadSpecial; what old text leaves out is filled in by
 // an overload of Complete.
-#include <cmath>
+#include <algorithm>
+#include <array>
 
 #include "text/hlo_attr_value.h"
 #include "text/hlo_reader.h"
@@ -105,93 +106,58 @@ void Complete(CustomCallAttrs& attrs, std::span<Instr* const>, const Shape*) {
 
 // ---- attributes without which an op has no meaning
 
-constexpr std::string_view kDimensions[] = {"dimensions"};
+struct Required {
+  Op op;
+  std::string_view names[5];
+};
+constexpr Required kRequired[] = {
+    {Op::kIota, {"iota_dimension"}},
+    {Op::kGetTupleElement, {"index"}},
+    {Op::kTranspose, {"dimensions"}},
+    {Op::kReverse, {"dimensions"}},
+    {Op::kReduce, {"dimensions"}},
+    {Op::kConcatenate, {"dimensions"}},
+    {Op::kSort, {"dimensions"}},
+    {Op::kGetDimensionSize, {"dimensions"}},
+    {Op::kSetDimensionSize, {"dimensions"}},
+    {Op::kAllGather, {"dimensions"}},
+    {Op::kAllGatherStart, {"dimensions"}},
+    {Op::kReduceScatter, {"dimensions"}},
+    {Op::kScan, {"dimensions", "num_carries"}},
+    {Op::kCompare, {"direction"}},
+    {Op::kSlice, {"slice"}},
+    {Op::kPad, {"padding"}},
+    {Op::kDynamicSlice, {"dynamic_slice_sizes"}},
+    {Op::kGather,
+     {"offset_dims", "collapsed_slice_dims", "start_index_map", "index_vector_dim", "slice_sizes"}},
+    {Op::kScatter,
+     {"update_window_dims", "inserted_window_dims", "scatter_dims_to_operand_dims",
+      "index_vector_dim"}},
+    {Op::kConvolution, {"dim_labels"}},
+    {Op::kReducePrecision, {"exponent_bits", "mantissa_bits"}},
+    {Op::kBatchNormTraining, {"epsilon", "feature_index"}},
+    {Op::kBatchNormInference, {"epsilon", "feature_index"}},
+    {Op::kBatchNormGrad, {"epsilon", "feature_index"}},
+    {Op::kFft, {"fft_type", "fft_length"}},
+    {Op::kRng, {"distribution"}},
+    {Op::kRngBitGenerator, {"algorithm"}},
+    {Op::kRngGetAndUpdateState, {"delta"}},
+    {Op::kTopK, {"k"}},
+    {Op::kFusion, {"kind"}},
+    {Op::kCustomCall, {"custom_call_target"}},
+    {Op::kCollectivePermute, {"source_target_pairs"}},
+    {Op::kCollectivePermuteStart, {"source_target_pairs"}},
+    {Op::kDomain, {"domain"}},
+};
 
-std::span<const std::string_view> RequiredAttributes(Op op) {
-  static constexpr std::string_view kIota[] = {"iota_dimension"};
-  static constexpr std::string_view kIndex[] = {"index"};
-  static constexpr std::string_view kDirection[] = {"direction"};
-  static constexpr std::string_view kSlice[] = {"slice"};
-  static constexpr std::string_view kPadding[] = {"padding"};
-  static constexpr std::string_view kSizes[] = {"dynamic_slice_sizes"};
-  static constexpr std::string_view kGather[] = {
-      "offset_dims", "collapsed_slice_dims", "start_index_map", "index_vector_dim", "slice_sizes"};
-  static constexpr std::string_view kScatter[] = {"update_window_dims", "inserted_window_dims",
-                                                  "scatter_dims_to_operand_dims",
-                                                  "index_vector_dim"};
-  static constexpr std::string_view kLabels[] = {"dim_labels"};
-  static constexpr std::string_view kBits[] = {"exponent_bits", "mantissa_bits"};
-  static constexpr std::string_view kNorm[] = {"epsilon", "feature_index"};
-  static constexpr std::string_view kFft[] = {"fft_type", "fft_length"};
-  static constexpr std::string_view kRng[] = {"distribution"};
-  static constexpr std::string_view kAlgorithm[] = {"algorithm"};
-  static constexpr std::string_view kDelta[] = {"delta"};
-  static constexpr std::string_view kTopK[] = {"k"};
-  static constexpr std::string_view kKind[] = {"kind"};
-  static constexpr std::string_view kTarget[] = {"custom_call_target"};
-  static constexpr std::string_view kPairs[] = {"source_target_pairs"};
-  static constexpr std::string_view kDomain[] = {"domain"};
-  static constexpr std::string_view kScan[] = {"dimensions", "num_carries"};
-  switch (op) {
-    case Op::kIota:
-      return kIota;
-    case Op::kGetTupleElement:
-      return kIndex;
-    case Op::kTranspose:
-    case Op::kReverse:
-    case Op::kReduce:
-    case Op::kConcatenate:
-    case Op::kSort:
-    case Op::kGetDimensionSize:
-    case Op::kSetDimensionSize:
-    case Op::kAllGather:
-    case Op::kAllGatherStart:
-    case Op::kReduceScatter:
-      return kDimensions;
-    case Op::kCompare:
-      return kDirection;
-    case Op::kSlice:
-      return kSlice;
-    case Op::kPad:
-      return kPadding;
-    case Op::kDynamicSlice:
-      return kSizes;
-    case Op::kGather:
-      return kGather;
-    case Op::kScatter:
-      return kScatter;
-    case Op::kConvolution:
-      return kLabels;
-    case Op::kReducePrecision:
-      return kBits;
-    case Op::kBatchNormTraining:
-    case Op::kBatchNormInference:
-    case Op::kBatchNormGrad:
-      return kNorm;
-    case Op::kFft:
-      return kFft;
-    case Op::kRng:
-      return kRng;
-    case Op::kRngBitGenerator:
-      return kAlgorithm;
-    case Op::kRngGetAndUpdateState:
-      return kDelta;
-    case Op::kTopK:
-      return kTopK;
-    case Op::kFusion:
-      return kKind;
-    case Op::kCustomCall:
-      return kTarget;
-    case Op::kCollectivePermute:
-    case Op::kCollectivePermuteStart:
-      return kPairs;
-    case Op::kDomain:
-      return kDomain;
-    case Op::kScan:
-      return kScan;
-    default:
-      return {};  // nothing, or only computations
-  }
+// By op: rows of kRequired, null where there are none.
+const Required* RequiredOf(Op op) {
+  static const auto table = [] {
+    std::array<const Required*, kOpCount> rows{};
+    for (const Required& row : kRequired) rows[static_cast<size_t>(row.op)] = &row;
+    return rows;
+  }();
+  return table[static_cast<size_t>(op)];
 }
 
 bool NeedsCalled(Op op) {
@@ -234,17 +200,18 @@ template <typename A>
 bool HloReader::ReadTyped(Draft& draft, bool allow_attributes) {
   A attrs{};
   HloValueContext values = Values();
+  seen_.clear();
   while (allow_attributes && cursor_.Try(',')) {
     (void)cursor_.Peek();
     const char* start = cursor_.at();
     std::string_view name = cursor_.Word();
     if (name.empty()) return cursor_.FailExpected("the name of an attribute");
     if (!cursor_.Expect('=')) return false;
-    if (draft.Has(name)) {
+    if (Saw(name)) {
       return cursor_.Fail(ErrorCode::kHloDuplicateAttribute,
                           std::string(name.substr(0, 80)) + " is written twice", start);
     }
-    draft.seen.push_back(name);
+    seen_.push_back(name);
     if constexpr (std::is_same_v<A, CustomCallAttrs>) {
       if (name == "backend_config") {
         if (!ReadBackendConfig(attrs.backend_config)) return false;
@@ -281,6 +248,10 @@ bool HloReader::ReadTyped(Draft& draft, bool allow_attributes) {
   return true;
 }
 
+bool HloReader::Saw(std::string_view attribute) const {
+  return std::find(seen_.begin(), seen_.end(), attribute) != seen_.end();
+}
+
 bool HloReader::CheckRequired(const Draft& draft) {
   bool is_wrapped = draft.wrapped && draft.op == Op::kAsyncStart;
   Op op = is_wrapped ? *draft.wrapped : draft.op;
@@ -289,10 +260,12 @@ bool HloReader::CheckRequired(const Draft& draft) {
                         std::string(InfoOf(op).name) + ": no attribute " + std::string(name),
                         draft.op_start);
   };
-  for (std::string_view name : RequiredAttributes(op))
-    if (!draft.Has(name)) return fail(name);
+  if (const Required* required = RequiredOf(op)) {
+    for (std::string_view name : required->names)
+      if (!name.empty() && !Saw(name)) return fail(name);
+  }
   if (op == Op::kBroadcast && !draft.operands.empty() && draft.operands[0]->shape().rank() > 0 &&
-      !draft.Has("dimensions"))
+      !Saw("dimensions"))
     return fail("dimensions");
   if (!NeedsCalled(op)) return true;
   std::span<const std::string_view> roles = CalledRoles(op);

@@ -286,16 +286,19 @@ bool HloReader::ReadFrames(const std::vector<std::string>& files,
 bool HloReader::ReadMetadata(OriginId& origins) {
   std::string_view text;
   if (!cursor_.Braces(text)) return false;
-  auto [it, is_new] = metadata_cache_.try_emplace(text, OriginId::kNone);
-  if (is_new) {
+  OriginId own = OriginId::kNone;
+  if (const OriginId* known = metadata_cache_.Find(text)) {
+    own = *known;
+  } else {
     const char* after = cursor_.at();
     Origin origin;
     cursor_.MoveTo(text.data());
     if (!ParseMetadata(text, origin)) return false;
     cursor_.MoveTo(after);
-    it->second = module_->origins().Add(origin);
+    own = module_->origins().Add(origin);
+    metadata_cache_.Add(text, own);
   }
-  origins = module_->origins().Merge(origins, it->second);
+  origins = module_->origins().Merge(origins, own);
   return true;
 }
 

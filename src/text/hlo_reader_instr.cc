@@ -76,7 +76,7 @@ void HloReader::Link(Instr* instr, const Draft& draft) {
   if (draft.called.empty() || is_wrapped) return;
   std::vector<Computation*> called;
   for (auto [name, where] : draft.called) {
-    Computation* computation = computations_.Find(name);
+    Computation* computation = FindComputation(name);
     if (computation == nullptr || computation == computation_) break;
     called.push_back(computation);
   }
@@ -150,7 +150,7 @@ bool HloReader::InferMissingShape(Draft& draft) {
   for (const Instr* operand : draft.operands) operands.push_back(operand->shape());
   std::vector<Computation*> called;
   for (auto [name, where] : draft.called) {
-    Computation* computation = computations_.Find(name);
+    Computation* computation = FindComputation(name);
     if (computation == nullptr || computation->root() == nullptr) {
       return cursor_.Fail(
           ErrorCode::kHloNoShape,

@@ -361,14 +361,13 @@ bool HloShapeReader::Read(HloCursor& cursor, Shape& shape) {
   const char* start = cursor.at();
   const char* guess = GuessEnd(start, cursor.end());
   std::string_view text(start, static_cast<size_t>(guess - start));
-  auto it = cache_.find(text);
-  if (it != cache_.end()) {
-    shape = it->second;
+  if (const Shape* known = cache_.Find(text)) {
+    shape = *known;
     cursor.MoveTo(guess);
     return true;
   }
   if (!ReadNew(cursor, shape)) return false;
-  if (cursor.at() == guess) cache_.emplace(text, shape);
+  if (cursor.at() == guess) cache_.Add(text, shape);
   return true;
 }
 

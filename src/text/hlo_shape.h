@@ -2,9 +2,9 @@
 
 #include <string>
 #include <string_view>
-#include <unordered_map>
 
 #include "ir/shape.h"
+#include "text/hlo_names.h"
 
 namespace tokamak {
 
@@ -25,7 +25,7 @@ class HloShapeReader {
   bool ReadNew(HloCursor& cursor, Shape& shape);
 
   // The keys are windows into the text that is read.
-  std::unordered_map<std::string_view, Shape> cache_;
+  NameTable<Shape> cache_;
 };
 
 // The text that HloShapeReader reads back to an equal shape.

@@ -469,7 +469,8 @@ class ModuleWriter {
     auto one = [&](auto field) {
       using T = std::remove_cvref_t<decltype(attrs.*field.member)>;
       bool is_said = !(attrs.*field.member == nothing.*field.member);
-      bool is_asked = kIsPlain<T> && !IsOptionalField(field.name);
+      bool is_number = kIsPlain<T> || std::is_same_v<T, double> || std::is_same_v<T, ConvDims>;
+      bool is_asked = is_number && !IsOptionalField(field.name);
       if (!is_said && !is_asked) return;
       if constexpr (std::is_same_v<T, int64_t>) {
         if (field.name == "dimensions") return BracedInt(field.name, attrs.*field.member);
