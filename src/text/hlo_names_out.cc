@@ -50,7 +50,7 @@ bool IsHloKeyword(std::string_view name) {
                                                 "sparse",
                                                 "token",
                                                 "opaque",
-                                                "tuple",
+
                                                 "FileNames",
                                                 "FunctionNames",
                                                 "FileLocations",
