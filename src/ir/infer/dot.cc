@@ -63,6 +63,12 @@ Sizes DotSizes(const InferInput& in, const DotAttrs& attrs, int64_t skip) {
   return dims;
 }
 
+// A pred beside numbers, as XLA's convolutions take it: it counts as 0 or 1, which
+// f8e8m0fnu cannot hold.
+bool IsMask(const Shape& mask, const Shape& numbers) {
+  return mask.type() == ElementType::kPred && numbers.type() != ElementType::kF8E8M0FNU;
+}
+
 // The type that sums of products have when nothing is written: the wider.
 ElementType ProductType(const Shape& x, const Shape& y) {
   return InfoOf(y.type()).bits > InfoOf(x.type()).bits ? y.type() : x.type();
@@ -78,7 +84,9 @@ Result<Shape> GiveProducts(const InferInput& in, const Sizes& dims) {
     TOK_TRY(const Shape* written, RequireWrittenArray(in));
     return GiveArray(in, written->type(), dims, written);
   }
-  bool together = x.type() == y.type() || (IsReal(x.type()) && IsReal(y.type()));
+  bool together = x.type() == y.type() || (IsReal(x.type()) && IsReal(y.type())) ||
+                  (in.op == Op::kConvolution && IsMask(x, y)) ||
+                  (in.op == Op::kConvolution && IsMask(y, x));
   if (!together)
     return Fault(in, ErrorCode::kDotTypes, "lhs is {}, rhs is {}: their types do not go together",
                  ToString(x), ToString(y));

@@ -27,10 +27,9 @@ Result<Shape> InferRngBitGenerator(const InferInput& in) {
   TOK_RETURN_IF_ERROR(RequireArrays(in));
   TOK_TRY(const Shape* written, RequireWritten(in));
   const Shape& state = in.operands[0];
-  if (state.rank() != 1 || !IsUnsigned(state.type()) || state.quant() != nullptr ||
-      state.dim(0) == 0)
-    return Fault(in, ErrorCode::kRngState, "the state must be a vector of unsigned integers, is {}",
-                 ToString(state));
+  // XLA lets a state of any type through, and only running it tells.
+  if (state.rank() != 1 || state.quant() != nullptr || state.dim(0) == 0)
+    return Fault(in, ErrorCode::kRngState, "the state must be a vector, is {}", ToString(state));
   const Shape* bits = written;
   if (written->IsTuple()) {
     if (written->elements().size() != 2 || !CompatibleWithDynamic(written->elements()[0], state))
