@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "text/hlo_sharding.h"
 #include "text/mlir_import.h"
 #include "text/mlir_layout.h"
 #include "text/mlir_ops.h"
@@ -206,8 +207,10 @@ Status MlirImporter::AddModuleAttribute(std::string_view name, AttrValue value, 
   return Ok();
 }
 
-Result<Sharding> MlirImporter::ReadHloSharding(std::string_view, TextPos pos) {
-  return At(pos, ErrorCode::kMlirSharding, "mhlo.sharding: not read yet");
+Result<Sharding> MlirImporter::ReadHloSharding(std::string_view text, TextPos pos) {
+  Result<Sharding> sharding = ParseHloSharding(text, module_->meshes);
+  if (sharding.ok()) return sharding;
+  return At(pos, ErrorCode::kMlirSharding, "mhlo.sharding: " + sharding.error().message);
 }
 
 }  // namespace tokamak

@@ -63,8 +63,14 @@ Result<Instr*> MlirImporter::AddArgument(Shape shape, std::string_view name,
                                                         std::move(shape), std::string(name));
   parameter->set_pos(pos);
   parameter->set_origins(origins);
-  for (const MlirAttr& attr : attrs) TOK_RETURN_IF_ERROR(ApplyArgumentAttr(parameter, attr, pos));
+  TOK_RETURN_IF_ERROR(AddArgumentAttrs(parameter, attrs, pos));
   return parameter;
+}
+
+Status MlirImporter::AddArgumentAttrs(Instr* argument, std::span<const MlirAttr> attrs,
+                                      TextPos pos) {
+  for (const MlirAttr& attr : attrs) TOK_RETURN_IF_ERROR(ApplyArgumentAttr(argument, attr, pos));
+  return Ok();
 }
 
 Status MlirImporter::EndFunction(std::span<const Shape> results,

@@ -62,11 +62,11 @@ struct MlirAttrCache {
 
 struct MlirOpInput {
   const MlirOp* op = nullptr;
-  std::span<Instr* const> operands;  // of this computation or an enclosing one
-  std::span<const Shape> results;    // as written
-  std::span<const MlirAttr> attrs;   // inherent and discardable, in any order
-  std::span<Computation* const> regions;
-  TextPos pos;
+  std::span<Instr* const> operands = {};  // of this computation or an enclosing one
+  std::span<const Shape> results = {};    // as written
+  std::span<const MlirAttr> attrs = {};   // inherent and discardable, in any order
+  std::span<Computation* const> regions = {};
+  TextPos pos = {};
   OriginId origins = OriginId::kNone;
   // When given and filled, `attrs` holds the discardable attributes only.
   MlirAttrCache* cache = nullptr;
@@ -99,6 +99,8 @@ class MlirImporter {
   // Of a function or, between BeginRegion and its first op, of a region.
   Result<Instr*> AddArgument(Shape shape, std::string_view name, std::span<const MlirAttr> attrs,
                              TextPos pos, OriginId origins = OriginId::kNone);
+  // Attributes of an argument that become known later.
+  Status AddArgumentAttrs(Instr* argument, std::span<const MlirAttr> attrs, TextPos pos);
   // The shapes are compared with what the function returned. `result_attrs` has
   // one list per result, or is empty. A function without a body is an error.
   Status EndFunction(std::span<const Shape> results,

@@ -1,0 +1,53 @@
+#pragma once
+
+// How StableHLO prints its ops: a table that the text reader walks.
+
+#include <array>
+#include <string_view>
+#include <utility>
+
+namespace tokamak {
+
+// What a list of types without "(...) -> ..." means.
+enum class MlirTypes : uint8_t {
+  kSame,      // one type: of every operand and the result
+  kSelect,    // two: of the predicate, and of all else
+  kComplex,   // that of the complex result; operands are its parts
+  kPairwise,  // one per operand; results have the same
+  kTuple,     // that of the result, whose elements are the operands'
+  kResult,    // those of the results; nothing about operands
+  kOperands,  // those of the operands; no results
+  kEach,      // one for all operands, no results
+};
+
+// Ops whose form is not "operands and keywords".
+enum class MlirForm : uint8_t {
+  kItems,
+  kCall,
+  kConstant,
+  kCompare,
+  kSlice,
+  kTupleElement,
+  kReduce,
+  kWhile,
+  kConvolution,
+  kComposite,
+  kScan,
+  kTopK,
+  kSharding,
+  kManual,
+  kNamed,
+};
+
+struct MlirPretty {
+  std::string_view name;
+  MlirTypes types = MlirTypes::kSame;
+  // Keyword as printed, name of the attribute.
+  std::array<std::pair<std::string_view, std::string_view>, 4> keywords{};
+  MlirForm form = MlirForm::kItems;
+};
+
+// A plain row (kSame, keywords are attributes) when the op has none of its own.
+const MlirPretty& PrettyFormOf(std::string_view name);
+
+}  // namespace tokamak
