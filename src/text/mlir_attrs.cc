@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "support/limits.h"
 #include "text/mlir_ops.h"
 
 namespace tokamak {
@@ -68,7 +69,10 @@ std::optional<DotAlgorithm> ReadAlgorithm(MlirAttrReader& in) {
 // Fills a window's fields from parallel lists, each empty or of the same size.
 class WindowReader {
  public:
-  WindowReader(MlirAttrReader& in, size_t rank) : in_(in), window_(rank) {}
+  // A convolution with more strides than spatial dimensions is read as written:
+  // inference refuses it.
+  WindowReader(MlirAttrReader& in, size_t rank, bool grows = false)
+      : in_(in), window_(rank), grows_(grows) {}
 
   void Fill(std::string_view name, int64_t WindowDim::*field) {
     const AttrValue* value = in_.Take(name);
@@ -100,6 +104,8 @@ class WindowReader {
  private:
   bool Fits(std::string_view name, size_t size) {
     if (size == 0) return false;
+    if (grows_ && size > window_.size() && size <= static_cast<size_t>(kMaxRank))
+      window_.resize(size);
     if (size == window_.size()) return true;
     in_.Fail(name, "has " + std::to_string(size) + " entries for a window of " +
                        std::to_string(window_.size()) + " dimensions");
@@ -107,6 +113,7 @@ class WindowReader {
   }
   MlirAttrReader& in_;
   Window window_;
+  bool grows_;
 };
 
 ConvDims ReadConvDims(MlirAttrReader& in) {
@@ -322,7 +329,7 @@ template <>
 Attrs ReadMlirAttrs<ConvolutionAttrs>(MlirAttrReader& in) {
   ConvolutionAttrs attrs;
   attrs.dims = ReadConvDims(in);
-  WindowReader reader(in, attrs.dims.kernel_spatial.size());
+  WindowReader reader(in, attrs.dims.kernel_spatial.size(), true);
   reader.Fill("window_strides", &WindowDim::stride);
   reader.Fill("lhs_dilation", &WindowDim::base_dilation);
   reader.Fill("rhs_dilation", &WindowDim::window_dilation);
@@ -331,7 +338,7 @@ Attrs ReadMlirAttrs<ConvolutionAttrs>(MlirAttrReader& in) {
   attrs.window = reader.Take();
   // The window's sizes are those of the kernel.
   const Shape& kernel = in.OperandShape(1);
-  for (size_t i = 0; i < attrs.window.size(); ++i) {
+  for (size_t i = 0; i < attrs.dims.kernel_spatial.size(); ++i) {
     int64_t dimension = attrs.dims.kernel_spatial[i];
     if (dimension >= 0 && dimension < kernel.rank())
       attrs.window[i].size = kernel.dim(static_cast<size_t>(dimension));

@@ -164,7 +164,9 @@ Attrs ReadMlirAttrs<CompositeAttrs>(MlirAttrReader& in) {
 
 template <>
 Attrs ReadMlirAttrs<AsyncAttrs>(MlirAttrReader& in) {
-  return AsyncAttrs{in.String("execution_thread")};
+  AsyncAttrs attrs;
+  attrs.execution_thread = in.String("execution_thread");
+  return attrs;
 }
 
 template <>

@@ -11,7 +11,6 @@ namespace {
 
 // Attributes with which our writer says what MLIR alone would not keep.
 constexpr std::string_view kResults = "tokamak.results";
-constexpr std::string_view kWhole = "tokamak.whole";
 constexpr std::string_view kCalled = "tokamak.called";
 constexpr std::string_view kCaptures = "tokamak.captures";
 
@@ -184,7 +183,9 @@ Status MlirBuilder::CallNamed(const AttrValue& names, Attrs attrs) {
   std::vector<Instr*> operands = std::move(operands_);
   bool is_branch = input_.op->op == Op::kConditional;
   size_t captures = 0;
-  if (const AttrValue* count = in_.Take(kCaptures)) captures = in_.IntOf(kCaptures, *count);
+  if (const AttrValue* count = in_.Take(kCaptures))
+    captures = static_cast<size_t>(in_.IntOf(kCaptures, *count));
+  if (in_.failed()) return in_.TakeError();
   for (size_t i = 0; i < input_.regions.size(); ++i) {
     // A region that calls the function hands it values from outside.
     const Instr* call = nullptr;
@@ -221,7 +222,10 @@ Status MlirBuilder::Call() {
   if (callee.empty()) in_.Missing("callee");
   in_.Take("no_inline");
   if (in_.failed()) return in_.TakeError();
+  int64_t captures = in_.Int(kCaptures, 0);
+  if (in_.failed()) return in_.TakeError();
   Instr* instr = Append(Op::kCall, ResultShape(), std::move(operands_));
+  instr->set_captures(static_cast<size_t>(captures));
   importer_.CallSymbol(instr, 0, callee, input_.pos);
   return Finish(instr, input_.results.size());
 }

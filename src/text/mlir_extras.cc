@@ -40,6 +40,19 @@ bool BoolList(const AttrValue& value, std::vector<bool>& out) {
   return true;
 }
 
+// [output path, [parameter, must], path in the parameter]
+bool ReadAlias(const AttrValue& row, InputOutputAlias& alias) {
+  const auto* parts = row.As<AttrList>();
+  if (parts == nullptr || parts->size() != 3) return false;
+  const auto* output = (*parts)[0].As<DenseArrayAttr>();
+  const auto* numbers = (*parts)[1].As<DenseArrayAttr>();
+  const auto* index = (*parts)[2].As<DenseArrayAttr>();
+  if (output == nullptr || numbers == nullptr || index == nullptr || numbers->ints.size() != 2)
+    return false;
+  alias = {output->ints, numbers->ints[0], index->ints, numbers->ints[1] != 0};
+  return true;
+}
+
 }  // namespace
 
 std::string MlirImporter::InternMesh(Mesh mesh) {
@@ -113,6 +126,13 @@ Status MlirImporter::ApplyExtras(Instr* instr, std::span<const MlirAttr> attrs, 
         return At(pos, ErrorCode::kMlirAttributeMeaning,
                   "tokamak.layout: does not fit " + ToString(instr->shape()));
       instr->set_shape(std::move(*shape));
+    } else if (attr.name == "tokamak.literal_layout" && instr->op() == Op::kConstant) {
+      const Literal& literal = instr->attrs<ConstantAttrs>().literal;
+      std::optional<Shape> shape = WithLayoutAttr(literal.shape(), attr.value);
+      if (!shape)
+        return At(pos, ErrorCode::kMlirAttributeMeaning,
+                  "tokamak.literal_layout: does not fit " + ToString(literal.shape()));
+      instr->set_attrs(ConstantAttrs{literal.WithShape(std::move(*shape))});
     } else if (attr.name == "tokamak.control" && attr.value.As<DenseArrayAttr>() != nullptr) {
       frames_.back().control.emplace_back(instr, attr.value.As<DenseArrayAttr>()->ints);
     } else {
@@ -182,6 +202,48 @@ Status MlirImporter::ApplyFacts() {
         Set(parameter->mutable_extras().discardable, "jax.buffer_donor", value);
       }
     }
+  }
+  return Ok();
+}
+
+// tokamak.module, as ModuleFactsOf of the writer makes it.
+Status MlirImporter::ApplyModuleFacts() {
+  for (const AttrEntry& fact : module_facts_) {
+    const AttrValue& value = fact.value;
+    const auto* list = value.As<AttrList>();
+    bool ok = false;
+    if (fact.name == "is_scheduled") {
+      module_->is_scheduled = ok = IsTrue(value);
+    } else if (fact.name == "aliases" && list != nullptr) {
+      ok = std::all_of(list->begin(), list->end(), [&](const AttrValue& row) {
+        return ReadAlias(row, module_->aliases.emplace_back());
+      });
+    } else if (fact.name == "donors" && list != nullptr) {
+      ok = true;
+      for (const AttrValue& row : *list) {
+        const auto* ints = row.As<DenseArrayAttr>();
+        ok = ok && ints != nullptr && !ints->ints.empty();
+        if (ok)
+          module_->donors.push_back({ints->ints[0], {ints->ints.begin() + 1, ints->ints.end()}});
+      }
+    } else if (fact.name == "entry_parameters" && list != nullptr) {
+      ok = true;
+      for (const AttrValue& item : *list) {
+        std::optional<Shape> shape = ShapeFromAttr(item);
+        ok = ok && shape.has_value();
+        if (ok) module_->entry_parameter_layouts.push_back(std::move(*shape));
+      }
+    } else if (fact.name == "entry_result") {
+      module_->entry_result_layout = ShapeFromAttr(value);
+      ok = module_->entry_result_layout.has_value();
+    } else if (fact.name == "propagate_to_parameters") {
+      ok = BoolList(value, module_->propagate_sharding_to_parameters);
+    } else if (fact.name == "propagate_to_output") {
+      ok = BoolList(value, module_->propagate_sharding_to_output);
+    }
+    if (!ok)
+      return At({1, 1}, ErrorCode::kMlirAttributeMeaning,
+                "tokamak.module: " + fact.name + " is malformed");
   }
   return Ok();
 }

@@ -290,6 +290,7 @@ Status MlirImporter::FindEntry() {
 Result<std::unique_ptr<Module>> MlirImporter::Finish() {
   TOK_RETURN_IF_ERROR(ResolveSymbols());
   TOK_RETURN_IF_ERROR(FindEntry());
+  TOK_RETURN_IF_ERROR(ApplyModuleFacts());
   return std::move(module_);
 }
 

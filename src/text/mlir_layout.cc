@@ -135,4 +135,23 @@ std::optional<Shape> WithLayoutAttr(const Shape& shape, const AttrValue& layout)
   return std::nullopt;
 }
 
+AttrValue ShapeToAttr(const Shape& shape) {
+  std::optional<AttrValue> layout = LayoutToAttr(shape);
+  if (!layout) return {shape};
+  AttrDict dict;
+  Set(dict, "type", {shape.WithoutLayout()});
+  Set(dict, "layout", std::move(*layout));
+  return {std::move(dict)};
+}
+
+std::optional<Shape> ShapeFromAttr(const AttrValue& value) {
+  if (const auto* shape = value.As<Shape>()) return *shape;
+  const auto* dict = value.As<AttrDict>();
+  const AttrValue* type = dict == nullptr ? nullptr : Find(*dict, "type");
+  const AttrValue* layout = dict == nullptr ? nullptr : Find(*dict, "layout");
+  const auto* shape = type == nullptr ? nullptr : type->As<Shape>();
+  if (shape == nullptr || layout == nullptr) return std::nullopt;
+  return WithLayoutAttr(*shape, *layout);
+}
+
 }  // namespace tokamak

@@ -15,4 +15,8 @@ std::optional<AttrValue> LayoutToAttr(const Shape& shape);
 // nullopt when `layout` does not fit the shape.
 std::optional<Shape> WithLayoutAttr(const Shape& shape, const AttrValue& layout);
 
+// A shape as an attribute: its type, or {type = t, layout = ...}.
+AttrValue ShapeToAttr(const Shape& shape);
+std::optional<Shape> ShapeFromAttr(const AttrValue& value);
+
 }  // namespace tokamak

@@ -1,7 +1,7 @@
 #include "text/mlir_plain.h"
 
 #include "ir/visit_attrs.h"
-#include "support/check.h"
+#include "text/mlir_layout.h"
 
 namespace tokamak {
 namespace {
@@ -94,8 +94,10 @@ AttrValue ToValue(const T& value) {
     return {std::move(list)};
   } else if constexpr (IsRecord<T>) {
     return {DictOf(value)};
+  } else if constexpr (std::is_same_v<T, Shape>) {
+    return ShapeToAttr(value);
   } else {
-    return {value};  // string, Shape, Literal
+    return {value};  // string, Literal
   }
 }
 
@@ -113,6 +115,21 @@ AttrDict DictOf(const T& record) {
 
 template <typename T>
 std::string FillFrom(const AttrDict& dict, T& record);
+
+// The constant of a tuple is a list of those of its elements.
+bool LiteralFrom(const AttrValue& value, Literal& out) {
+  if (const auto* literal = value.As<Literal>()) {
+    out = *literal;
+    return true;
+  }
+  const auto* list = value.As<AttrList>();
+  if (list == nullptr) return false;
+  std::vector<Literal> elements;
+  for (const AttrValue& item : *list)
+    if (!LiteralFrom(item, elements.emplace_back())) return false;
+  out = Literal::Tuple(std::move(elements));
+  return true;
+}
 
 template <typename T>
 bool FromValue(const AttrValue& value, T& out) {
@@ -153,11 +170,17 @@ bool FromValue(const AttrValue& value, T& out) {
     for (const AttrValue& item : *list)
       if (!FromValue(item, out.emplace_back())) return false;
     return true;
+  } else if constexpr (std::is_same_v<T, Shape>) {
+    std::optional<Shape> shape = ShapeFromAttr(value);
+    if (shape) out = std::move(*shape);
+    return shape.has_value();
+  } else if constexpr (std::is_same_v<T, Literal>) {
+    return LiteralFrom(value, out);
   } else if constexpr (IsRecord<T>) {
     const auto* dict = value.As<AttrDict>();
     return dict != nullptr && FillFrom(*dict, out).empty();
   } else {
-    const auto* same = value.As<T>();  // bool, string, Shape, Literal, AttrDict
+    const auto* same = value.As<T>();  // bool, string, AttrDict
     if (same != nullptr) out = *same;
     return same != nullptr;
   }

@@ -247,7 +247,8 @@ void PrintEnum(std::string& out, const EnumAttr& word) {
   } else if (word.value.empty()) {
     out += '#' + word.kind;
   } else {
-    out += '#' + word.kind.substr(0, dot) + '<' + word.kind.substr(dot + 1) + ' ' + word.value + '>';
+    out +=
+        '#' + word.kind.substr(0, dot) + '<' + word.kind.substr(dot + 1) + ' ' + word.value + '>';
   }
 }
 

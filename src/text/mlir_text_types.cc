@@ -228,14 +228,13 @@ bool MlirTextReader::ParseQuant(ElementType& type, QuantType& quant) {
   if (!Expect(',')) return false;
   bool braces = cursor_.Eat('{');
   do {
-    AttrValue number;
     pos = cursor_.Pos();
-    if (!ParseNumber(number)) return false;
-    const auto* real = number.As<FloatAttr>();
-    const auto* whole = number.As<IntAttr>();
-    if (real == nullptr && whole == nullptr)
+    double scale = 0;
+    auto read = std::from_chars(cursor_.at(), cursor_.end(), scale);
+    if (read.ec != std::errc{})
       return FailAt(pos, ErrorCode::kMlirType, "quant.uniform: expected a scale");
-    quant.scales.push_back(real != nullptr ? real->value : static_cast<double>(whole->value));
+    cursor_.Advance(static_cast<size_t>(read.ptr - cursor_.at()));
+    quant.scales.push_back(scale);
     int64_t zero_point = 0;
     if (cursor_.Eat(':') && !ParseInt(zero_point)) return false;
     quant.zero_points.push_back(zero_point);
