@@ -35,11 +35,13 @@ std::vector<Complex> WholeSpectrum(std::span<const Complex> half, const Dims& ha
   do {
     bool mirrored = index[last] >= half_dims[last];
     int64_t offset = 0;
+    bool there = true;
     for (size_t d = 0; d < dims.size(); ++d) {
       int64_t i = mirrored && d >= first ? (dims[d] - index[d]) % dims[d] : index[d];
+      there = there && i < half_dims[d];
       offset += i * strides[d];
     }
-    Complex value = half[static_cast<size_t>(offset)];
+    Complex value = there ? half[static_cast<size_t>(offset)] : Complex();
     whole[at++] = mirrored ? std::conj(value) : value;
   } while (NextIndex(index, dims));
   return whole;

@@ -215,10 +215,12 @@ Result<Value> EvalReduceWindow(const Instr& instr, std::span<const Value> operan
   Folding folding(instr, operands);
   const Window& window = instr.attrs<WindowAttrs>().window;
   const Dims& dims = folding.inputs[0].dims();
-  Dims taps;
+  Dims first_tap, taps;
   for (size_t d = 0; d < dims.size(); ++d) {
     folding.result_dims.push_back(WindowedSize(window[d], dims[d]));
-    taps.push_back(window[d].size);
+    auto [first, limit] = TapsInside(window[d], dims[d], folding.result_dims[d]);
+    first_tap.push_back(first);
+    taps.push_back(limit - first);
   }
   TOK_RETURN_IF_ERROR(CheckFits(instr, folding.inputs[0].type(), folding.result_dims));
   Dims strides = StridesOf(dims), result_strides = StridesOf(folding.result_dims);
@@ -228,7 +230,7 @@ Result<Value> EvalReduceWindow(const Instr& instr, std::span<const Value> operan
     if (!more) return std::nullopt;
     Pass pass{Dims(dims.size()), StridedView{0, strides}, StridedView{0, result_strides}};
     for (size_t d = 0; d < dims.size(); ++d) {
-      TapOverlap overlap = OverlapOf(window[d], tap[d], dims[d], folding.result_dims[d]);
+      TapOverlap overlap = OverlapOf(window[d], first_tap[d] + tap[d], dims[d], folding.result_dims[d]);
       pass.box[d] = overlap.count;
       pass.input.base += overlap.first_in * strides[d];
       pass.input.strides[d] *= overlap.step_in;

@@ -8,6 +8,12 @@ Error RunError(ErrorCode code, const Instr& instr, const std::string& what) {
 
 Status CheckFits(const Instr& instr, ElementType type, const Dims& dims) {
   std::optional<int64_t> count = CheckedElementCount(dims);
+  for (int64_t d : dims) {
+    if (d < 0) {
+      return RunError(ErrorCode::kBadRunTimeShape, instr,
+                      "a dimension of its result is not known");
+    }
+  }
   int64_t width = DispatchStorage(
       type, []<typename T>() -> int64_t { return static_cast<int64_t>(sizeof(T)); });
   if (!count || *count > kMaxTensorBytes / width) {

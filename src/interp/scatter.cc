@@ -155,8 +155,12 @@ Result<Value> EvalSelectAndScatter(const Instr& instr, std::span<const Value> op
   std::vector<Scalar> inputs = ScalarsOf(operand, operand.type()),
                       sources = ScalarsOf(source, type);
   std::vector<Scalar> results(inputs.size(), ScalarsOf(operands[2], type)[0]);
-  Dims taps;
-  for (const WindowDim& w : window) taps.push_back(w.size);
+  Dims first_tap, taps;
+  for (size_t d = 0; d < dims.size(); ++d) {
+    auto [first, limit] = TapsInside(window[d], dims[d], source.dims()[d]);
+    first_tap.push_back(first);
+    taps.push_back(limit - first);
+  }
   Dims place(dims.size(), 0);
   if (sources.empty() || ProductOf(taps) == 0) return ArrayOf(ResultShape(instr, dims), results);
   size_t at = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <numeric>
+#include <utility>
 
 #include "ir/attrs.h"
 
@@ -36,6 +37,19 @@ inline TapOverlap OverlapOf(const WindowDim& window, int64_t tap, int64_t input_
   overlap.first_in = (first * stride + offset) / base;
   overlap.count = (last - first) / overlap.step_out + 1;
   return overlap;
+}
+
+// The taps that see any element at all, [first, second): a window may be far
+// larger than what it slides over.
+inline std::pair<int64_t, int64_t> TapsInside(const WindowDim& window, int64_t input_size,
+                                              int64_t output_size) {
+  if (input_size == 0 || output_size == 0) return {0, 0};
+  const int64_t dilation = window.window_dilation;
+  const int64_t reach = (input_size - 1) * window.base_dilation + window.pad_low;
+  const int64_t skipped = window.pad_low - (output_size - 1) * window.stride;
+  int64_t first = skipped <= 0 ? 0 : (skipped + dilation - 1) / dilation;
+  int64_t limit = reach < 0 ? 0 : std::min(window.size, reach / dilation + 1);
+  return {std::min(first, limit), limit};
 }
 
 // How many places a window has along one dimension.

@@ -22,6 +22,8 @@ void Compare(const WindowDim& window, int64_t input) {
     for (int64_t k = 0; k < overlap.count; ++k)
       got.emplace_back(overlap.first_out + k * overlap.step_out,
                        overlap.first_in + k * overlap.step_in);
+    auto [first, limit] = TapsInside(window, input, output);
+    EXPECT_TRUE(expected.empty() || (tap >= first && tap < limit));
     EXPECT_EQ(got, expected) << "tap " << tap << " stride " << window.stride << " base "
                              << window.base_dilation << " low " << window.pad_low;
   }
