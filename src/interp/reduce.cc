@@ -230,7 +230,8 @@ Result<Value> EvalReduceWindow(const Instr& instr, std::span<const Value> operan
     if (!more) return std::nullopt;
     Pass pass{Dims(dims.size()), StridedView{0, strides}, StridedView{0, result_strides}};
     for (size_t d = 0; d < dims.size(); ++d) {
-      TapOverlap overlap = OverlapOf(window[d], first_tap[d] + tap[d], dims[d], folding.result_dims[d]);
+      TapOverlap overlap =
+          OverlapOf(window[d], first_tap[d] + tap[d], dims[d], folding.result_dims[d]);
       pass.box[d] = overlap.count;
       pass.input.base += overlap.first_in * strides[d];
       pass.input.strides[d] *= overlap.step_in;

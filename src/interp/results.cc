@@ -10,8 +10,7 @@ Status CheckFits(const Instr& instr, ElementType type, const Dims& dims) {
   std::optional<int64_t> count = CheckedElementCount(dims);
   for (int64_t d : dims) {
     if (d < 0) {
-      return RunError(ErrorCode::kBadRunTimeShape, instr,
-                      "a dimension of its result is not known");
+      return RunError(ErrorCode::kBadRunTimeShape, instr, "a dimension of its result is not known");
     }
   }
   int64_t width = DispatchStorage(
