@@ -308,21 +308,30 @@ Result<Shape> InferRaggedAllToAll(const InferInput& in) {
   return GiveShape(in, y);
 }
 
-Result<Shape> InferCollectiveBroadcast(const InferInput& in) {
+namespace {
+
+// Operands that are data: a root that is known at run time is the last operand, a vector with the
+// place in the group for each of the others.
+Result<size_t> DataOperands(const InferInput& in) {
   TOK_RETURN_IF_ERROR(RequireOwnArrays(in));
+  size_t count = OwnOperands(in);
+  if (!in.attrs.As<CollectiveAttrs>().has_dynamic_root) return count;
+  TOK_RETURN_IF_ERROR(RequireOperands(in, 2, SIZE_MAX));
+  TOK_RETURN_IF_ERROR(RequireSizeVector(in, count - 1, static_cast<int64_t>(count - 1)));
+  return count - 1;
+}
+
+}  // namespace
+
+Result<Shape> InferCollectiveBroadcast(const InferInput& in) {
+  TOK_TRY(size_t count, DataOperands(in));
   TOK_RETURN_IF_ERROR(CheckGroups(in, in.attrs.As<CollectiveAttrs>().groups));
-  return GiveLikeOperands(in, in.operands.size());
+  return GiveLikeOperands(in, count);
 }
 
 Result<Shape> InferCollectiveReduce(const InferInput& in) {
-  TOK_RETURN_IF_ERROR(RequireOwnArrays(in));
-  const auto& attrs = in.attrs.As<CollectiveAttrs>();
-  TOK_RETURN_IF_ERROR(CheckGroups(in, attrs.groups));
-  size_t count = OwnOperands(in);
-  if (attrs.has_dynamic_root) {
-    TOK_RETURN_IF_ERROR(RequireOperands(in, 2, SIZE_MAX));
-    TOK_RETURN_IF_ERROR(RequireIntegers(in, --count, ErrorCode::kShapeOperand));
-  }
+  TOK_TRY(size_t count, DataOperands(in));
+  TOK_RETURN_IF_ERROR(CheckGroups(in, in.attrs.As<CollectiveAttrs>().groups));
   TOK_RETURN_IF_ERROR(CheckBody(in, count));
   return GiveLikeOperands(in, count);
 }
