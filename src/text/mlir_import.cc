@@ -212,7 +212,7 @@ Status MlirImporter::AddOp(const MlirOpInput& input, std::vector<Instr*>& values
     return At(input.pos, ErrorCode::kMlirPlacement, op.name + ": stands outside a function");
   if (!frames_.empty() && frames_.back().terminated)
     return At(input.pos, ErrorCode::kMlirPlacement, op.name + ": stands after a terminator");
-  if (input.regions.empty()) done_ = {};
+  if (input.regions.empty() && !done_.captures.empty()) done_ = {};
   return MlirBuilder(*this, input, values).Run();
 }
 

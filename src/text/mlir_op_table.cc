@@ -3,6 +3,7 @@
 
 #include "ir/visit_attrs.h"
 #include "text/mlir_ops.h"
+#include "text/mlir_pretty.h"
 
 namespace tokamak {
 namespace {
@@ -91,6 +92,7 @@ using Table = std::unordered_map<std::string_view, std::unique_ptr<MlirOp>>;
 void AddRow(Table& table, MlirOp row) {
   auto owned = std::make_unique<MlirOp>(std::move(row));
   std::string_view name = owned->name;
+  owned->form = &PrettyFormOf(name);
   table.emplace(name, std::move(owned));
 }
 

@@ -36,6 +36,7 @@ enum class MlirAction : uint8_t {
   kMesh,
 };
 
+struct MlirPretty;
 class MlirAttrReader;
 using MlirConverter = Attrs (*)(MlirAttrReader& in);
 
@@ -44,6 +45,7 @@ struct MlirOp {
   Op op{};
   MlirAction action = MlirAction::kPlain;
   MlirConverter convert = nullptr;
+  const MlirPretty* form = nullptr;  // how text prints it
 };
 
 // Reads the attributes of one op by name. The first fault is kept and every

@@ -47,6 +47,7 @@ class MlirScopes {
  private:
   struct Slot {
     std::string_view name;
+    uint64_t hash = 0;
     Values values;
   };
   struct Scope {
@@ -54,6 +55,7 @@ class MlirScopes {
     size_t used = 0;
   };
   static uint64_t HashOf(std::string_view name);
+  const Values* Find(std::string_view name, uint64_t hash) const;
   static const Slot* FindIn(const Scope& scope, std::string_view name, uint64_t hash);
   static void Grow(Scope& scope);
 

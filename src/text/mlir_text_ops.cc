@@ -25,7 +25,7 @@ const MlirScopes::Slot* MlirScopes::FindIn(const Scope& scope, std::string_view 
   for (size_t i = hash & mask;; i = (i + 1) & mask) {
     const Slot& slot = scope.slots[i];
     if (slot.name.data() == nullptr) return nullptr;
-    if (slot.name == name) return &slot;
+    if (slot.hash == hash && slot.name == name) return &slot;
   }
 }
 
@@ -35,7 +35,7 @@ void MlirScopes::Grow(Scope& scope) {
   size_t mask = scope.slots.size() - 1;
   for (const Slot& slot : old) {
     if (slot.name.data() == nullptr) continue;
-    size_t i = HashOf(slot.name) & mask;
+    size_t i = slot.hash & mask;
     while (scope.slots[i].name.data() != nullptr) i = (i + 1) & mask;
     scope.slots[i] = slot;
   }
@@ -64,21 +64,25 @@ void MlirScopes::Pop() {
 }
 
 const MlirScopes::Values* MlirScopes::Find(std::string_view name) const {
-  uint64_t hash = HashOf(name);
+  return Find(name, HashOf(name));
+}
+
+const MlirScopes::Values* MlirScopes::Find(std::string_view name, uint64_t hash) const {
   for (size_t i = depth_; i-- > 0;)
     if (const Slot* slot = FindIn(scopes_[i], name, hash)) return &slot->values;
   return nullptr;
 }
 
 bool MlirScopes::Define(std::string_view name, std::span<Instr* const> values) {
-  if (Find(name) != nullptr) return false;
+  uint64_t hash = HashOf(name);
+  if (Find(name, hash) != nullptr) return false;
   Scope& scope = scopes_[depth_ - 1];
   if ((scope.used + 1) * 4 > scope.slots.size() * 3) Grow(scope);
   size_t mask = scope.slots.size() - 1;
-  size_t i = HashOf(name) & mask;
+  size_t i = hash & mask;
   while (scope.slots[i].name.data() != nullptr) i = (i + 1) & mask;
-  scope.slots[i] = {name,
-                    {static_cast<uint32_t>(pool_.size()), static_cast<uint32_t>(values.size())}};
+  scope.slots[i] = {
+      name, hash, {static_cast<uint32_t>(pool_.size()), static_cast<uint32_t>(values.size())}};
   pool_.insert(pool_.end(), values.begin(), values.end());
   ++scope.used;
   return true;

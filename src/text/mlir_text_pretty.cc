@@ -17,7 +17,7 @@ AttrValue IntList(Dims values) {
 bool MlirTextReader::ParsePrettyOp(OpText& op, std::string_view name) {
   op.op = FindOp(name, op.pos);
   if (op.op == nullptr) return false;
-  const MlirPretty& form = PrettyFormOf(name);
+  const MlirPretty& form = *op.op->form;
   switch (form.form) {
     case MlirForm::kItems:
       return ParseItems(op, form) && ParseOptionalAttrDict(op.attrs) && ParsePrettyTypes(op, form);
