@@ -218,7 +218,8 @@ bool HasManyResults(const Instr& instr) {
 bool ReturnsMany(const Computation& computation) {
   const Instr* root = computation.root();
   if (root == nullptr || root->op() != Op::kTuple || root->operand_count() == 1 ||
-      !root->users().empty() || root->has_extras() || LayoutToAttr(root->shape()))
+      !root->users().empty() || root->has_extras() || LayoutToAttr(root->shape()) ||
+      root->shape().elements().size() != root->operand_count())
     return false;
   const Instr* last = nullptr;
   for (const Instr* instr : computation.Instrs())
