@@ -117,6 +117,28 @@ Result<Values> FoldAll(const Instr& instr, const Gathered& gathered, size_t coun
   return results;
 }
 
+// Per operand, which member of the group is its root: the first, unless the last operand says.
+using Roots = std::vector<int64_t>;
+
+Result<Roots> RootsOf(const Instr& instr, std::span<const Value> operands) {
+  if (!instr.attrs<CollectiveAttrs>().has_dynamic_root) return Roots(operands.size(), 0);
+  const Value& given = operands.back();
+  int64_t count = given.ElementCount();
+  Roots roots;
+  for (size_t i = 0; i + 1 < operands.size(); ++i) {
+    if (count == 0) return Unsupported(instr, "its operand of roots is empty");
+    roots.push_back(given.IntAt(std::min(static_cast<int64_t>(i), count - 1)));
+  }
+  return roots;
+}
+
+Status CheckRoot(const Instr& instr, int64_t root, const Gathered& gathered) {
+  if (root >= 0 && root < static_cast<int64_t>(gathered.members.size())) return Ok();
+  return MakeError(ErrorCode::kBadGroups, std::string(instr.info().name) + ": root " +
+                                              std::to_string(root) + " of a group of " +
+                                              std::to_string(gathered.members.size()) + " devices");
+}
+
 }  // namespace
 
 Result<Value> EvalPartitionId(const Instr& instr, std::span<const Value>, Context& context) {
@@ -214,24 +236,36 @@ Result<Value> EvalAllToAll(const Instr& instr, std::span<const Value> operands, 
   return CheckedAll(instr, instr.shape(), std::move(results));
 }
 
+// With a dynamic root the last operand says, for each of the others, which member has it.
 Result<Value> EvalCollectiveBroadcast(const Instr& instr, std::span<const Value> operands,
                                       Context& context) {
+  TOK_TRY(Roots roots, RootsOf(instr, operands));
   TOK_TRY(Gathered gathered, Gather(instr, operands, context));
   if (gathered.brought.empty()) return Zeros(instr.shape());
-  return AsResult(instr.shape(), gathered.brought[0]);
+  Values results;
+  for (size_t i = 0; i < roots.size(); ++i) {
+    TOK_RETURN_IF_ERROR(CheckRoot(instr, roots[i], gathered));
+    results.push_back(gathered.brought[static_cast<size_t>(roots[i])][i]);
+  }
+  return AsResult(instr.shape(), std::move(results));
 }
 
-// The first device of a group has the result (or the one that the last operand names), zeros stay
-// with the others.
+// The root of each operand has its result, zeros stay with the others.
 Result<Value> EvalCollectiveReduce(const Instr& instr, std::span<const Value> operands,
                                    Context& context) {
-  bool dynamic = instr.attrs<CollectiveAttrs>().has_dynamic_root;
-  size_t count = operands.size() - (dynamic ? 1 : 0);
-  int64_t root = dynamic ? operands[count].IntAt(0) : 0;
+  TOK_TRY(Roots roots, RootsOf(instr, operands));
   TOK_TRY(Gathered gathered, Gather(instr, operands, context));
-  if (gathered.brought.empty() || static_cast<int64_t>(gathered.self) != root)
-    return Zeros(instr.shape());
-  TOK_TRY(Values results, FoldAll(instr, gathered, count, context));
+  if (gathered.brought.empty()) return Zeros(instr.shape());
+  Values results;
+  for (size_t i = 0; i < roots.size(); ++i) {
+    TOK_RETURN_IF_ERROR(CheckRoot(instr, roots[i], gathered));
+    if (static_cast<size_t>(roots[i]) != gathered.self) {
+      results.push_back(Zeros(gathered.brought[gathered.self][i].shape()));
+      continue;
+    }
+    TOK_TRY(Value folded, Fold(instr, gathered, i, context));
+    results.push_back(std::move(folded));
+  }
   return AsResult(instr.shape(), std::move(results));
 }
 

@@ -267,7 +267,7 @@ Attrs ReadMlirAttrs<CheckAttrs>(MlirAttrReader& in) {
   if (in.Take("min_ulp_difference") != nullptr) attrs.min_ulps = in.Int("min_ulp_difference", 0);
   if (in.Take("max_ulp_difference") != nullptr) attrs.max_ulps = in.Int("max_ulp_difference", 0);
   attrs.probe_id = in.String("probe_id");
-  attrs.iteration = in.Int("iteration", 0);
+  attrs.iteration = in.Int("iteration", in.Int("iter", 0));  // the pretty form says "iter"
   return attrs;
 }
 
