@@ -33,6 +33,8 @@ def expm1(x):
 
 
 def log1p(x):
+    if isinstance(x, mpf):
+        return mpmath.log1p(x)
     with mp.workdps(120):
         return mpmath.log(1 + x)
 
