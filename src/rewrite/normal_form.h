@@ -15,7 +15,8 @@ namespace tokamak {
 // for asking whether two programs are the same, and for cache keys; it is not
 // what is compiled.
 //
-// Two modules whose normal forms have equal structural hashes compute the same.
+// Two modules whose normal forms have equal structural hashes compute the same,
+// up to the sign of a zero (x + 0 is taken for x, as XLA's importer does).
 // Checks, probes and prints are kept, in order.
 Result<std::unique_ptr<Module>> NormalForm(const Module& module);
 

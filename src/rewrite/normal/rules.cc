@@ -172,11 +172,27 @@ Instr* SimplifyTranspose(const Site& site) {
   return nullptr;
 }
 
+// A slice that lies within one part of a concatenate is a slice of that part.
+Instr* SliceOfConcatenate(const Site& site) {
+  size_t along = static_cast<size_t>(site.x()->attrs<DimensionAttrs>().dimension);
+  SliceAttrs attrs = site.attrs.As<SliceAttrs>();
+  for (Instr* part : site.x()->operands()) {
+    int64_t size = part->shape().dim(along);
+    if (attrs.starts[along] >= 0 && attrs.limits[along] <= size)
+      return site.graph.Make(Op::kSlice, site.shape, {part}, attrs);
+    attrs.starts[along] -= size;
+    attrs.limits[along] -= size;
+    if (attrs.starts[along] < 0) return nullptr;
+  }
+  return nullptr;
+}
+
 Instr* SimplifySlice(const Site& site) {
   Instr* x = site.x();
   if (x->shape().dims() == site.shape.dims()) return x;
   if (x->op() == Op::kBroadcast && x->operand(0)->shape().IsScalar())
     return SplatOf(site.graph, x->operand(0), site.shape);
+  if (x->op() == Op::kConcatenate) return SliceOfConcatenate(site);
   if (x->op() != Op::kSlice) return nullptr;
   const SliceAttrs& outer = site.attrs.As<SliceAttrs>();
   const SliceAttrs& inner = x->attrs<SliceAttrs>();
@@ -240,8 +256,8 @@ Instr* SimplifyPad(const Site& site) {
 
 // ---- arithmetic ----
 
+// Of floats too, as XLA's importer does: -0 + 0 becomes -0.
 Instr* SimplifyAdd(const Site& site) {
-  if (IsReal(site.shape.type()) || IsComplex(site.shape.type())) return nullptr;  // -0 + 0 is 0
   if (IsSplatOf(site.y(), 0)) return site.x();
   if (IsSplatOf(site.x(), 0)) return site.y();
   return nullptr;
@@ -315,7 +331,30 @@ CompareDirection TurnedAround(CompareDirection direction) {
   return direction;
 }
 
+Instr* Truth(const Site& site, bool value) {
+  return SplatOf(site.graph, site.graph.Constant(Literal::ScalarInt(ElementType::kPred, value)),
+                 site.shape);
+}
+
+// A pred compared with a constant, and an integer with itself.
+Instr* DecideCompare(const Site& site) {
+  const CompareAttrs& attrs = site.attrs.As<CompareAttrs>();
+  ElementType type = site.x()->shape().type();
+  bool equal = attrs.direction == CompareDirection::kEq ||
+               attrs.direction == CompareDirection::kLe || attrs.direction == CompareDirection::kGe;
+  if (site.x() == site.y() && !IsReal(type) && !IsComplex(type)) return Truth(site, equal);
+  if (type != ElementType::kPred) return nullptr;
+  bool same = attrs.direction == CompareDirection::kEq;
+  if (!same && attrs.direction != CompareDirection::kNe) return nullptr;
+  for (size_t i : {0, 1}) {
+    if (!IsSplatOf(site.operands[i], same ? 1 : 0)) continue;
+    return site.operands[1 - i];
+  }
+  return nullptr;
+}
+
 Instr* SimplifyCompare(const Site& site) {
+  if (Instr* decided = DecideCompare(site)) return decided;
   if (site.graph.HashOf(site.x()) <= site.graph.HashOf(site.y())) return nullptr;
   CompareAttrs attrs = site.attrs.As<CompareAttrs>();
   attrs.direction = TurnedAround(attrs.direction);
@@ -356,6 +395,19 @@ Instr* SimplifyReduce(const Site& site, std::span<Computation* const> called) {
   if (!binary || !IsCommutative(root->op())) return nullptr;
   return site.graph.Make(root->op(), site.shape,
                          {site.x(), SplatOf(site.graph, site.y(), site.shape)}, root->attrs());
+}
+
+// HLO text does not print the first version of the interface, and layouts are not compared.
+Instr* SimplifyCustomCall(const Site& site, std::span<Computation* const> called) {
+  CustomCallAttrs attrs = site.attrs.As<CustomCallAttrs>();
+  if (attrs.api_version == CustomCallApi::kOriginal)
+    attrs.api_version = CustomCallApi::kUnspecified;
+  attrs.operand_layouts.reset();
+  attrs.result_layouts.reset();
+  attrs.operand_layout_constraints.reset();
+  if (attrs == site.attrs.As<CustomCallAttrs>()) return nullptr;
+  return site.graph.Intern(site.op, site.shape, {site.operands.begin(), site.operands.end()}, attrs,
+                           {called.begin(), called.end()});
 }
 
 Instr* Fold(const Site& site) {
@@ -439,6 +491,8 @@ Instr* SimplifyOp(const Site& site, std::span<Computation* const> called) {
       return SimplifyClamp(site);
     case Op::kReduce:
       return SimplifyReduce(site, called);
+    case Op::kCustomCall:
+      return SimplifyCustomCall(site, called);
     case Op::kSquare:
     case Op::kErfInv:
       return ExpandAsJax(site.graph, site.op, site.shape, site.x());
