@@ -36,18 +36,26 @@ uint64_t HashOf(const std::vector<uint32_t>& set) {
 
 // The index of `item` in `items`, added at the end when it is new.
 template <typename T>
-uint32_t Intern(std::vector<T>& items, std::unordered_multimap<uint64_t, uint32_t>& index, T item) {
-  uint64_t hash = HashOf(item);
-  auto [begin, end] = index.equal_range(hash);
-  for (auto it = begin; it != end; ++it)
-    if (items[it->second] == item) return it->second;
-  uint32_t id = static_cast<uint32_t>(items.size());
-  items.push_back(std::move(item));
-  index.emplace(hash, id);
+uint32_t Intern(std::vector<T>& items, OriginIndex& index, const T& item) {
+  auto next = static_cast<uint32_t>(items.size());
+  uint32_t id = index.FindOrAdd(HashOf(item), next, [&](uint32_t i) { return items[i] == item; });
+  if (id == next) items.push_back(item);
   return id;
 }
 
 }  // namespace
+
+void OriginIndex::Grow() {
+  std::vector<std::pair<uint64_t, uint32_t>> old = std::move(slots_);
+  slots_.assign(old.empty() ? 64 : old.size() * 2, {});
+  size_t mask = slots_.size() - 1;
+  for (const auto& slot : old) {
+    if (slot.second == 0) continue;
+    size_t i = slot.first & mask;
+    while (slots_[i].second != 0) i = (i + 1) & mask;
+    slots_[i] = slot;
+  }
+}
 
 OriginTable::OriginTable() {
   frames_.emplace_back();  // FrameId::kNone
@@ -64,7 +72,7 @@ OriginId OriginTable::Add(const Origin& origin) {
 
 OriginId OriginTable::InternSet(std::vector<uint32_t> members) {
   if (members.empty()) return OriginId::kNone;
-  return OriginId{Intern(sets_, set_index_, std::move(members))};
+  return OriginId{Intern(sets_, set_index_, members)};
 }
 
 OriginId OriginTable::Merge(OriginId a, OriginId b) {

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 #include <string>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace tokamak {
@@ -29,6 +29,32 @@ struct Origin {
   bool operator==(const Origin&) const = default;
 };
 
+// Finds items of a list by their hash. Most instructions of a program have an
+// origin of their own, so this is on the way of every reader: one probe in one
+// array, no allocation per item.
+class OriginIndex {
+ public:
+  // The id of the item with this hash for which same(id) holds, or `next`,
+  // which is then in the index.
+  template <typename Same>
+  uint32_t FindOrAdd(uint64_t hash, uint32_t next, Same&& same) {
+    if (slots_.size() < 2 * (count_ + 1)) Grow();
+    size_t mask = slots_.size() - 1;
+    size_t i = hash & mask;
+    for (; slots_[i].second != 0; i = (i + 1) & mask)
+      if (slots_[i].first == hash && same(slots_[i].second - 1)) return slots_[i].second - 1;
+    slots_[i] = {hash, next + 1};
+    ++count_;
+    return next;
+  }
+
+ private:
+  void Grow();
+
+  std::vector<std::pair<uint64_t, uint32_t>> slots_;  // hash and id + 1; 0: free
+  size_t count_ = 0;
+};
+
 // Interns frames and sets of origins. Ids are dense and in order of first use.
 class OriginTable {
  public:
@@ -49,7 +75,7 @@ class OriginTable {
   std::vector<Frame> frames_;
   std::vector<Origin> origins_;
   std::vector<std::vector<uint32_t>> sets_;  // sorted indices of origins_
-  std::unordered_multimap<uint64_t, uint32_t> frame_index_, origin_index_, set_index_;
+  OriginIndex frame_index_, origin_index_, set_index_;
 };
 
 }  // namespace tokamak
