@@ -30,6 +30,9 @@ def tests_by_code():
         if path.suffix in (".hlo", ".mlir", ".bytes"):
             for code, place in EXPECTED.findall(path.read_text(errors="replace")):
                 found.setdefault(code, []).append((path, place))
+    generated = ROOT / "tests/errors/generated.py"  # inputs that are made, not kept
+    for code in re.findall(r'"(TK\d{4})"', generated.read_text()):
+        found.setdefault(code, []).append((generated, ""))
     return found
 
 
@@ -45,7 +48,7 @@ def page(code, name, exit_code, status, meaning, tests):
     title = re.sub(r"(?<!^)(?=[A-Z])", " ", name).lower()
     text = f"# {code}: {title}\n\n{meaning}\n\n"
     text += f"`tokamak` exits with {EXIT[exit_code]}; through PJRT it is `{status}`.\n"
-    shown = [t for t in tests if t[0].suffix != ".bytes" and t[0].stat().st_size < 1200]
+    shown = [t for t in tests if t[0].suffix in (".hlo", ".mlir") and t[0].stat().st_size < 1200]
     if shown:
         path, place = shown[0]
         body = [line for line in path.read_text().splitlines() if not line.startswith("//")]

@@ -92,6 +92,16 @@ WalkPlan& Walker::PlanOf(const Computation& computation) {
   return *plan;
 }
 
+namespace {
+
+// An evaluator that does not say where it failed failed at its instruction.
+Error Placed(Error error, const Instr& instr) {
+  if (error.where.line == 0 && error.where.offset < 0) error.where = SpanOf(instr);
+  return error;
+}
+
+}  // namespace
+
 Result<Value> Walker::Call(const Computation& computation, std::vector<Value>&& arguments) {
   if (depth_ >= kMaxCallDepth) {
     return MakeError(ErrorCode::kCallsTooDeep, "call: " + computation.name() + " would be call " +
@@ -149,9 +159,11 @@ Result<Value> Walker::Walk(WalkPlan& plan, const Computation& computation,
         operands.push_back(value);
       }
     }
-    TOK_TRY(Value result, Evaluate(instr, operands, *this));
-    if (instr.op() == Op::kConstant && plan.calls > 1) plan.constants.emplace(&instr, result);
-    if (!step.unused) slot(&instr) = std::move(result);
+    Result<Value> result = Evaluate(instr, operands, *this);
+    if (!result.ok()) return Placed(std::move(result.error()), instr);
+    if (instr.op() == Op::kConstant && plan.calls > 1)
+      plan.constants.emplace(&instr, result.value());
+    if (!step.unused) slot(&instr) = std::move(result.value());
   }
   operands.clear();
   return std::move(slot(computation.root()));

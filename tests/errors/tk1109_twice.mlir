@@ -1,8 +1,0 @@
-func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
-  %0 = stablehlo.negate %x : tensor<2xf32>
-  %0 = stablehlo.abs %x : tensor<2xf32>
-  return %0 : tensor<2xf32>
-}
-// A value defined twice.
-// RUN: check
-// ERROR: TK1109 at 0:0

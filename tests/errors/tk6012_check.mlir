@@ -1,8 +1,0 @@
-func.func @main() {
-  %0 = stablehlo.constant dense<[1, 2]> : tensor<2xi32>
-  check.expect_eq_const %0, dense<[1, 3]> : tensor<2xi32>
-  return
-}
-// A check that does not hold.
-// RUN: run
-// ERROR: TK6012 at 0:0
