@@ -63,7 +63,7 @@ bool HloCursor::FailExpected(std::string_view what) {
 Error HloCursor::TakeError(const std::string& file) const {
   TextSpan span;
   span.file = file;
-  span.line = 1;
+  span.line = static_cast<int>(first_line_);
   const char* line_start = begin_;
   for (const char* p = begin_; p < error_->where; ++p) {
     if (*p != '\n') continue;

@@ -17,8 +17,12 @@ namespace tokamak {
 // failure is kept; it is located by the token that was wrong.
 class HloCursor {
  public:
-  explicit HloCursor(std::string_view text)
-      : begin_(text.data()), end_(text.data() + text.size()), at_(text.data()), counted_(begin_) {}
+  explicit HloCursor(std::string_view text, int first_line = 1)
+      : begin_(text.data()),
+        end_(text.data() + text.size()),
+        at_(text.data()),
+        first_line_(static_cast<uint32_t>(first_line)),
+        counted_(begin_) {}
 
   // Notes an error at `where`, or at the next token. Always false.
   bool Fail(ErrorCode code, std::string message, const char* where = nullptr);
@@ -120,8 +124,9 @@ class HloCursor {
   bool Escape(std::string& value);
 
   const char *begin_, *end_, *at_;
+  uint32_t first_line_;
   const char* counted_;  // lines up to here are counted
-  uint32_t line_ = 1;
+  uint32_t line_ = first_line_;
   const char* line_start_ = begin_;
   int depth_ = 0;
   struct Failure {

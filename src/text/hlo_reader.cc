@@ -16,8 +16,8 @@ int64_t CountWords(std::string_view text, std::string_view word) {
 
 }  // namespace
 
-HloReader::HloReader(std::string_view text, const std::string& file)
-    : text_(text), cursor_(text), module_(std::make_unique<Module>()) {
+HloReader::HloReader(std::string_view text, const std::string& file, int first_line)
+    : text_(text), cursor_(text, first_line), module_(std::make_unique<Module>()) {
   module_->file = file;
 }
 
@@ -348,8 +348,9 @@ bool HloReader::CompareEntryLayout() {
   return true;
 }
 
-Result<std::unique_ptr<Module>> ReadHloText(std::string_view text, const std::string& file) {
-  return HloReader(text, file).Read();
+Result<std::unique_ptr<Module>> ReadHloText(std::string_view text, const std::string& file,
+                                            int first_line) {
+  return HloReader(text, file, first_line).Read();
 }
 
 }  // namespace tokamak

@@ -25,7 +25,7 @@ inline constexpr std::string_view kHloOrderAttribute = "tokamak.order";
 // the cursor keeps.
 class HloReader {
  public:
-  HloReader(std::string_view text, const std::string& file);
+  HloReader(std::string_view text, const std::string& file, int first_line);
   Result<std::unique_ptr<Module>> Read();
 
  private:

@@ -129,11 +129,7 @@ Result<std::unique_ptr<Module>> ReadPiece(Format format, const Piece& piece,
     return module;
   }
   if (format == Format::kMlirText) return ReadMlirText(piece.text, file, piece.first_line);
-  if (piece.first_line == 1) return ReadHloText(piece.text, file);
-  // Empty lines in front keep the line numbers those of the file.
-  std::string padded(static_cast<size_t>(piece.first_line) - 1, '\n');
-  padded += piece.text;
-  return ReadHloText(padded, file);
+  return ReadHloText(piece.text, file, piece.first_line);
 }
 
 }  // namespace

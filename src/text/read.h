@@ -31,6 +31,7 @@ std::vector<Result<std::unique_ptr<Module>>> ReadModules(const Bytes& bytes,
 Result<std::unique_ptr<Module>> ReadMlirText(std::string_view text, const std::string& file,
                                              int first_line = 1);
 Result<std::unique_ptr<Module>> ReadMlirBytecode(const Bytes& bytes, const std::string& file);
-Result<std::unique_ptr<Module>> ReadHloText(std::string_view text, const std::string& file);
+Result<std::unique_ptr<Module>> ReadHloText(std::string_view text, const std::string& file,
+                                            int first_line = 1);
 
 }  // namespace tokamak
