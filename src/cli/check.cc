@@ -78,6 +78,9 @@ class Checker {
   int Fail(const Error& error, std::string_view source, json& result) {
     result["errors"].push_back(ToJson(error));
     if (command_.json) return Code(InfoOf(error.code).exit);
+    // Finding a line costs the lines before it: not for each program of a hundred thousand.
+    constexpr int kMostExcerpts = 100;
+    if (++failures_ > kMostExcerpts) source = {};
     return console_.Report(error, source);
   }
 
@@ -161,6 +164,7 @@ class Checker {
   }
 
   const CheckCommand& command_;
+  int failures_ = 0;
   Console& console_;
 };
 

@@ -140,7 +140,8 @@ bool FillElided(HloCursor& cursor, const Shape& shape, Literal& literal) {
   if (shape.ByteSize() > kMaxElidedBytes) {
     return cursor.Fail(ErrorCode::kTooLarge,
                        "constant({...}) of " + std::to_string(shape.ByteSize()) +
-                           " bytes, the limit is " + std::to_string(kMaxElidedBytes));
+                           " bytes, the limit is " + std::to_string(kMaxElidedBytes),
+                       cursor.at() - 3);
   }
   std::vector<std::byte> data(static_cast<size_t>(shape.ByteSize()));
   const int bits = InfoOf(shape.type()).bits;

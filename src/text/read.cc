@@ -14,11 +14,16 @@ bool IsWordChar(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.' || c == '-';
 }
 
+bool IsBlank(char c) {
+  return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
 // What is left after blanks and comments.
 std::string_view SkipBlanks(std::string_view text) {
   for (;;) {
-    size_t at = text.find_first_not_of(" \t\r\n\f\v");
-    if (at == std::string_view::npos) return {};
+    size_t at = 0;
+    while (at < text.size() && IsBlank(text[at])) ++at;
+    if (at == text.size()) return {};
     text.remove_prefix(at);
     size_t end = 0;
     if (text.starts_with("//")) {

@@ -171,16 +171,18 @@ def chain(program, length):
     """Types that are tuples of the next type, `length` of them; the first is the marked one."""
     first = len(program.types)
     for i in range(length):
-        program.types.append((1, cat(MARK if i == 200 else [], 23, 1, first + i + 1)))
+        program.types.append((1, cat(MARK if i == 198 else [], 23, 1, first + i + 1)))
     program.types.append((1, cat(4)))
+    program.types[FUNCTION] = (1, cat(8, 1, first, 1, MATRIX))
 
 
 def bomb(program):
     """Lists of the next list, twice: 2^60 of them out of a few bytes."""
     first = len(program.attributes)
     for i in range(60):
-        program.attributes.append((1, cat(1, 2, first + i + 1, first + i + 1)))
+        program.attributes.append((1, cat(MARK if i == 41 else [], 1, 2, first + i + 1, first + i + 1)))
     program.attributes.append((1, cat(1, 0)))
+    program.properties[0] = cat(first, SIGNATURE, NO_LIST, MAIN, PUBLIC)
 
 
 def main():
@@ -267,7 +269,7 @@ def main():
                     p.attributes.__setitem__(EQUAL, (2, cat(MARK, 1)))))
     case("tk1210_kind", "TK1210", "VHLO has no type 99.", type_(F32, MARK, 99))
     case("tk1210_tensor_of_tensors", "TK1210", "The elements of a tensor are numbers.",
-         type_(MATRIX, MARK, 20, 2, svar(2), svar(2), PAIR))
+         type_(MATRIX, 20, 2, svar(2), svar(2), MARK, PAIR))
     case("tk1211_op", "TK1211", "VHLO has no such op.", lambda p: (p.strings.__setitem__(4, "frobnicate_v1"),
                                                                   body(0, 2, properties=1, results=[MATRIX], operands=[0], mark=True)(p)))
     case("tk1212_none", "TK1212", "transpose without its permutation.", body(0, 2, results=[MATRIX], operands=[0], mark=True))
@@ -285,7 +287,7 @@ def main():
     case("tk1216_name", "TK1216", "The name of the function is a list.",
          lambda p: p.properties.__setitem__(0, cat(NO_LIST, SIGNATURE, NO_LIST, MARK, NO_LIST, PUBLIC)))
     case("tk1217_direction", "TK1217", "No comparison has the number 9.", attribute(EQUAL, MARK, 3, 9))
-    case("tk1217_dimensions", "TK1217", "2^62 times 2^62 elements.", type_(MATRIX, MARK, 20, 2, svar(1 << 62), svar(1 << 62), F32))
+    case("tk1217_dimensions", "TK1217", "2^62 times 2^62 elements.", type_(MATRIX, 20, MARK, 2, svar(1 << 62), svar(1 << 62), F32))
 
     # Regions.
     def two_blocks(program):
