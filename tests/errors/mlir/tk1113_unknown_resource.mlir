@@ -1,6 +1,6 @@
 // No resource is called weights.
 // RUN: check
-// ERROR: TK1113 at 5:27
+// ERROR: TK1113 at 5:42
 func.func @main() -> tensor<2xf32> {
   %0 = stablehlo.constant dense_resource<weights> : tensor<2xf32>
   return %0 : tensor<2xf32>

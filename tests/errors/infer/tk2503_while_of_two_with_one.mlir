@@ -1,6 +1,6 @@
 // The loop carries two values, its regions take one.
 // RUN: check
-// ERROR: TK1508 at 5:10
+// ERROR: TK2503 at 5:10
 func.func @main(%x: tensor<i32>) -> tensor<i32> {
   %0:2 = "stablehlo.while"(%x, %x) ({
   ^bb0(%a: tensor<i32>):
