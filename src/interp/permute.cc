@@ -139,7 +139,7 @@ Result<Value> EvalSend(const Instr& instr, std::span<const Value> operands, Cont
   Values arrays;
   for (const Value& operand : operands) Leaves(operand, arrays);
   if (context.devices != nullptr) {
-    context.devices->Post({Op::kSend, attrs.channel_id, {}}, arrays);
+    context.devices->Post({Op::kRecv, attrs.channel_id, {}}, arrays);
   } else if (context.host != nullptr) {
     context.host->Post(attrs.channel_id, arrays);
   }
@@ -156,7 +156,7 @@ Result<Value> EvalRecv(const Instr& instr, std::span<const Value>, Context& cont
   if (context.host == nullptr) return Unsupported(instr, "needs a host");
   Values arrays;
   if (context.devices != nullptr) {
-    TOK_TRY(arrays, context.devices->Take({Op::kSend, attrs.channel_id, {}}));
+    TOK_TRY(arrays, context.devices->Take({Op::kRecv, attrs.channel_id, {}}));
   } else {
     TOK_TRY(arrays, context.host->Take(attrs.channel_id));
   }
