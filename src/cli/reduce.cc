@@ -72,11 +72,54 @@ Result<int> WantedExit(const ReduceCommand& command, const std::string& pattern)
   return wanted;
 }
 
-Result<std::string> ReduceFile(const ReduceCommand& command, Console& console) {
+// Tries each candidate as a file of its own.
+class Attempts : public ReduceClient {
+ public:
+  Attempts(const ReduceCommand& command, std::string pattern, int wanted, Console& console)
+      : pattern_(std::move(pattern)),
+        wanted_(wanted),
+        console_(console),
+        output_(command.output.empty() ? command.file + ".reduced.hlo" : command.output),
+        hlo_(!output_.ends_with(".mlir")),
+        file_(output_ + (hlo_ ? ".attempt.hlo" : ".attempt.mlir")),
+        end_(std::chrono::steady_clock::now() + std::chrono::seconds(command.seconds)) {}
+  ~Attempts() override { unlink(file_.c_str()); }
+
+  bool Fails(const Module& module) override {
+    return WriteFileBytes(file_, TextOf(module)).ok() &&
+           ExitOf(CommandFor(pattern_, file_)) == wanted_;
+  }
+  bool OutOfTime() override { return std::chrono::steady_clock::now() > end_; }
+  void Progress(const std::string& step, size_t instrs) override {
+    if (console_.ShowsProgress())
+      console_.Err(fmt::format("\r{} instructions: {}\x1b[K", instrs, step));
+  }
+
+  std::string TextOf(const Module& module) const {
+    return hlo_ ? WriteHloText(module) : WriteStablehloText(module);
+  }
+  const std::string& output() const { return output_; }
+
+ private:
+  std::string pattern_;
+  int wanted_;
+  Console& console_;
+  std::string output_;
+  bool hlo_;
+  std::string file_;
+  std::chrono::steady_clock::time_point end_;
+};
+
+Status CheckUsage(const ReduceCommand& command) {
   if (command.command.empty() == command.fails_with.empty())
     return MakeError(ErrorCode::kUsage, "reduce: give either --command or --fails-with");
   if (!command.command.empty() && command.command.find("{}") == std::string::npos)
     return MakeError(ErrorCode::kUsage, "reduce: --command has no {} for the file");
+  return Ok();
+}
+
+Result<std::string> ReduceFile(const ReduceCommand& command, Console& console) {
+  TOK_RETURN_IF_ERROR(CheckUsage(command));
   TOK_TRY(LoadedFile file, LoadFile(command.file, Verification::kNo));
   if (file.programs.size() != 1)
     return MakeError(ErrorCode::kUsage, "reduce: a file with one program is needed, this has " +
@@ -84,36 +127,18 @@ Result<std::string> ReduceFile(const ReduceCommand& command, Console& console) {
   TOK_TRY(std::unique_ptr<Module> module, std::move(file.programs[0]));
   std::string pattern = Pattern(command);
   TOK_TRY(int wanted, WantedExit(command, pattern));
-
-  std::string output = command.output.empty() ? command.file + ".reduced.hlo" : command.output;
-  bool hlo = !output.ends_with(".mlir");
-  std::string attempt = output + ".attempt" + (hlo ? ".hlo" : ".mlir");
-  auto text_of = [hlo](const Module& m) { return hlo ? WriteHloText(m) : WriteStablehloText(m); };
-  auto begin = std::chrono::steady_clock::now();
-  ReduceOptions options;
-  options.fails = [&](const Module& candidate) {
-    return WriteFileBytes(attempt, text_of(candidate)).ok() &&
-           ExitOf(CommandFor(pattern, attempt)) == wanted;
-  };
-  options.out_of_time = [&] {
-    return std::chrono::steady_clock::now() - begin > std::chrono::seconds(command.seconds);
-  };
-  options.progress = [&](const std::string& step, size_t instrs) {
-    if (console.ShowsProgress())
-      console.Err(fmt::format("\r{} instructions: {}\x1b[K", instrs, step));
-  };
-  if (!options.fails(*module))
+  Attempts attempts(command, pattern, wanted, console);
+  if (!attempts.Fails(*module))
     return MakeError(
         ErrorCode::kNotFailing,
         "reduce: '" + command.file + "' fails no more once it is printed and read again",
         {.file = command.file});
-  std::unique_ptr<Module> small = ReduceModule(*module, options);
+  std::unique_ptr<Module> small = ReduceModule(*module, attempts);
   if (console.ShowsProgress()) console.Err("\r\x1b[K");
-  unlink(attempt.c_str());
-  TOK_RETURN_IF_ERROR(WriteFileBytes(output, text_of(*small)));
+  TOK_RETURN_IF_ERROR(WriteFileBytes(attempts.output(), attempts.TextOf(*small)));
   size_t count = 0;
   for (const auto& computation : small->computations()) count += computation->size();
-  return fmt::format("{}: {} instructions, fails with {}\n", output, count, wanted);
+  return fmt::format("{}: {} instructions, fails with {}\n", attempts.output(), count, wanted);
 }
 
 }  // namespace

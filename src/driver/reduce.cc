@@ -124,8 +124,8 @@ void ForgetResults(Module& module) {
 
 class Reducer {
  public:
-  Reducer(const Module& module, const ReduceOptions& options)
-      : options_(options), best_(CloneModule(module)) {}
+  Reducer(const Module& module, ReduceClient& client)
+      : client_(client), best_(CloneModule(module)) {}
 
   std::unique_ptr<Module> Reduce() {
     size_t before = 0;
@@ -136,7 +136,7 @@ class Reducer {
       Chunks("use an operand", ToOperand);
       Chunks("use zeros", ToZero);
       Chunks("drop extras", DropExtras);
-    } while (Weight(*best_) < before && !options_.out_of_time());
+    } while (Weight(*best_) < before && !client_.OutOfTime());
     return std::move(best_);
   }
 
@@ -155,15 +155,15 @@ class Reducer {
     std::unique_ptr<Module> candidate = CloneModuleInOrder(edited);
     RemoveDead(*candidate);
     candidate = CloneModuleInOrder(*candidate);
-    if (!VerifyModule(*candidate).ok() || !options_.fails(*candidate)) return false;
+    if (!VerifyModule(*candidate).ok() || !client_.Fails(*candidate)) return false;
     best_ = std::move(candidate);
-    options_.progress(step, AllInstrs(*best_).size());
+    client_.Progress(step, AllInstrs(*best_).size());
     return true;
   }
 
   // A smaller result: one element of a tuple, else an operand of the root.
   void DropResults() {
-    for (bool changed = true; changed && !options_.out_of_time();) {
+    for (bool changed = true; changed && !client_.OutOfTime();) {
       changed = false;
       Instr* root = best_->entry()->root();
       for (size_t i = 0; i < root->operand_count() && !changed; ++i) {
@@ -180,7 +180,7 @@ class Reducer {
   void Chunks(const std::string& step, Edit edit) {
     for (size_t size = AllInstrs(*best_).size(); size > 0; size /= 2) {
       for (size_t begin = 0; begin < AllInstrs(*best_).size();) {
-        if (options_.out_of_time()) return;
+        if (client_.OutOfTime()) return;
         // After a success other instructions stand in the same place.
         if (!TryChunk(step, edit, begin, size)) begin += size;
       }
@@ -203,15 +203,15 @@ class Reducer {
     return false;
   }
 
-  const ReduceOptions& options_;
+  ReduceClient& client_;
   std::unique_ptr<Module> best_;
 };
 
 }  // namespace
 
-std::unique_ptr<Module> ReduceModule(const Module& module, const ReduceOptions& options) {
+std::unique_ptr<Module> ReduceModule(const Module& module, ReduceClient& client) {
   if (module.entry() == nullptr || module.entry()->root() == nullptr) return CloneModule(module);
-  return Reducer(module, options).Reduce();
+  return Reducer(module, client).Reduce();
 }
 
 }  // namespace tokamak

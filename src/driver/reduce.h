@@ -1,6 +1,5 @@
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
 
@@ -8,19 +7,22 @@
 
 namespace tokamak {
 
-struct ReduceOptions {
+// Who wants a smaller module, and knows what failing means.
+class ReduceClient {
+ public:
+  virtual ~ReduceClient() = default;
   // Whether the fault is still there. May be costly: it is what the time goes to.
-  std::function<bool(const Module& module)> fails;
+  virtual bool Fails(const Module& module) = 0;
   // Asked between attempts.
-  std::function<bool()> out_of_time;
+  virtual bool OutOfTime() = 0;
   // Told after each success: what was done, and how many instructions are left.
-  std::function<void(const std::string& step, size_t instrs)> progress;
+  virtual void Progress(const std::string& step, size_t instrs) = 0;
 };
 
 // The smallest module found that still fails, by delta debugging: results are
 // dropped, instructions are replaced by an operand or by zeros, dead code,
 // metadata, shardings and other extras go. Parameters of the entry stay, so
 // that in_0, in_1 ... keep their meaning. Every candidate verifies.
-std::unique_ptr<Module> ReduceModule(const Module& module, const ReduceOptions& options);
+std::unique_ptr<Module> ReduceModule(const Module& module, ReduceClient& client);
 
 }  // namespace tokamak
