@@ -69,4 +69,5 @@ if(TOK_FUZZ)
   add_compile_options(-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
                       -fno-omit-frame-pointer)
   add_link_options(-fsanitize=address,undefined)
+  add_compile_definitions(TOK_FUZZ_LIMITS=1)
 endif()

@@ -249,6 +249,13 @@ void ZipWriter::Add(std::string_view name, std::string_view head, std::string_vi
 }
 
 std::string ZipWriter::Finish() && {
+  if (entries_.empty()) {  // NumPy knows an empty archive by this record alone
+    Put(out_, kEnd, 4);
+    Put(out_, 0, 8);
+    Put(out_, 0, 8);
+    Put(out_, 0, 2);
+    return std::move(out_);
+  }
   uint64_t begin = out_.size();
   for (const Entry& entry : entries_) {
     Put(out_, kCentral, 4);

@@ -25,11 +25,19 @@ inline constexpr int64_t kMaxLiteralBytes = int64_t{1} << 33;
 // Bytes of one elided constant of HLO text, constant({...}), which is made up.
 inline constexpr int64_t kMaxElidedBytes = int64_t{1} << 30;
 // Bytes that the interpreter may hold for one value.
+#ifdef TOK_FUZZ_LIMITS  // small, so that a fuzzer meets them in no time
+inline constexpr int64_t kMaxTensorBytes = int64_t{1} << 24;
+#else
 inline constexpr int64_t kMaxTensorBytes = int64_t{6} << 30;
+#endif
 // Calls on the interpreter's stack.
 inline constexpr int kMaxCallDepth = 500;
 // Bytes that all live values of the interpreter may take together.
+#ifdef TOK_FUZZ_LIMITS
+inline constexpr int64_t kMaxLiveBytes = int64_t{1} << 28;
+#else
 inline constexpr int64_t kMaxLiveBytes = int64_t{12} << 30;
+#endif
 // Devices of one run of the interpreter: a thread each.
 inline constexpr int64_t kMaxDevices = 256;
 
