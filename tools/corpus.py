@@ -181,8 +181,11 @@ class Runner:
                 except ValueError:
                     reason = ""
                 return None, f"exit {done.returncode}: {reason or done.stderr[-200:].strip()}", seconds
-            with np.load(out) as arrays:
-                return dict(arrays), "", seconds
+            try:
+                with np.load(out) as arrays:
+                    return dict(arrays), "", seconds
+            except ValueError as error:
+                return None, f"the results cannot be read: {error}", seconds
 
 
 def failure_of(report):
