@@ -39,12 +39,17 @@ int ExitOf(const std::string& shell_command) {
   return 128 + (WIFSIGNALED(status) ? WTERMSIG(status) : 0);
 }
 
-std::string Pattern(const ReduceCommand& command) {
-  if (!command.command.empty()) return command.command;
+// This program; or, inside another one (a test), the one beside it.
+std::string ProgramPath() {
   char self[4096];
   ssize_t size = readlink("/proc/self/exe", self, sizeof self);
-  std::string text =
-      Quoted(std::string(self, size > 0 ? static_cast<size_t>(size) : 0)) + " run {}";
+  std::string path(self, size > 0 ? static_cast<size_t>(size) : 0);
+  return path.substr(0, path.rfind('/') + 1) + "tokamak";
+}
+
+std::string Pattern(const ReduceCommand& command) {
+  if (!command.command.empty()) return command.command;
+  std::string text = Quoted(ProgramPath()) + " run {}";
   if (command.inputs.empty()) text += " --seed " + std::to_string(command.seed);
   if (!command.inputs.empty()) text += " --inputs " + Quoted(command.inputs);
   if (!command.expect.empty()) text += " --expect " + Quoted(command.expect);
