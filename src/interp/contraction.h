@@ -1,8 +1,13 @@
 #pragma once
 
 // Sums of products. Operands are brought into contiguous order first, so that
-// the inner loops run over neighbouring elements; sums are kept in double,
-// int64 or complex double, and rounded once.
+// the inner loops run over neighbouring elements. By the law, results of f32
+// and narrower (c64) are summed in float, product by product in the order of
+// the contracted indices; all others, and the oracle, in double, int64 or
+// complex double. The sum is rounded to the type of the result once.
+
+#include <complex>
+#include <type_traits>
 
 #include "interp/context.h"
 #include "interp/results.h"
@@ -19,10 +24,10 @@ inline void MulAdd(T& sum, T a, T b) {
   } else if constexpr (std::is_same_v<T, int64_t>) {
     sum = static_cast<int64_t>(static_cast<uint64_t>(sum) +
                                static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
-  } else if constexpr (std::is_same_v<T, Complex>) {
+  } else if constexpr (std::is_same_v<T, Complex> || std::is_same_v<T, std::complex<float>>) {
     // Spelled out: operator* of std::complex looks for NaN in every product.
-    sum = Complex(sum.real() + (a.real() * b.real() - a.imag() * b.imag()),
-                  sum.imag() + (a.real() * b.imag() + a.imag() * b.real()));
+    sum = T(sum.real() + (a.real() * b.real() - a.imag() * b.imag()),
+            sum.imag() + (a.real() * b.imag() + a.imag() * b.real()));
   } else {
     sum += a * b;
   }
@@ -56,12 +61,30 @@ std::vector<T> ConvolutionElements(std::span<const T> input, const Dims& input_d
                                    const ConvolutionAttrs& attrs, const Dims& result_dims);
 Dims ConvolutionResultDims(const Dims& input, const Dims& kernel, const ConvolutionAttrs& attrs);
 
+// Calls fn.template operator()<T>() with the type that sums are kept in.
+template <typename Fn>
+Result<Value> DispatchSums(ElementType type, const Context& context, Fn&& fn) {
+  if (context.mode() == NumericMode::kLaw && RealPartOf(type) != ElementType::kF64) {
+    if (IsReal(type)) return fn.template operator()<float>();
+    if (IsComplex(type)) return fn.template operator()<std::complex<float>>();
+  }
+  return DispatchStorage(type, std::forward<Fn>(fn));
+}
+
 // Sums as an array of the instruction's type.
-template <typename T>
-Value RoundedArray(const Instr& instr, Dims dims, std::vector<T> sums, const Context& context) {
+template <typename S>
+Value RoundedArray(const Instr& instr, Dims dims, std::vector<S> sums, const Context& context) {
+  using T = std::conditional_t<std::is_same_v<S, float>, double,
+                               std::conditional_t<std::is_same_v<S, std::complex<float>>, Complex, S>>;
   ElementType type = instr.shape().type();
-  for (T& sum : sums) sum = context.Round(type, sum);
-  return Value::Array(ResultShape(instr, std::move(dims)), std::move(sums));
+  if constexpr (std::is_same_v<S, T>) {
+    for (T& sum : sums) sum = context.Round(type, sum);
+    return Value::Array(ResultShape(instr, std::move(dims)), std::move(sums));
+  } else {
+    std::vector<T> wide(sums.begin(), sums.end());
+    for (T& sum : wide) sum = context.Round(type, sum);
+    return Value::Array(ResultShape(instr, std::move(dims)), std::move(wide));
+  }
 }
 
 }  // namespace tokamak

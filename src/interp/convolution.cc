@@ -193,6 +193,8 @@ TOK_INSTANTIATE(int64_t)
 TOK_INSTANTIATE(uint64_t)
 TOK_INSTANTIATE(double)
 TOK_INSTANTIATE(Complex)
+TOK_INSTANTIATE(float)
+TOK_INSTANTIATE(std::complex<float>)
 #undef TOK_INSTANTIATE
 
 namespace {
@@ -201,7 +203,7 @@ Result<Value> Convolve(const Instr& instr, const Value& input, const Value& kern
                        const ConvolutionAttrs& attrs, const Context& context) {
   Dims dims = ConvolutionResultDims(input.dims(), kernel.dims(), attrs);
   TOK_RETURN_IF_ERROR(CheckFits(instr, instr.shape().type(), dims));
-  return DispatchStorage(instr.shape().type(), [&]<typename T>() -> Result<Value> {
+  return DispatchSums(instr.shape().type(), context, [&]<typename T>() -> Result<Value> {
     std::vector<T> left = ElementsAs<T>(input), right = ElementsAs<T>(kernel);
     std::vector<T> sums =
         ConvolutionElements<T>(left, input.dims(), right, kernel.dims(), attrs, dims);

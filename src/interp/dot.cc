@@ -98,13 +98,15 @@ TOK_INSTANTIATE(int64_t)
 TOK_INSTANTIATE(uint64_t)
 TOK_INSTANTIATE(double)
 TOK_INSTANTIATE(Complex)
+TOK_INSTANTIATE(float)
+TOK_INSTANTIATE(std::complex<float>)
 #undef TOK_INSTANTIATE
 
 Result<Value> EvalDot(const Instr& instr, std::span<const Value> operands, Context& context) {
   const DotAttrs& attrs = instr.attrs<DotAttrs>();
   Dims dims = DotResultDims(operands[0].dims(), operands[1].dims(), attrs);
   TOK_RETURN_IF_ERROR(CheckFits(instr, instr.shape().type(), dims));
-  return DispatchStorage(instr.shape().type(), [&]<typename T>() -> Result<Value> {
+  return DispatchSums(instr.shape().type(), context, [&]<typename T>() -> Result<Value> {
     // A dot algorithm names the precision that is enough; ours is never below it.
     std::vector<T> lhs = ElementsAs<T>(operands[0]), rhs = ElementsAs<T>(operands[1]);
     std::vector<T> sums = DotElements<T>(lhs, operands[0].dims(), rhs, operands[1].dims(), attrs);
@@ -116,7 +118,7 @@ Result<Value> EvalScaledDot(const Instr& instr, std::span<const Value> operands,
   const DotAttrs& attrs = instr.attrs<DotAttrs>();
   Dims dims = DotResultDims(operands[0].dims(), operands[1].dims(), attrs);
   TOK_RETURN_IF_ERROR(CheckFits(instr, instr.shape().type(), dims));
-  return DispatchStorage(instr.shape().type(), [&]<typename T>() -> Result<Value> {
+  return DispatchSums(instr.shape().type(), context, [&]<typename T>() -> Result<Value> {
     std::vector<T> lhs = ElementsAs<T>(operands[0]), rhs = ElementsAs<T>(operands[1]);
     ScaleBlocks(lhs, operands[0].dims(), operands[2]);
     ScaleBlocks(rhs, operands[1].dims(), operands[3]);

@@ -2,8 +2,8 @@
 // every element of which is folded into one element of the result. For one
 // element of the result the order is always row-major.
 //
-// Sums and their kind of narrow types are kept wide and rounded once; any
-// other body is applied as it stands (docs/choices/2026-11-15-interpreter-numerics.md).
+// A reduce keeps its sums wide and rounds once, other bodies of narrow types as
+// f32; a reduce-window applies its body as it stands (docs/choices/2026-11-15-interpreter-numerics.md).
 
 #include "interp/body_call.h"
 #include "interp/evaluators.h"
@@ -115,10 +115,10 @@ class WideFold {
 // Any body, any number of inputs.
 class BodyFold {
  public:
-  BodyFold(const Folding& folding, Context& context)
+  BodyFold(const Folding& folding, Context& context, ScalarBody::Narrow narrow)
       : folding_(folding),
         context_(context),
-        call_(folding.body(), folding.captures, context, ScalarBody::Narrow::kAsF32) {
+        call_(folding.body(), folding.captures, context, narrow) {
     for (size_t i = 0; i < folding.inputs.size(); ++i) {
       ElementType type = folding.body().parameter(i)->shape().type();
       inputs_.push_back(ScalarsOf(folding.inputs[i], type));
@@ -177,10 +177,13 @@ Result<Value> RunPasses(Fold fold, NextPass next) {
 
 // Folds along all passes that `next` gives, one after the other.
 template <typename NextPass>
-Result<Value> Fold(const Folding& folding, Context& context, NextPass next) {
+Result<Value> Fold(const Folding& folding, Context& context, ScalarBody::Narrow narrow,
+                   NextPass next) {
   std::optional<Op> op;
   if (folding.inputs.size() == 1) op = CommutativeBody(folding.body());
-  if (!op) return RunPasses(BodyFold(folding, context), next);
+  bool sums_steps = narrow == ScalarBody::Narrow::kRounded && op == Op::kAdd &&
+                    context.mode() == NumericMode::kLaw && IsReal(folding.ShapeAt(0).type());
+  if (!op || sums_steps) return RunPasses(BodyFold(folding, context, narrow), next);
   return DispatchStorage(folding.ShapeAt(0).type(), [&]<typename T>() -> Result<Value> {
     return RunPasses(WideFold<T>(folding, *op, context), next);
   });
@@ -202,7 +205,7 @@ Result<Value> EvalReduce(const Instr& instr, std::span<const Value> operands, Co
   for (size_t d = 0, k = 0; d < dims.size(); ++d)
     if (stays[d]) pass.result.strides[d] = strides[k++];
   bool done = false;
-  return Fold(folding, context, [&]() -> std::optional<Pass> {
+  return Fold(folding, context, ScalarBody::Narrow::kAsF32, [&]() -> std::optional<Pass> {
     if (done) return std::nullopt;
     done = true;
     return pass;
@@ -226,7 +229,7 @@ Result<Value> EvalReduceWindow(const Instr& instr, std::span<const Value> operan
   Dims strides = StridesOf(dims), result_strides = StridesOf(folding.result_dims);
   Dims tap(dims.size(), 0);
   bool more = ProductOf(taps) > 0 && ProductOf(folding.result_dims) > 0;
-  return Fold(folding, context, [&]() -> std::optional<Pass> {
+  return Fold(folding, context, ScalarBody::Narrow::kRounded, [&]() -> std::optional<Pass> {
     if (!more) return std::nullopt;
     Pass pass{Dims(dims.size()), StridedView{0, strides}, StridedView{0, result_strides}};
     for (size_t d = 0; d < dims.size(); ++d) {

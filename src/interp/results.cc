@@ -29,6 +29,9 @@ template <typename To, typename From>
 To ConvertElement(From from) {
   if constexpr (std::is_same_v<To, From>) {
     return from;
+  } else if constexpr (std::is_same_v<To, std::complex<float>>) {
+    if constexpr (std::is_same_v<From, Complex>) return std::complex<float>(from);
+    else return std::complex<float>(static_cast<float>(from), 0);
   } else if constexpr (std::is_same_v<To, Complex>) {
     return Complex(static_cast<double>(from), 0);
   } else if constexpr (std::is_same_v<From, Complex>) {
@@ -54,6 +57,8 @@ template std::vector<int64_t> ElementsAs(const Value&);
 template std::vector<uint64_t> ElementsAs(const Value&);
 template std::vector<double> ElementsAs(const Value&);
 template std::vector<Complex> ElementsAs(const Value&);
+template std::vector<float> ElementsAs(const Value&);
+template std::vector<std::complex<float>> ElementsAs(const Value&);
 
 Dims IntsOf(const Value& value) {
   Dims ints(static_cast<size_t>(value.ElementCount()));
