@@ -74,8 +74,9 @@ Result<Value> DispatchSums(ElementType type, const Context& context, Fn&& fn) {
 // Sums as an array of the instruction's type.
 template <typename S>
 Value RoundedArray(const Instr& instr, Dims dims, std::vector<S> sums, const Context& context) {
-  using T = std::conditional_t<std::is_same_v<S, float>, double,
-                               std::conditional_t<std::is_same_v<S, std::complex<float>>, Complex, S>>;
+  using T =
+      std::conditional_t<std::is_same_v<S, float>, double,
+                         std::conditional_t<std::is_same_v<S, std::complex<float>>, Complex, S>>;
   ElementType type = instr.shape().type();
   if constexpr (std::is_same_v<S, T>) {
     for (T& sum : sums) sum = context.Round(type, sum);

@@ -3,7 +3,8 @@
 // element of the result the order is always row-major.
 //
 // A reduce keeps its sums wide and rounds once, other bodies of narrow types as
-// f32; a reduce-window applies its body as it stands (docs/choices/2026-11-15-interpreter-numerics.md).
+// f32; a reduce-window applies its body as it stands
+// (docs/choices/2026-11-15-interpreter-numerics.md).
 
 #include "interp/body_call.h"
 #include "interp/evaluators.h"

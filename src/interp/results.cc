@@ -30,8 +30,10 @@ To ConvertElement(From from) {
   if constexpr (std::is_same_v<To, From>) {
     return from;
   } else if constexpr (std::is_same_v<To, std::complex<float>>) {
-    if constexpr (std::is_same_v<From, Complex>) return std::complex<float>(from);
-    else return std::complex<float>(static_cast<float>(from), 0);
+    if constexpr (std::is_same_v<From, Complex>)
+      return std::complex<float>(from);
+    else
+      return std::complex<float>(static_cast<float>(from), 0);
   } else if constexpr (std::is_same_v<To, Complex>) {
     return Complex(static_cast<double>(from), 0);
   } else if constexpr (std::is_same_v<From, Complex>) {
