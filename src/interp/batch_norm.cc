@@ -40,12 +40,12 @@ Moments MomentsOf(std::span<const double> x, const Dims& dims, int64_t feature) 
   return m;
 }
 
-std::vector<double> Normalised(std::span<const double> x, std::span<const double> scale,
+std::vector<double> Normalised(const Value& operand, std::span<const double> scale,
                                std::span<const double> offset, std::span<const double> mean,
-                               std::span<const double> variance, const Dims& dims,
-                               const BatchNormAttrs& attrs) {
+                               std::span<const double> variance, const BatchNormAttrs& attrs) {
+  std::span<const double> x = operand.Data<double>();
   std::vector<double> y(x.size());
-  ForEachFeature(dims, attrs.feature_index, [&](size_t i, size_t f) {
+  ForEachFeature(operand.dims(), attrs.feature_index, [&](size_t i, size_t f) {
     y[i] = scale[f] * (x[i] - mean[f]) / std::sqrt(variance[f] + attrs.epsilon) + offset[f];
   });
   return y;
@@ -66,8 +66,9 @@ Result<Value> EvalBatchNormTraining(const Instr& instr, std::span<const Value> o
   const Dims& dims = operands[0].dims();
   std::span<const double> x = operands[0].Data<double>();
   Moments moments = MomentsOf(x, dims, attrs.feature_index);
-  std::vector<double> y = Normalised(x, operands[1].Data<double>(), operands[2].Data<double>(),
-                                     moments.mean, moments.variance, dims, attrs);
+  std::vector<double> y =
+      Normalised(operands[0], operands[1].Data<double>(), operands[2].Data<double>(), moments.mean,
+                 moments.variance, attrs);
   const Shape& shape = instr.shape().elements()[0];
   std::vector<Value> results;
   results.push_back(
@@ -80,9 +81,9 @@ Result<Value> EvalBatchNormTraining(const Instr& instr, std::span<const Value> o
 Result<Value> EvalBatchNormInference(const Instr& instr, std::span<const Value> operands,
                                      Context& context) {
   const Dims& dims = operands[0].dims();
-  std::vector<double> y = Normalised(
-      operands[0].Data<double>(), operands[1].Data<double>(), operands[2].Data<double>(),
-      operands[3].Data<double>(), operands[4].Data<double>(), dims, instr.attrs<BatchNormAttrs>());
+  std::vector<double> y = Normalised(operands[0], operands[1].Data<double>(),
+                                     operands[2].Data<double>(), operands[3].Data<double>(),
+                                     operands[4].Data<double>(), instr.attrs<BatchNormAttrs>());
   return Value::Array(ResultShape(instr, dims),
                       Rounded(std::move(y), instr.shape().type(), context));
 }

@@ -72,17 +72,21 @@ RaggedDot Describe(const Instr& instr, const Value& lhs, const Value& rhs, const
   return op;
 }
 
+struct Boxes {
+  Box lhs, rhs, out;
+};
+
 // Fixes one lhs dimension, and the dimensions of rhs and result that go with it.
-void FixEverywhere(const RaggedDot& op, int64_t d, int64_t start, int64_t size, Box& lhs, Box& rhs,
-                   Box& out) {
-  lhs.Fix(d, start, size);
+void FixEverywhere(const RaggedDot& op, int64_t d, int64_t start, int64_t size, Boxes& boxes) {
+  boxes.lhs.Fix(d, start, size);
   if (int64_t b = PlaceOf(op.dot.lhs_batch, d); b >= 0) {
-    rhs.Fix(op.dot.rhs_batch[static_cast<size_t>(b)], start, size);
-    out.Fix(b, start, size);
+    boxes.rhs.Fix(op.dot.rhs_batch[static_cast<size_t>(b)], start, size);
+    boxes.out.Fix(b, start, size);
   } else if (int64_t c = PlaceOf(op.dot.lhs_contracting, d); c >= 0) {
-    rhs.Fix(op.dot.rhs_contracting[static_cast<size_t>(c)], start, size);
+    boxes.rhs.Fix(op.dot.rhs_contracting[static_cast<size_t>(c)], start, size);
   } else {
-    out.Fix(static_cast<int64_t>(op.dot.lhs_batch.size()) + PlaceOf(op.lhs_free, d), start, size);
+    boxes.out.Fix(static_cast<int64_t>(op.dot.lhs_batch.size()) + PlaceOf(op.lhs_free, d), start,
+                  size);
   }
 }
 
@@ -111,10 +115,11 @@ std::vector<T> RaggedElements(const RaggedDot& op, std::span<const T> lhs, std::
     int64_t start = 0, limit = op.lhs_dims[static_cast<size_t>(op.ragged)];
     for (int64_t g = 0; g < groups; ++g) {
       int64_t size = std::clamp<int64_t>(sizes.IntAt(row * groups + g), 0, limit - start);
-      Box left(op.lhs_dims), right(op.rhs_dims), out(op.result_dims);
+      Boxes boxes{Box(op.lhs_dims), Box(op.rhs_dims), Box(op.result_dims)};
+      const Box &left = boxes.lhs, &right = boxes.rhs, &out = boxes.out;
       for (size_t i = 0; i < op.prefix.size(); ++i)
-        FixEverywhere(op, op.prefix[i], at[i], 1, left, right, out);
-      FixEverywhere(op, op.ragged, start, size, left, right, out);
+        FixEverywhere(op, op.prefix[i], at[i], 1, boxes);
+      FixEverywhere(op, op.ragged, start, size, boxes);
       start += size;
       if (size == 0) continue;
       std::vector<T> a = ReadStrided(left.sizes, lhs.data(), left.In(op.lhs_dims));
