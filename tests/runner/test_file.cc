@@ -104,7 +104,7 @@ class Parser {
       if (file_.runs.back().words.empty()) return Bad(file_.path, at, "RUN of nothing");
       return Ok();
     }
-    static constexpr std::string_view kIgnored[] = {"NOTE", "TODO", "CHECK", "XFAIL"};
+    static constexpr std::string_view kIgnored[] = {"NOTE", "CHECK", "XFAIL"};
     if (std::find(std::begin(kIgnored), std::end(kIgnored), directive.key) != std::end(kIgnored))
       return Ok();
     if (file_.runs.empty())
