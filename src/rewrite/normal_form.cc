@@ -400,8 +400,26 @@ class Walker {
     taken = std::move(kept);
   }
 
+  // The branch that a constant chooses, or the only one.
+  static std::optional<size_t> ChosenBranch(const Instr& instr, const Instr* selector) {
+    size_t count = instr.called().size();
+    if (selector->shape().type() != ElementType::kPred && count == 1) return 0;
+    if (selector->op() != Op::kConstant) return std::nullopt;
+    int64_t value = selector->attrs<ConstantAttrs>().literal.IntAt(0);
+    if (selector->shape().type() == ElementType::kPred) return value != 0 ? 0 : 1;
+    return value < 0 || value >= static_cast<int64_t>(count) ? count - 1
+                                                             : static_cast<size_t>(value);
+  }
+
   Result<Tree> EvaluateConditional(const Instr& instr, const std::vector<const Tree*>& operands,
                                    NormalGraph& graph) {
+    if (std::optional<size_t> chosen = ChosenBranch(instr, operands[0]->leaf)) {
+      size_t first = 1;
+      for (size_t i = 0; i < *chosen; ++i) first += instr.called(i)->parameters().size();
+      size_t count = instr.called(*chosen)->parameters().size();
+      auto begin = operands.begin() + static_cast<int64_t>(first);
+      return Inline(*instr.called(*chosen), {begin, begin + static_cast<int64_t>(count)}, graph);
+    }
     std::vector<Instr*> all = {operands[0]->leaf};
     std::vector<Computation*> branches;
     size_t next = 1;

@@ -85,6 +85,10 @@ Instr* SimplifyReshape(const Site& site) {
   if (x->shape().dims() == site.shape.dims()) return x;
   if (x->op() == Op::kReshape) return site.graph.Make(Op::kReshape, site.shape, {x->operand(0)});
   if (x->shape().IsScalar()) return SplatOf(site.graph, x, site.shape);
+  if (!site.shape.IsScalar() && !site.shape.HasDynamicDims() && site.shape.ElementCount() == 1) {
+    Instr* scalar = site.graph.Make(Op::kReshape, site.shape.WithDims({}), {x});
+    return SplatOf(site.graph, scalar, site.shape);
+  }
   if (x->op() == Op::kBroadcast && x->operand(0)->shape().IsScalar())
     return SplatOf(site.graph, x->operand(0), site.shape);
   // A reshape that only adds or drops ones of a broadcast is a broadcast.
@@ -144,6 +148,23 @@ Instr* SimplifyBroadcast(const Site& site) {
   return nullptr;
 }
 
+// Dimensions of one element are taken out before and put back after; `moved`
+// holds the permutation of the others.
+Instr* TransposeWithoutOnes(const Site& site, const Dims& moved) {
+  Dims rank_of(static_cast<size_t>(site.x()->shape().rank()), 0);
+  int64_t next = 0;
+  for (size_t i = 0; i < rank_of.size(); ++i)
+    if (site.x()->shape().dim(i) != 1) rank_of[i] = next++;
+  Dims permutation;
+  for (int64_t d : moved) permutation.push_back(rank_of[static_cast<size_t>(d)]);
+  Instr* squeezed = site.graph.Make(
+      Op::kReshape, site.shape.WithDims(WithoutOnes(site.x()->shape().dims())), {site.x()});
+  Instr* turned =
+      site.graph.Make(Op::kTranspose, site.shape.WithDims(WithoutOnes(site.shape.dims())),
+                      {squeezed}, DimensionsAttrs{permutation});
+  return site.graph.Make(Op::kReshape, site.shape, {turned});
+}
+
 Instr* SimplifyTranspose(const Site& site) {
   Instr* x = site.x();
   const Dims& permutation = site.attrs.As<DimensionsAttrs>().dimensions;
@@ -154,6 +175,7 @@ Instr* SimplifyTranspose(const Site& site) {
     if (x->shape().dim(static_cast<size_t>(d)) != 1) moved.push_back(d);
   if (std::is_sorted(moved.begin(), moved.end()))
     return site.graph.Make(Op::kReshape, site.shape, {x});
+  if (moved.size() < permutation.size()) return TransposeWithoutOnes(site, moved);
   if (x->op() == Op::kTranspose) {
     Dims composed;
     for (int64_t d : permutation)
@@ -185,6 +207,16 @@ Instr* SliceOfConcatenate(const Site& site) {
     if (attrs.starts[along] < 0) return nullptr;
   }
   return nullptr;
+}
+
+Instr* SimplifyReverse(const Site& site) {
+  Dims turned;  // one element is the same both ways
+  const Dims& dimensions = site.attrs.As<DimensionsAttrs>().dimensions;
+  for (int64_t d : dimensions)
+    if (site.shape.dim(static_cast<size_t>(d)) != 1) turned.push_back(d);
+  if (turned.empty()) return site.x();
+  if (turned.size() == dimensions.size()) return nullptr;
+  return site.graph.Make(Op::kReverse, site.shape, {site.x()}, DimensionsAttrs{turned});
 }
 
 Instr* SimplifySlice(const Site& site) {
@@ -245,6 +277,8 @@ Instr* SimplifyConcatenate(const Site& site) {
 }
 
 Instr* SimplifyPad(const Site& site) {
+  if (!site.x()->shape().HasDynamicDims() && site.x()->shape().ElementCount() == 0)
+    return SplatOf(site.graph, site.y(), site.shape);
   return site.x()->shape().dims() == site.shape.dims() &&
                  std::ranges::all_of(site.attrs.As<PadAttrs>().low,
                                      [](int64_t v) { return v == 0; }) &&
@@ -460,6 +494,8 @@ Instr* SimplifyOp(const Site& site, std::span<Computation* const> called) {
       return SimplifyBroadcast(site);
     case Op::kTranspose:
       return SimplifyTranspose(site);
+    case Op::kReverse:
+      return SimplifyReverse(site);
     case Op::kSlice:
       if (Instr* simpler = SimplifySlice(site)) return simpler;
       return TightenSlice(site);
@@ -515,6 +551,9 @@ Instr* Simplify(NormalGraph& graph, Op op, const Shape& shape, std::span<Instr* 
     if (operand->shape().quant() != nullptr) return nullptr;
   if (shape.IsArray() && shape.quant() != nullptr) return nullptr;
   Site site{graph, op, shape, operands, attrs};
+  bool pure = op != Op::kConstant && InfoOf(op).traits != 0 && !InfoOf(op).Is(kControlFlow);
+  if (pure && shape.IsArray() && !shape.HasDynamicDims() && shape.ElementCount() == 0)
+    return graph.Constant(Literal::Array(shape, {}));
   if (Instr* folded = Fold(site)) return folded;
   return SimplifyOp(site, called);
 }
