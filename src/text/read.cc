@@ -102,7 +102,14 @@ struct Piece {
   int first_line = 1;
 };
 
-// Cut at lines that begin with "// -----".
+// Whether nothing but dashes and blanks follows on the line.
+bool EndsLine(std::string_view text) {
+  size_t at = text.find_first_not_of("- \t\r");
+  return at == std::string_view::npos || text[at] == '\n';
+}
+
+// Cut where "// -----" ends a line, whatever stands before it ("// // -----"
+// too: MLIR's own tools cut there).
 std::vector<Piece> Split(std::string_view text) {
   constexpr std::string_view kMarker = "// -----";
   std::vector<Piece> pieces;
@@ -114,7 +121,7 @@ std::vector<Piece> Split(std::string_view text) {
     line += static_cast<int>(std::count(text.begin() + static_cast<ptrdiff_t>(from),
                                         text.begin() + static_cast<ptrdiff_t>(at), '\n'));
     from = at + kMarker.size();
-    if (at > 0 && text[at - 1] != '\n') continue;
+    if (!EndsLine(text.substr(from))) continue;
     piece.text = text.substr(begin, at - begin);
     pieces.push_back(piece);
     size_t end = text.find('\n', at);
