@@ -1,39 +1,102 @@
 // Runs a fuzzer's property once for every file given, or below a folder given.
 // Under any compiler: what once failed is a test for ever.
+//
+// With --mutate N also for N mutations of each file: a fuzzer without guidance,
+// for where there is no libFuzzer. What fails is written to --crashes DIR.
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <random>
+#include <signal.h>
 #include <string>
+#include <unistd.h>
 #include <vector>
 
 #include "fuzz/fuzz.h"
 
-extern "C" size_t LLVMFuzzerMutate(uint8_t*, size_t size, size_t) {
-  return size;
-}
-
 namespace {
 
-void Replay(const std::filesystem::path& path) {
+std::minstd_rand random_bits(1);
+std::vector<uint8_t> input;  // what runs now
+std::string crash_file;
+
+void OnCrash(int number) {
+  if (!crash_file.empty()) {
+    int fd = open(crash_file.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666);
+    [[maybe_unused]] ssize_t written = write(fd, input.data(), input.size());
+    close(fd);
+  }
+  signal(number, SIG_DFL);
+  raise(number);
+}
+
+void RunOnce() {
+  LLVMFuzzerTestOneInput(input.data(), input.size());
+}
+
+void Replay(const std::filesystem::path& path, int mutations) {
   std::ifstream file(path, std::ios::binary);
-  std::string data{std::istreambuf_iterator<char>(file), {}};
-  std::fprintf(stderr, "%s\n", path.c_str());
-  LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t*>(data.data()), data.size());
+  std::vector<uint8_t> data{std::istreambuf_iterator<char>(file), {}};
+  if (mutations == 0) std::fprintf(stderr, "%s\n", path.c_str());
+  input = data;
+  RunOnce();
+  constexpr size_t kLargest = 8000;
+  if (data.size() > kLargest) return;
+  for (int i = 0; i < mutations; ++i) {
+    input = data;
+    input.resize(kLargest);
+    size_t size = data.size();
+    for (unsigned rounds = 1 + random_bits() % 4; rounds > 0; --rounds)
+      size = tokamak::fuzz::MutateText(input.data(), size, kLargest,
+                                       static_cast<unsigned>(random_bits()));
+    input.resize(size);
+    RunOnce();
+  }
+}
+
+std::vector<std::filesystem::path> FilesBelow(const char* place) {
+  std::vector<std::filesystem::path> files;
+  if (!std::filesystem::is_directory(place)) {
+    if (std::filesystem::exists(place)) files.emplace_back(place);
+    return files;
+  }
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(place))
+    if (entry.is_regular_file()) files.push_back(entry.path());
+  return files;
 }
 
 }  // namespace
 
+// A stand-in: some bytes are flipped, or the tail goes.
+extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t) {
+  if (size == 0) return 0;
+  if (random_bits() % 8 == 0) return random_bits() % size;
+  for (unsigned i = 0; i < 1 + random_bits() % 4; ++i)
+    data[random_bits() % size] ^= static_cast<uint8_t>(1u << random_bits() % 8);
+  return size;
+}
+
 int main(int argc, char** argv) {
-  int count = 0;
+  int count = 0, mutations = 0;
+  for (int number : {SIGSEGV, SIGBUS, SIGFPE, SIGABRT, SIGALRM}) signal(number, OnCrash);
   for (int i = 1; i < argc; ++i) {
-    if (!std::filesystem::is_directory(argv[i])) {
-      if (std::filesystem::exists(argv[i])) Replay(argv[i]), ++count;
-      continue;
+    if (std::strcmp(argv[i], "--mutate") == 0 && i + 1 < argc) {
+      mutations = std::atoi(argv[++i]);
+    } else if (std::strcmp(argv[i], "--seed") == 0 && i + 1 < argc) {
+      random_bits.seed(static_cast<unsigned>(std::atoi(argv[++i])));
+    } else if (std::strcmp(argv[i], "--crashes") == 0 && i + 1 < argc) {
+      crash_file = std::string(argv[++i]) + "/crash-" + std::to_string(getpid());
+    } else {
+      for (const auto& path : FilesBelow(argv[i])) {
+        alarm(60 + static_cast<unsigned>(mutations));
+        Replay(path, mutations);
+        ++count;
+      }
     }
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(argv[i]))
-      if (entry.is_regular_file()) Replay(entry.path()), ++count;
   }
   std::printf("tally: %d passed, 0 failed, 0 skipped\n", count);
   return 0;
