@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares how often each op is in MLIR bytecode, as our reader and as facts/vhlo_reader.py count it.
 
-    compare_histograms.py --program build/bin/read_bytecode [--facts DIR] FOLDER_OR_FILE...
+    compare_histograms.py --program build/bin/foundation [--facts DIR] FOLDER_OR_FILE...
 
 Reads every *.bc and *.mlirbc below the folders. Prints each file that differs, then a score; exit 1 if any
 differs, 77 (skipped) if the facts or the files are not there.
@@ -58,7 +58,7 @@ def ours(program, files):
 def main():
     repo = Path(__file__).resolve().parent.parent
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--program", default=str(repo / "build/bin/read_bytecode"))
+    parser.add_argument("--program", default=str(repo / "build/bin/foundation"))
     parser.add_argument("--facts", default=str(repo.parent / "shared/facts"))
     parser.add_argument("paths", nargs="*", default=[os.environ.get("TOKAMAK_CORPUS", "")])
     args = parser.parse_args()

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "support/hash.h"
 
@@ -35,11 +36,11 @@ uint64_t HashOf(const std::vector<uint32_t>& set) {
 }
 
 // The index of `item` in `items`, added at the end when it is new.
-template <typename T>
-uint32_t Intern(std::vector<T>& items, OriginIndex& index, const T& item) {
+template <typename T, typename Item>
+uint32_t Intern(std::vector<T>& items, OriginIndex& index, Item&& item) {
   auto next = static_cast<uint32_t>(items.size());
   uint32_t id = index.FindOrAdd(HashOf(item), next, [&](uint32_t i) { return items[i] == item; });
-  if (id == next) items.push_back(item);
+  if (id == next) items.push_back(std::forward<Item>(item));
   return id;
 }
 
@@ -72,7 +73,7 @@ OriginId OriginTable::Add(const Origin& origin) {
 
 OriginId OriginTable::InternSet(std::vector<uint32_t> members) {
   if (members.empty()) return OriginId::kNone;
-  return OriginId{Intern(sets_, set_index_, members)};
+  return OriginId{Intern(sets_, set_index_, std::move(members))};
 }
 
 OriginId OriginTable::Merge(OriginId a, OriginId b) {

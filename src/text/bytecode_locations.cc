@@ -64,7 +64,8 @@ class BytecodeTables::LocationDecoder {
   struct Parts {
     uint64_t code = kUnknownLocation;
     BytecodeRef name;  // of a name location; the file of a line
-    std::vector<BytecodeRef> children;
+    BytecodeRef children[2];         // of a name location (one) or a call site
+    std::vector<BytecodeRef> fused;  // of a fused one
     uint64_t numbers[4] = {0, 0, 0, 0};  // line, column, end line, end column
   };
 
@@ -95,7 +96,7 @@ class BytecodeTables::LocationDecoder {
   static void ReadBody(BytecodeCursor& in, Parts& parts) {
     switch (parts.code) {
       case kCallSite:
-        parts.children = {Ref(in), {}};
+        parts.children[0] = Ref(in);
         parts.children[1] = Ref(in);
         break;
       case kFileLineCol:
@@ -105,12 +106,12 @@ class BytecodeTables::LocationDecoder {
         break;
       case kFused:
       case kFusedWithMetadata:
-        for (size_t n = in.Count(); n > 0; --n) parts.children.push_back(Ref(in));
+        for (size_t n = in.Count(); n > 0; --n) parts.fused.push_back(Ref(in));
         if (parts.code == kFusedWithMetadata) in.Varint();
         break;
       case kName:
         parts.name = Ref(in);
-        parts.children = {Ref(in)};
+        parts.children[0] = Ref(in);
         break;
       case kFileRange:
         ReadRange(in, parts);
@@ -138,7 +139,7 @@ class BytecodeTables::LocationDecoder {
 
   Result<OriginId> Merged(const Parts& parts) {
     OriginId merged = OriginId::kNone;
-    for (BytecodeRef child : parts.children) {
+    for (BytecodeRef child : parts.fused) {
       if (++steps_ > kMaxLocationFrames) break;
       TOK_RETURN_IF_ERROR(Enter(child));
       auto origin = tables_.Location(child, origins_);
@@ -175,8 +176,8 @@ class BytecodeTables::LocationDecoder {
         return AddFrame(parts, caller, function);
       case kFused:
       case kFusedWithMetadata:
-        if (parts.children.empty()) return caller;
-        return FramesOf(parts.children[0], caller, function);
+        if (parts.fused.empty()) return caller;
+        return FramesOf(parts.fused[0], caller, function);
       case kName:
         return FramesOf(parts.children[0], caller, parts.name);
       default:

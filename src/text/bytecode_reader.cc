@@ -4,7 +4,7 @@
 //
 // Nothing is done twice: an op's name is looked up once per file, what a list
 // of properties means once per op, types and locations once each. A million
-// instructions take about 0.7 s and 320 MB (bench/read_bytecode.cc).
+// instructions take about 0.7 s and 320 MB (bench/run_foundation.py).
 #include <deque>
 #include <optional>
 

@@ -14,6 +14,7 @@
 //   mlir_text_dense.cc    constants
 //   mlir_text_loc.cc      locations
 
+#include <array>
 #include <map>
 #include <optional>
 #include <string>
@@ -87,7 +88,8 @@ class MlirTextReader {
     std::vector<Shape> operand_types, results;
     std::vector<MlirAttr> attrs;
     std::vector<Computation*> regions;
-    bool has_types = false;  // operand_types were written
+    bool has_types = false;   // operand_types were written
+    bool same_types = false;  // results[0] is the type of every operand
     void Clear();
   };
   struct ResultName {
@@ -238,7 +240,18 @@ class MlirTextReader {
   int depth_ = 0;
 
   MlirScopes scopes_;
-  std::unordered_map<std::string_view, Shape> types_;    // by their text
+  std::unordered_map<std::string_view, Shape> types_;  // by their text
+  // The last type and op of each slot: most are found here, with one comparison.
+  struct RecentType {
+    std::string_view text;
+    const Shape* shape = nullptr;  // in types_
+  };
+  std::array<RecentType, 128> recent_types_ = {};
+  struct RecentOp {
+    std::string_view name;
+    const MlirOp* op = nullptr;
+  };
+  std::array<RecentOp, 128> recent_ops_ = {};
   std::unordered_map<std::string_view, Alias> aliases_;  // with '#' or '!'
   std::unordered_map<std::string, std::string_view> resources_;
   std::map<std::pair<std::string_view, FrameId>, FrameId> frames_;

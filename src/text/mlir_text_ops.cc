@@ -3,6 +3,7 @@
 //   loc(...)
 
 #include <algorithm>
+#include <cstring>
 
 #include "support/hash.h"
 #include "text/mlir_ops.h"
@@ -13,9 +14,21 @@ namespace tokamak {
 // ---- names
 
 uint64_t MlirScopes::HashOf(std::string_view name) {
-  uint64_t hash = 0xcbf29ce484222325u;
-  for (char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-  return hash ^ hash >> 29;
+  uint64_t hash = name.size();
+  while (name.size() > 8) {
+    uint64_t word;
+    std::memcpy(&word, name.data(), 8);
+    hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
+    hash ^= hash >> 32;
+    name.remove_prefix(8);
+  }
+  uint64_t word = 0;
+  for (size_t i = 0; i < name.size(); ++i)
+    word |= static_cast<uint64_t>(static_cast<unsigned char>(name[i])) << (8 * i);
+  // Twice, so that the last characters of a name reach the low bits too.
+  hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
+  hash = (hash ^ hash >> 32) * 0xd6e8feb86659fd93u;
+  return hash ^ hash >> 32;
 }
 
 const MlirScopes::Slot* MlirScopes::FindIn(const Scope& scope, std::string_view name,
@@ -98,13 +111,20 @@ void MlirTextReader::OpText::Clear() {
   results.clear();
   attrs.clear();
   regions.clear();
-  has_types = false;
+  has_types = same_types = false;
 }
 
 const MlirOp* MlirTextReader::FindOp(std::string_view name, TextPos pos) {
+  uint64_t word = name.size();
+  if (name.size() >= 8) std::memcpy(&word, name.data() + name.size() - 8, 8);
+  RecentOp& recent = recent_ops_[((word ^ name.size()) * 0x9e3779b97f4a7c15u) >> 57];
+  if (recent.op != nullptr && recent.name == name) return recent.op;
   const MlirOp* op = FindMlirOp(name);
-  if (op == nullptr)
+  if (op == nullptr) {
     FailAt(pos, ErrorCode::kMlirUnknownOp, std::string(name.substr(0, 100)) + ": unknown op");
+    return nullptr;
+  }
+  recent = {name, op};
   return op;
 }
 
@@ -143,21 +163,21 @@ bool MlirTextReader::ParseOperandList(OpText& op, char close) {
 
 bool MlirTextReader::CheckOperandTypes(OpText& op) {
   if (!op.has_types) return true;
-  if (op.operand_types.size() != op.operands.size())
+  if (!op.same_types && op.operand_types.size() != op.operands.size())
     return FailAt(op.pos, ErrorCode::kMlirOperandTypes,
                   std::string(NameOf(*op.op)) + ": " + std::to_string(op.operands.size()) +
                       " operands have " + std::to_string(op.operand_types.size()) + " types");
   for (size_t i = 0; i < op.operands.size(); ++i) {
     const Shape& defined = op.operands[i]->shape();
-    if (defined == op.operand_types[i] || Compatible(defined, op.operand_types[i])) continue;
+    const Shape& written = op.same_types ? op.results[0] : op.operand_types[i];
+    if (defined == written || Compatible(defined, written)) continue;
     // A result that our writer left inside its tuple.
     if (defined.IsTuple() && op.op->action == MlirAction::kTuple) continue;
     if (op.op->action == MlirAction::kCast) continue;
     TextPos pos = i < op.operand_pos.size() ? op.operand_pos[i] : op.pos;
     return FailAt(pos, ErrorCode::kMlirOperandTypes,
                   std::string(NameOf(*op.op)) + ": operand " + std::to_string(i) + " is " +
-                      ToString(defined) + ", its type is written as " +
-                      ToString(op.operand_types[i]));
+                      ToString(defined) + ", its type is written as " + ToString(written));
   }
   return true;
 }

@@ -212,8 +212,8 @@ bool MlirTextReader::SpreadTypes(OpText& op, const MlirPretty& form, bool) {
   switch (form.types) {
     case MlirTypes::kSame:
       if (types.size() != 1) return wrong();
-      op.results = types;
-      types.assign(count, op.results[0]);
+      op.results.swap(types);
+      op.same_types = true;
       return true;
     case MlirTypes::kSelect:
       if (types.size() != 2 || count != 3) return wrong();

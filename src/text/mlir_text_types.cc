@@ -1,6 +1,7 @@
 // Types of MLIR text. A type that was read once is found again by its text.
 
 #include <charconv>
+#include <cstring>
 
 #include "support/limits.h"
 #include "text/mlir_text.h"
@@ -17,6 +18,17 @@ const char* EndOfAngles(const char* at, const char* end) {
     if (*at == '\n' || *at == '"') return nullptr;
   }
   return nullptr;
+}
+
+// Where a type that begins at `at` is remembered (7 bits): by the eight characters behind
+// "tensor<", or those up to its '>'.
+size_t SlotOf(const char* at, size_t left) {
+  uint64_t word = 0;
+  if (left >= 15) std::memcpy(&word, at + 7, 8);
+  const uint64_t rest = word ^ 0x3e3e3e3e3e3e3e3eu;  // a byte that is '>' becomes zero
+  const uint64_t zeros = (rest - 0x0101010101010101u) & ~rest & 0x8080808080808080u;
+  word &= zeros ^ (zeros - 1);  // keeps everything when there is none
+  return static_cast<size_t>((word * 0x9e3779b97f4a7c15u) >> 57);
 }
 
 std::optional<ElementType> ElementTypeNamed(std::string_view name) {
@@ -38,18 +50,26 @@ std::optional<ElementType> StorageTypeNamed(std::string_view name) {
 
 bool MlirTextReader::ParseType(Shape& shape) {
   if (cursor_.Peek() == 't' && cursor_.StartsWith("tensor<")) {
+    // The text of a type says where it ends, so its beginning is enough to know it again.
+    RecentType& recent = recent_types_[SlotOf(cursor_.at(), cursor_.left())];
+    if (recent.shape != nullptr && cursor_.StartsWith(recent.text)) {
+      shape = *recent.shape;
+      cursor_.Advance(recent.text.size());
+      return true;
+    }
     const char* begin = cursor_.at();
     const char* end = EndOfAngles(begin, cursor_.end());
     if (end == nullptr) return ParseTensor(shape);
     std::string_view text(begin, static_cast<size_t>(end - begin));
     auto it = types_.find(text);
-    if (it != types_.end()) {
+    if (it == types_.end()) {
+      if (!ParseTensor(shape)) return false;
+      it = types_.emplace(text, shape).first;
+    } else {
       shape = it->second;
       cursor_.Advance(text.size());
-      return true;
     }
-    if (!ParseTensor(shape)) return false;
-    types_.emplace(text, shape);
+    recent = {text, &it->second};
     return true;
   }
   return ParseTypeSlow(shape);

@@ -1,0 +1,293 @@
+#!/usr/bin/env python3
+"""Measures the readers, the verifier and the interpreter, and compares them with the targets of issue 3.
+
+    cmake --build build --target foundation && bench/run_foundation.py
+
+Writes docs/results/foundation.md and foundation.json. Every figure is CPU time of a process of its own, on one core
+that it is bound to; rounds go over all cases in turn, so that a busy minute hits all alike. The best of all rounds is
+compared with the target, the median stands beside it.
+"""
+import argparse
+import datetime
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+CONSTANT_MB = 256
+ELEMENTS = 1 << 18
+
+
+class Foundation:
+    def __init__(self, program, core):
+        self.program, self.core = program, core
+
+    def __call__(self, *args):
+        run = subprocess.run(
+            [self.program, *map(str, args)],
+            capture_output=True,
+            text=True,
+            check=False,
+            preexec_fn=lambda: os.sched_setaffinity(0, {self.core}),
+        )
+        if run.returncode != 0:
+            sys.exit(f"foundation {' '.join(map(str, args))}: {run.stderr.strip()}")
+        return json.loads(run.stdout)
+
+
+def largest(folder, pattern, count):
+    return sorted(folder.glob(pattern), key=lambda p: -p.stat().st_size)[:count]
+
+
+def make_programs(foundation, corpus, folder):
+    """Every program that is read: name, path and kind."""
+    cases = []
+    parse = largest(corpus / "xla_hlo/dev/parse", "*.hlo", 3)
+    cases += [(p.name, p, "hlo") for p in parse]
+    converted = folder / "as_stablehlo.mlir"
+    foundation("convert", "stablehlo", parse[0], converted)
+    cases.append((f"{parse[0].name}, as StableHLO", converted, "stablehlo"))
+    cases += [(f"{p.parent.name} (JAX)", p, "stablehlo") for p in largest(corpus / "jax/dev", "*/stablehlo.mlir", 3)]
+    cases += [(p.name, p, "stablehlo") for p in largest(corpus / "stablehlo/dev/testdata", "*.mlir", 2)]
+    made = {
+        "ops100k": ["--instructions", "70000"],
+        "ops200k": ["--instructions", "140000"],
+        "places100k": ["--instructions", "70000", "--locations"],
+        "constants": ["--instructions", "10", "--constant-mb", str(CONSTANT_MB)],
+    }
+    for name, options in made.items():
+        path = folder / f"{name}.mlirbc"
+        command = [sys.executable, ROOT / "bench/make_bytecode.py", path, *options]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        cases.append((name, path, "bytecode"))
+    for form in ("hlo", "stablehlo"):
+        path = folder / f"ops100k.{form}"
+        foundation("convert", form, folder / "ops100k.mlirbc", path)
+        cases.append((f"ops100k, as {form}", path, form))
+    return cases
+
+
+def hlo(result, parameters, instruction):
+    lines = [f"  p{i} = {shape} parameter({i})" for i, shape in enumerate(parameters)]
+    return "\n".join(["HloModule m", "ENTRY main {", *lines, f"  ROOT r = {result} {instruction}", "}", ""])
+
+
+def elementwise_programs(count):
+    def array(kind):
+        return f"{kind}[{count}]"
+
+    ops = {"f32": ["add", "exponential", "tanh", "power", "compare", "convert"]}
+    ops["bf16"] = ops["f32"]
+    ops["s32"] = ["add", "power", "compare", "convert"]
+    ops["c64"] = ["add", "exponential", "tanh", "power", "compare"]
+    for kind, names in ops.items():
+        for op in names:
+            x, arity, extra, result = array(kind), 1, "", array(kind)
+            if op in ("add", "power", "compare"):
+                arity = 2
+            if op == "compare":
+                extra, result = f", direction={'EQ' if kind == 'c64' else 'LT'}", array("pred")
+            if op == "convert":
+                result = array("bf16" if kind == "f32" else "f32")
+            operands = ", ".join(f"p{i}" for i in range(arity))
+            yield f"{op} {kind}", hlo(result, [x] * arity, f"{op}({operands}){extra}")
+
+
+def contraction_programs(scale):
+    m, n, k = 128 * scale, 256, 256
+    dims = "lhs_contracting_dims={1}, rhs_contracting_dims={0}"
+    for kind in ("f32", "bf16", "s32"):
+        yield f"dot {kind}", m * n * k, hlo(
+            f"{kind}[{m},{n}]", [f"{kind}[{m},{k}]", f"{kind}[{k},{n}]"], f"dot(p0, p1), {dims}"
+        )
+    b = 4 * scale
+    window = "window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f"
+    for kind in ("f32", "bf16"):
+        yield f"convolution {kind}", b * 32 * 32 * 32 * 9 * 16, hlo(
+            f"{kind}[{b},32,32,32]", [f"{kind}[{b},32,32,16]", f"{kind}[3,3,16,32]"], f"convolution(p0, p1), {window}"
+        )
+
+
+def make_runs(folder):
+    """Name, path, units of work (multiply-adds or elements), target in ns; each at one and two times the size."""
+    runs = []
+    for scale in (1, 2):
+        programs = [(name, work, text, 5) for name, work, text in contraction_programs(scale)]
+        count = ELEMENTS * scale
+        programs += [(name, count, text, 50) for name, text in elementwise_programs(count)]
+        for i, (name, work, text, target) in enumerate(programs):
+            path = folder / f"run{scale}_{i}.hlo"
+            path.write_text(text)
+            runs.append((name, scale, path, work, target))
+    return runs
+
+
+def measure(foundation, cases, runs, rounds):
+    results = {"read": {}, "run": {}}
+    for name, path, kind in cases:
+        memory = foundation("memory", path)
+        entry = {"kind": kind, "memory": memory, "read_s": [], "verify_s": []}
+        results["read"][name] = entry
+    for number in range(rounds):
+        print(f"round {number + 1} of {rounds}", file=sys.stderr, flush=True)
+        for name, path, kind in cases:
+            size = path.stat().st_size
+            got = foundation("read", 3 if size > 5e6 else 8, path)
+            entry = results["read"][name]
+            entry.update(bytes=got["bytes"], instructions=got["instructions"], verified=got["verified"])
+            entry["read_s"] += got["read_s"]
+            entry["verify_s"] += got["verify_s"]
+        for name, scale, path, work, target in runs:
+            entry = results["run"].setdefault(name, {"target_ns": target})
+            at = entry.setdefault(f"x{scale}", {"work": work, "run_s": []})
+            at["run_s"] += foundation("run", 2, path)["run_s"]
+    return results
+
+
+def verdict(fine):
+    return "yes" if fine else "**no**"
+
+
+def spread(seconds):
+    return f"{100 * (statistics.median(seconds) / min(seconds) - 1):.0f} %"
+
+
+def memory_of(entry):
+    return (entry["memory"]["after_kib"] - entry["memory"]["before_kib"]) * 1024
+
+
+def text_table(read):
+    lines = ["| text | MB | instructions | MB/s | median | at least 80 | peak memory, file included | at most 12x |"]
+    lines.append("|---|---|---|---|---|---|---|---|")
+    for name, e in read.items():
+        if e["kind"] == "bytecode":
+            continue
+        mb, best = e["bytes"] / 1e6, min(e["read_s"])
+        times = 1 + memory_of(e) / e["bytes"]
+        lines.append(
+            f"| {name} | {mb:.2f} | {e['instructions']} | {mb / best:.0f} | {mb / statistics.median(e['read_s']):.0f} "
+            f"| {verdict(mb / best >= 80)} | {times:.1f}x | {verdict(times <= 12)} |"
+        )
+    return lines
+
+
+def bytecode_table(read):
+    lines = ["| bytecode | MB | instructions | rate | median | target | memory over the file | target |"]
+    lines.append("|---|---|---|---|---|---|---|---|")
+    for name, e in read.items():
+        if e["kind"] != "bytecode":
+            continue
+        best, median = min(e["read_s"]), statistics.median(e["read_s"])
+        head = f"| {name} | {e['bytes'] / 1e6:.1f} | {e['instructions']} "
+        if name == "constants":
+            payload = CONSTANT_MB / 4 * (4 << 20)
+            peak = 1 + memory_of(e) / payload
+            lines.append(
+                head + f"| {payload / best / 1e9:.1f} GB/s | {payload / median / 1e9:.1f} | >= 1: "
+                f"{verdict(payload / best >= 1e9)} | {peak:.2f}x of the constants, file included "
+                f"| <= 1.2x: {verdict(peak <= 1.2)} |"
+            )
+            continue
+        rate, each = e["instructions"] / best / 1e6, memory_of(e) / e["instructions"]
+        lines.append(
+            head + f"| {rate:.2f} M/s | {e['instructions'] / median / 1e6:.2f} | >= 1: {verdict(rate >= 1)} "
+            f"| {each:.0f} B an instruction | <= 800: {verdict(each <= 800)} |"
+        )
+    return lines
+
+
+def both_table(read):
+    lines = ["| 100,000 instructions | read s | verify s | together | below 1 s |", "|---|---|---|---|---|"]
+    for name, e in read.items():
+        if "100k" not in name:
+            continue
+        a, b = min(e["read_s"]), min(e["verify_s"])
+        lines.append(f"| {name} ({e['instructions']}) | {a:.3f} | {b:.3f} | {a + b:.3f} | {verdict(a + b < 1)} |")
+    return lines
+
+
+def run_table(run):
+    lines = ["| interpreter | ns each | median spread | target | twice the size takes |", "|---|---|---|---|---|"]
+    for name, e in run.items():
+        best, twice = min(e["x1"]["run_s"]), min(e["x2"]["run_s"])
+        each = best / e["x1"]["work"] * 1e9
+        lines.append(
+            f"| {name} | {each:.1f} | {spread(e['x1']['run_s'])} | <= {e['target_ns']}: {verdict(each <= e['target_ns'])} "
+            f"| {twice / best:.2f}x |"
+        )
+    return lines
+
+
+def machine():
+    model = "unknown"
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            model = line.split(":")[1].strip()
+            break
+    commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short=10", "HEAD"], capture_output=True, text=True, check=False)
+    return {
+        "cpu": model,
+        "cores": os.cpu_count(),
+        "system": platform.platform(),
+        "commit": commit.stdout.strip(),
+        "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
+        "load": os.getloadavg()[0],
+    }
+
+
+def page(results):
+    m, read = results["machine"], results["read"]
+    twice = min(read["ops200k"]["read_s"]) / min(read["ops100k"]["read_s"])
+    lines = [
+        "`cmake --build build --target foundation && bench/run_foundation.py` measured this.",
+        "",
+        "# Speed and memory of the readers, the verifier and the interpreter",
+        "",
+        f"{m['cpu']}, {m['cores']} cores, one used; {m['system']}; commit {m['commit']} and what was changed in the",
+        f"working tree; {m['date']}; load of the machine {m['load']:.1f}. Release build (-O2). CPU time of the process, best of",
+        f"{results['rounds']} rounds over all cases; the median stands beside it. Raw numbers: foundation.json. Targets are those of issue 3.",
+        "",
+        *text_table(read),
+        "",
+        *bytecode_table(read),
+        "",
+        "`ops` is bench/make_bytecode.py's program, `places` the same with a source location of its own for each op,",
+        f"`constants` holds {CONSTANT_MB} MiB. Reading twice the instructions takes {twice:.2f}x.",
+        "",
+        *both_table(read),
+        "",
+        f"Dots are 128x256x256, convolutions 4x32x32x16 by 3x3x16x32, elementwise arrays {ELEMENTS} elements.",
+        "",
+        *run_table(results["run"]),
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--program", default=str(ROOT / "build/bin/foundation"))
+    parser.add_argument("--corpus", default=str(ROOT / "build/corpus"), help="unpacked, as tools/corpus.py leaves it")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--out", default=str(ROOT / "docs/results"))
+    args = parser.parse_args()
+    foundation = Foundation(args.program, max(os.sched_getaffinity(0)))
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        cases = make_programs(foundation, Path(args.corpus), folder)
+        results = {"machine": machine(), "rounds": args.rounds}
+        results.update(measure(foundation, cases, make_runs(folder), args.rounds))
+    out = Path(args.out)
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "foundation.json").write_text(json.dumps(results, indent=1) + "\n")
+    (out / "foundation.md").write_text(page(results))
+    print(out / "foundation.md")
+
+
+if __name__ == "__main__":
+    main()
