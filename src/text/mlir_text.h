@@ -48,16 +48,19 @@ class MlirScopes {
  private:
   struct Slot {
     std::string_view name;
-    uint64_t hash = 0;
+    uint32_t hash = 0;
+    uint32_t life = 0;  // the scope's when this was defined; free if that is over
     Values values;
   };
   struct Scope {
-    std::vector<Slot> slots;  // open addressing; empty names are free
+    std::vector<Slot> slots;  // open addressing
     size_t used = 0;
+    uint32_t life = 1;  // one more for each region that had this depth: nothing is wiped
   };
-  static uint64_t HashOf(std::string_view name);
-  const Values* Find(std::string_view name, uint64_t hash) const;
-  static const Slot* FindIn(const Scope& scope, std::string_view name, uint64_t hash);
+  static uint32_t HashOf(std::string_view name);
+  const Values* Find(std::string_view name, uint32_t hash) const;
+  static const Slot* FindIn(const Scope& scope, std::string_view name, uint32_t hash);
+  static Slot& FreeSlot(Scope& scope, uint32_t hash);
   static void Grow(Scope& scope);
 
   std::vector<Scope> scopes_;

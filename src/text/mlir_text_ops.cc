@@ -13,7 +13,7 @@ namespace tokamak {
 
 // ---- names
 
-uint64_t MlirScopes::HashOf(std::string_view name) {
+uint32_t MlirScopes::HashOf(std::string_view name) {
   uint64_t hash = name.size();
   while (name.size() > 8) {
     uint64_t word;
@@ -22,36 +22,48 @@ uint64_t MlirScopes::HashOf(std::string_view name) {
     hash ^= hash >> 32;
     name.remove_prefix(8);
   }
+  // The rest without a loop: its two halves, which overlap.
   uint64_t word = 0;
-  for (size_t i = 0; i < name.size(); ++i)
-    word |= static_cast<uint64_t>(static_cast<unsigned char>(name[i])) << (8 * i);
+  if (size_t size = name.size(); size >= 4) {
+    uint32_t first, last;
+    std::memcpy(&first, name.data(), 4);
+    std::memcpy(&last, name.data() + size - 4, 4);
+    word = first | uint64_t{last} << 32;
+  } else if (size > 0) {
+    for (size_t i : {size_t{0}, size / 2, size - 1})
+      word = word << 8 | static_cast<unsigned char>(name[i]);
+  }
   // Twice, so that the last characters of a name reach the low bits too.
   hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
   hash = (hash ^ hash >> 32) * 0xd6e8feb86659fd93u;
-  return hash ^ hash >> 32;
+  return static_cast<uint32_t>(hash >> 32);
 }
 
 const MlirScopes::Slot* MlirScopes::FindIn(const Scope& scope, std::string_view name,
-                                           uint64_t hash) {
+                                           uint32_t hash) {
   if (scope.used == 0) return nullptr;
   size_t mask = scope.slots.size() - 1;
   for (size_t i = hash & mask;; i = (i + 1) & mask) {
     const Slot& slot = scope.slots[i];
-    if (slot.name.data() == nullptr) return nullptr;
+    if (slot.life != scope.life) return nullptr;
     if (slot.hash == hash && slot.name == name) return &slot;
   }
 }
 
-void MlirScopes::Grow(Scope& scope) {
-  std::vector<Slot> old = std::move(scope.slots);
-  scope.slots.assign(std::max<size_t>(16, old.size() * 2), {});
+MlirScopes::Slot& MlirScopes::FreeSlot(Scope& scope, uint32_t hash) {
   size_t mask = scope.slots.size() - 1;
-  for (const Slot& slot : old) {
-    if (slot.name.data() == nullptr) continue;
-    size_t i = slot.hash & mask;
-    while (scope.slots[i].name.data() != nullptr) i = (i + 1) & mask;
-    scope.slots[i] = slot;
-  }
+  size_t i = hash & mask;
+  while (scope.slots[i].life == scope.life) i = (i + 1) & mask;
+  return scope.slots[i];
+}
+
+void MlirScopes::Grow(Scope& scope) {
+  // Small ones grow faster: most functions have hundreds of values.
+  const size_t times = scope.slots.size() < 4096 ? 4 : 2;
+  std::vector<Slot> old(std::max<size_t>(16, scope.slots.size() * times));
+  old.swap(scope.slots);
+  for (const Slot& slot : old)
+    if (slot.life == scope.life) FreeSlot(scope, slot.hash) = slot;
 }
 
 void MlirScopes::Clear() {
@@ -62,14 +74,8 @@ void MlirScopes::Clear() {
 void MlirScopes::Push() {
   if (depth_ == scopes_.size()) scopes_.emplace_back();
   Scope& scope = scopes_[depth_++];
-  if (scope.used == 0) return;
   scope.used = 0;
-  // A large table would cost more to wipe than to build anew.
-  if (scope.slots.size() > 256) {
-    scope.slots.clear();
-  } else {
-    std::fill(scope.slots.begin(), scope.slots.end(), Slot{});
-  }
+  if (++scope.life == 0) scope = {};  // every number was used
 }
 
 void MlirScopes::Pop() {
@@ -80,22 +86,19 @@ const MlirScopes::Values* MlirScopes::Find(std::string_view name) const {
   return Find(name, HashOf(name));
 }
 
-const MlirScopes::Values* MlirScopes::Find(std::string_view name, uint64_t hash) const {
+const MlirScopes::Values* MlirScopes::Find(std::string_view name, uint32_t hash) const {
   for (size_t i = depth_; i-- > 0;)
     if (const Slot* slot = FindIn(scopes_[i], name, hash)) return &slot->values;
   return nullptr;
 }
 
 bool MlirScopes::Define(std::string_view name, std::span<Instr* const> values) {
-  uint64_t hash = HashOf(name);
+  const uint32_t hash = HashOf(name);
   if (Find(name, hash) != nullptr) return false;
   Scope& scope = scopes_[depth_ - 1];
   if ((scope.used + 1) * 4 > scope.slots.size() * 3) Grow(scope);
-  size_t mask = scope.slots.size() - 1;
-  size_t i = hash & mask;
-  while (scope.slots[i].name.data() != nullptr) i = (i + 1) & mask;
-  scope.slots[i] = {
-      name, hash, {static_cast<uint32_t>(pool_.size()), static_cast<uint32_t>(values.size())}};
+  const Values added{static_cast<uint32_t>(pool_.size()), static_cast<uint32_t>(values.size())};
+  FreeSlot(scope, hash) = {name, hash, scope.life, added};
   pool_.insert(pool_.end(), values.begin(), values.end());
   ++scope.used;
   return true;
