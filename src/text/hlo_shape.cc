@@ -214,7 +214,8 @@ bool ReadArray(HloCursor& cursor, Shape& shape) {
       shape = shape.WithLayout(std::move(layout));
     }
   }
-  return !cursor.TryText("!quant") || ReadQuant(cursor, shape);
+  // Without a step over blanks: the shape ends here, which is how Read knows its text again.
+  return cursor.PeekRaw() != '!' || !cursor.TryText("!quant") || ReadQuant(cursor, shape);
 }
 
 // Where the shape that starts at `p` ends, judged by brackets alone. A wrong
