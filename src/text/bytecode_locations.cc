@@ -63,9 +63,9 @@ class BytecodeTables::LocationDecoder {
 
   struct Parts {
     uint64_t code = kUnknownLocation;
-    BytecodeRef name;  // of a name location; the file of a line
-    BytecodeRef children[2];         // of a name location (one) or a call site
-    std::vector<BytecodeRef> fused;  // of a fused one
+    BytecodeRef name;                    // of a name location; the file of a line
+    BytecodeRef children[2];             // of a name location (one) or a call site
+    std::vector<BytecodeRef> fused;      // of a fused one
     uint64_t numbers[4] = {0, 0, 0, 0};  // line, column, end line, end column
   };
 
