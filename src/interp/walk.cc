@@ -6,6 +6,7 @@
 
 #include "interp/evaluators.h"
 #include "interp/quantized.h"
+#include "ir/infer.h"
 #include "support/limits.h"
 
 namespace tokamak {
@@ -37,6 +38,25 @@ Status CheckDims(const Instr& instr, const Value& value) {
                                                     ", the program says " + ToString(stated));
 }
 
+// Dimensions that are known only now must fit each other as the verifier asks
+// of those that are written down: it is asked again.
+Status CheckOperands(const Instr& instr, std::span<const Value> operands) {
+  auto dynamic = [](const Instr* operand) { return operand->shape().HasDynamicDims(); };
+  if (instr.info().Is(kControlFlow) || instr.info().Is(kStructure)) return Ok();
+  if (std::none_of(instr.operands().begin(), instr.operands().end(), dynamic)) return Ok();
+  std::vector<Shape> shapes;
+  for (const Value& operand : operands) shapes.push_back(operand.shape());
+  Result<Shape> shape = InferShape({.op = instr.op(),
+                                    .operands = shapes,
+                                    .attrs = instr.attrs(),
+                                    .called = instr.called(),
+                                    .captures = instr.captures(),
+                                    .written = &instr.shape()});
+  if (shape.ok()) return Ok();
+  return MakeError(ErrorCode::kBadRunTimeShape,
+                   shape.error().message + " (known at run time only)");
+}
+
 }  // namespace
 
 Result<Value> Evaluate(const Instr& instr, std::vector<Value>& operands, Context& context) {
@@ -44,6 +64,7 @@ Result<Value> Evaluate(const Instr& instr, std::vector<Value>& operands, Context
     if (instr.shape().IsArray() && !instr.shape().HasDynamicDims()) {
       TOK_RETURN_IF_ERROR(context.CheckFits(instr, instr.shape()));
     }
+    TOK_RETURN_IF_ERROR(CheckOperands(instr, operands));
     if (ComputesQuantized(instr)) return EvalQuantized(instr, operands, context);
     TOK_TRY(Value value, kEvaluators[static_cast<size_t>(instr.op())](instr, operands, context));
     TOK_RETURN_IF_ERROR(CheckDims(instr, value));

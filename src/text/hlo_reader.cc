@@ -65,8 +65,12 @@ bool HloReader::ReadComputation() {
   if (!cursor_.Expect('{')) return false;
   names_.Clear();
   control_links_.clear();
+  (void)cursor_.Peek();
+  const char* first = cursor_.at();
   while (!cursor_.Try('}'))
     if (!ReadInstruction()) return false;
+  if (computation_->size() == 0)
+    return cursor_.Fail(ErrorCode::kHloBadRoot, "a computation without instructions", first);
   for (const ControlLink& link : control_links_) {
     Instr* const* before = names_.Find(link.name);
     if (before == nullptr) {
@@ -76,8 +80,7 @@ bool HloReader::ReadComputation() {
     }
     link.instr->mutable_extras().control_predecessors.push_back(*before);
   }
-  if (computation_->root() == nullptr && computation_->size() > 0)
-    computation_->set_root(computation_->Instrs().back());
+  if (computation_->root() == nullptr) computation_->set_root(computation_->Instrs().back());
   if (!CheckParameters(name_start)) return false;
   if (declared && computation_->root() != nullptr &&
       !CompatibleWithDynamic(*declared, computation_->root()->shape())) {
