@@ -39,6 +39,9 @@ Result<Value> Reshard(const Instr& instr, std::span<const Value> operands, Conte
 
 // JAX's check of a symbolic shape: a pred, then the numbers that its message speaks of.
 Result<Value> AssertShape(const Instr& instr, std::span<const Value> operands, Context&) {
+  for (const Value& operand : operands)
+    if (!operand.shape().IsArray() || operand.ElementCount() == 0)
+      return Unsupported(instr, "a shape assertion about " + ToString(operand.shape()));
   if (!operands.empty() && operands[0].type() == ElementType::kPred && operands[0].IntAt(0) == 0) {
     const CustomCallAttrs& attrs = instr.attrs<CustomCallAttrs>();
     const AttrValue* message = Find(attrs.backend_dict, "error_message");

@@ -5,6 +5,13 @@
 namespace tokamak {
 namespace {
 
+// "a":(2)4 is the part of 4 behind the first 2: both together divide the axis.
+bool IsPartOf(const AxisRef& part, const MeshAxis& axis) {
+  if (part.pre_size == 0 && part.size == 0) return true;
+  return part.pre_size >= 1 && part.size >= 1 && part.pre_size <= axis.size &&
+         axis.size % part.pre_size == 0 && axis.size / part.pre_size % part.size == 0;
+}
+
 class MeshNames {
  public:
   MeshNames(const Instr& instr, const Module& module) : instr_(instr), module_(module) {}
@@ -29,11 +36,16 @@ class MeshNames {
     if (mesh == nullptr)
       return Fault(ErrorCode::kUnknownMesh, fmt::format("there is no mesh {}", name));
     for (const AxisRef& axis : axes) {
-      bool found = false;
-      for (const MeshAxis& known : mesh->axes) found = found || known.name == axis.name;
-      if (!found)
+      const MeshAxis* whole = nullptr;
+      for (const MeshAxis& known : mesh->axes)
+        if (known.name == axis.name) whole = &known;
+      if (whole == nullptr)
         return Fault(ErrorCode::kUnknownMesh,
                      fmt::format("mesh {} has no axis {}", name, axis.name));
+      if (!IsPartOf(axis, *whole))
+        return Fault(ErrorCode::kUnknownMesh,
+                     fmt::format("axis {} of {} devices has no part ({}){}", axis.name, whole->size,
+                                 axis.pre_size, axis.size));
     }
     return Ok();
   }

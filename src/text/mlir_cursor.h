@@ -98,6 +98,8 @@ class MlirCursor {
     Peek();
     return {line_, static_cast<uint32_t>(at_ - line_begin_) + 1};
   }
+  // Of the character that was just taken.
+  TextPos LastPos() const { return {line_, static_cast<uint32_t>(at_ - line_begin_)}; }
   struct Mark {
     const char* at;
     uint32_t line;

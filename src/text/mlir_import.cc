@@ -221,6 +221,7 @@ Status MlirImporter::AddReturn(const MlirOpInput& input) {
   std::vector<Instr*> operands(input.operands.begin(), input.operands.end());
   Localize(operands);
   frame.terminated = true;
+  frame.pos = input.pos;
   if (operands.size() == 1) {
     frame.computation->set_root(operands[0]);
     return Ok();

@@ -107,7 +107,8 @@ bool MlirTextReader::FindResources(const char* begin) {
   while (ok && !cursor_.StartsWith("#-}")) {
     char c = cursor_.Peek();
     if (c == '{') {
-      if (++depth > kMaxNesting) return Enter();
+      if (++depth > kMaxNesting)
+        return Fail(ErrorCode::kTooDeep, "nested deeper than " + std::to_string(kMaxNesting));
       cursor_.Advance();
     } else if (c == '}') {
       --depth;

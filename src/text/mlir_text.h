@@ -30,6 +30,12 @@ namespace tokamak {
 
 struct MlirPretty;
 
+// How many attributes an attribute holds, itself among them, and how deep.
+struct AttrSize {
+  int64_t nodes = 1;
+  int depth = 1;
+};
+
 // Names of values, innermost region last. A slot with several results names
 // all of them.
 class MlirScopes {
@@ -80,6 +86,7 @@ class MlirTextReader {
     std::optional<AttrValue> attr;
     std::optional<Shape> type;
     std::optional<OriginId> origins;
+    AttrSize size;  // of attr
   };
   using Attrs_ = std::vector<MlirAttr>;
   // What stands between the operands and the end of an op.
@@ -183,6 +190,7 @@ class MlirTextReader {
 
   // -- attributes
   bool ParseAttr(AttrValue& value);
+  bool CheckAlias(const AttrSize& size, TextPos pos);
   bool ParseAttrDict(Attrs_& attrs);  // { a = 1, b }
   bool ParseAttrDictBody(Attrs_& attrs, char close);
   bool ParseOptionalAttrDict(Attrs_& attrs);
@@ -256,6 +264,7 @@ class MlirTextReader {
   };
   std::array<RecentOp, 128> recent_ops_ = {};
   std::unordered_map<std::string_view, Alias> aliases_;  // with '#' or '!'
+  int64_t alias_nodes_ = 0;                              // attributes copied out of aliases
   std::unordered_map<std::string, std::string_view> resources_;
   std::map<std::pair<std::string_view, FrameId>, FrameId> frames_;
   // One per level of nesting, reused: an op inside a region has its own.

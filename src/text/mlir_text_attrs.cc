@@ -4,11 +4,31 @@
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <unordered_set>
 
 #include "text/mlir_text.h"
 
 namespace tokamak {
 namespace {
+
+void Include(AttrSize& size, const AttrValue& value);
+
+AttrSize SizeOf(const AttrValue& value) {
+  AttrSize size;
+  if (const auto* list = value.As<AttrList>())
+    for (const AttrValue& element : *list) Include(size, element);
+  const auto* record = value.As<RecordAttr>();
+  const AttrDict* dict = record == nullptr ? value.As<AttrDict>() : &record->fields;
+  if (dict != nullptr)
+    for (const AttrEntry& entry : *dict) Include(size, entry.value);
+  return size;
+}
+
+void Include(AttrSize& size, const AttrValue& value) {
+  AttrSize part = SizeOf(value);
+  size.nodes += part.nodes;
+  size.depth = std::max(size.depth, part.depth + 1);
+}
 
 int HexValue(char c) {
   if (c >= '0' && c <= '9') return c - '0';
@@ -319,6 +339,9 @@ bool MlirTextReader::ParseOptionalAttrDict(Attrs_& attrs) {
 
 // Keys are words or strings; a key alone is a unit.
 bool MlirTextReader::ParseAttrDictBody(Attrs_& attrs, char close) {
+  // A few names are compared one by one, many are looked up.
+  constexpr size_t kFew = 16;
+  std::unordered_set<std::string_view> seen;
   if (cursor_.Eat(close)) return true;
   do {
     MlirAttr& attr = attrs.emplace_back();
@@ -332,15 +355,26 @@ bool MlirTextReader::ParseAttrDictBody(Attrs_& attrs, char close) {
       attr.name = cursor_.Word();
       if (attr.name.empty()) return Expected("the name of an attribute");
     }
-    for (size_t i = 0; i + 1 < attrs.size(); ++i)
-      if (attrs[i].name == attr.name)
-        return FailAt(pos, ErrorCode::kMlirAttribute,
-                      "attribute " + std::string(attr.name) + " is given twice");
+    bool twice = false;
+    if (attrs.size() <= kFew) {
+      for (size_t i = 0; i + 1 < attrs.size(); ++i) twice = twice || attrs[i].name == attr.name;
+    } else {
+      if (seen.empty())
+        for (size_t i = 0; i + 1 < attrs.size(); ++i) seen.insert(attrs[i].name);
+      twice = !seen.insert(attr.name).second;
+    }
+    if (twice)
+      return FailAt(pos, ErrorCode::kMlirAttribute,
+                    "attribute " + std::string(attr.name) + " is given twice");
     if (!cursor_.Eat('=')) continue;
     AttrValue value;
     if (!ParseAttr(value)) return false;
     attrs.back().value = std::move(value);
   } while (cursor_.Eat(','));
+  // In order, many go into a dictionary at its end, one after the other.
+  if (attrs.size() > kFew)
+    std::sort(attrs.begin(), attrs.end(),
+              [](const MlirAttr& a, const MlirAttr& b) { return a.name < b.name; });
   return Expect(close);
 }
 
@@ -376,6 +410,18 @@ bool MlirTextReader::ParseDenseArray(AttrValue& value) {
   return Expect('>');
 }
 
+// Aliases of lists of aliases: 30 lines could stand for 10^30 attributes, and
+// a chain of them for a depth that no reader of the text itself would meet.
+bool MlirTextReader::CheckAlias(const AttrSize& size, TextPos pos) {
+  if (depth_ + size.depth > kMaxNesting)
+    return FailAt(pos, ErrorCode::kTooDeep, "nested deeper than " + std::to_string(kMaxNesting));
+  alias_nodes_ += size.nodes;
+  int64_t limit = kMaxAttributeWeight + static_cast<int64_t>(text_.size());
+  if (alias_nodes_ <= limit) return true;
+  return FailAt(pos, ErrorCode::kTooLarge,
+                "aliases unfold to more than " + std::to_string(limit) + " attributes");
+}
+
 // #alias, #dialect.name<...>, #dialect<name ...>
 bool MlirTextReader::ParseHashAttr(AttrValue& value) {
   TextPos pos = cursor_.Pos();
@@ -395,10 +441,10 @@ bool MlirTextReader::ParseHashAttr(AttrValue& value) {
       if (!ParseAttr(read)) return false;
       cursor_.Restore(mark);
       alias.attr = std::move(read);
+      alias.size = SizeOf(*alias.attr);
       alias.state = 2;
     }
-    value = *alias.attr;
-    return true;
+    return CheckAlias(alias.size, pos) && (value = *alias.attr, true);
   }
   if (cursor_.Here() == '<' && name.find('.') == std::string_view::npos) {
     // #stablehlo<precision HIGH>, #stablehlo<dot<...>>

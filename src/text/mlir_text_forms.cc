@@ -140,7 +140,7 @@ bool MlirTextReader::ParseReducer(OpText& op, size_t inputs) {
   }
   importer_.BeginRegions(*op.op);
   if (!Take(importer_.BeginRegion(cursor_.Pos())) || !ParseRegion(&arguments)) return false;
-  Result<Computation*> region = importer_.EndRegion(cursor_.Pos());
+  Result<Computation*> region = importer_.EndRegion(cursor_.LastPos());
   if (!region.ok()) return Take(std::move(region.error()));
   op.regions.push_back(region.value());
   importer_.EndRegions();
@@ -173,7 +173,7 @@ bool MlirTextReader::ParseWhileForm(OpText& op) {
   for (const char* word : {"cond", "do"}) {
     if (!Expect(word) || !Take(importer_.BeginRegion(cursor_.Pos())) || !ParseRegion(&arguments))
       return false;
-    Result<Computation*> region = importer_.EndRegion(cursor_.Pos());
+    Result<Computation*> region = importer_.EndRegion(cursor_.LastPos());
     if (!region.ok()) return Take(std::move(region.error()));
     op.regions.push_back(region.value());
   }
@@ -248,7 +248,7 @@ bool MlirTextReader::ParseScanForm(OpText& op) {
   if (cursor_.EatWord("attributes") && !ParseAttrDict(op.attrs)) return false;
   importer_.BeginRegions(*op.op);
   if (!Take(importer_.BeginRegion(cursor_.Pos())) || !ParseRegion()) return false;
-  Result<Computation*> region = importer_.EndRegion(cursor_.Pos());
+  Result<Computation*> region = importer_.EndRegion(cursor_.LastPos());
   if (!region.ok()) return Take(std::move(region.error()));
   op.regions.push_back(region.value());
   importer_.EndRegions();
@@ -312,7 +312,7 @@ bool MlirTextReader::ParseManualForm(OpText& op) {
   }
   importer_.BeginRegions(*op.op);
   if (!Take(importer_.BeginRegion(cursor_.Pos())) || !ParseRegion(&arguments)) return false;
-  Result<Computation*> region = importer_.EndRegion(cursor_.Pos());
+  Result<Computation*> region = importer_.EndRegion(cursor_.LastPos());
   if (!region.ok()) return Take(std::move(region.error()));
   op.regions.push_back(region.value());
   importer_.EndRegions();

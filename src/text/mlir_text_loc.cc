@@ -48,12 +48,15 @@ bool MlirTextReader::ParseLoc(OriginId& origins) {
     std::string_view metadata;
     if (cursor_.Peek() == '<' && !SkipBalanced('<', '>', metadata)) return false;
     if (!Expect('[')) return false;
-    do {
-      OriginId one = OriginId::kNone;
-      ok = ParseLoc(one);
-      origins = table.Merge(origins, one);
-    } while (ok && cursor_.Eat(','));
+    std::vector<OriginId> parts;
+    do ok = ParseLoc(parts.emplace_back(OriginId::kNone));
+    while (ok && cursor_.Eat(','));
     ok = ok && Expect(']');
+    // In pairs: one after another, a long list would cost its square.
+    for (; parts.size() > 1; parts.resize((parts.size() + 1) / 2))
+      for (size_t i = 0; i < parts.size(); i += 2)
+        parts[i / 2] = i + 1 < parts.size() ? table.Merge(parts[i], parts[i + 1]) : parts[i];
+    origins = parts[0];
   } else if (c == '"' || cursor_.StartsWith("callsite")) {
     Origin origin;
     MlirCursor::Mark mark = cursor_.Save();

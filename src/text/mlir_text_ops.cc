@@ -296,7 +296,7 @@ bool MlirTextReader::ParseRegionList(OpText& op) {
   do {
     if (!Take(importer_.BeginRegion(cursor_.Pos()))) return false;
     if (!ParseRegion()) return false;
-    Result<Computation*> region = importer_.EndRegion(cursor_.Pos());
+    Result<Computation*> region = importer_.EndRegion(cursor_.LastPos());
     if (!region.ok()) return Take(std::move(region.error()));
     op.regions.push_back(region.value());
   } while (cursor_.Eat(','));

@@ -67,6 +67,7 @@ bool MlirTextReader::ParseItems(OpText& op, const MlirPretty& form) {
       if (!ParseAttr(value)) return false;
       op.attrs.back().value = std::move(value);
     } else if (IsMlirWordStart(c)) {
+      if (first && !parens && cursor_.StartsWith("loc(")) return true;  // return loc(...)
       // "attributes {...}" and the body of an op are not ours.
       if (first && form.types != MlirTypes::kResult && op.operands.empty())
         return Expected("a value");

@@ -153,6 +153,49 @@ def deep_aliases(d):
 
 
 @case
+def deep_aliases_in_order(d):
+    """The same the other way round: each is read when the one before is known."""
+    lines = "".join(f"#a{i} = [#a{i - 1}]\n" for i in range(1, DEEP))
+    return ["check", write(d, "x.mlir", "#a0 = []\n", lines, f"module attributes {{a = #a{DEEP - 1}}} {{}}\n")], "TK1003", None
+
+
+@case
+def deep_type_aliases_in_order(d):
+    lines = "".join(f"!t{i} = tuple<!t{i - 1}>\n" for i in range(1, DEEP))
+    return ["check", write(d, "x.mlir", "!t0 = tuple<tensor<i1>>\n", lines, f"func.func @main(%x: !t{DEEP - 1}) {{\n  return\n}}\n")], "TK1003", None
+
+
+@case
+def deep_tuples(d):
+    """Every instruction is a tuple of the one before; no shape is written."""
+    lines = "".join(f"  v{i} = tuple(v{i - 1})\n" for i in range(1, DEEP))
+    return ["check", hlo(d, "ENTRY e {\n  v0 = f32[] parameter(0)\n", lines, "}\n")], "TK2021", "203:10"
+
+
+@case
+def deep_location_aliases(d):
+    lines = "".join(f'#loc{i} = loc(callsite("f" at #loc{i - 1}))\n' for i in range(1, DEEP))
+    return ["check", write(d, "x.mlir", '#loc0 = loc("f")\n', lines, f"module {{}} loc(#loc{DEEP - 1})\n")], "TK1003", None
+
+
+@case
+def doubling_locations(d):
+    lines = "".join(f"#loc{i} = loc(callsite(#loc{i - 1} at #loc{i - 1}))\n" for i in range(1, 60))
+    return ["check", write(d, "x.mlir", '#loc0 = loc("f":1:1)\n', lines, "func.func @main() {\n  return loc(#loc59)\n}\n")], None, None
+
+
+@case
+def many_fused_locations(d):
+    names = ", ".join(f'"a{i}"' for i in range(50_000))
+    return ["check", write(d, "x.mlir", f"func.func @main() {{\n  return loc(fused[{names}])\n}}\n")], None, None
+
+
+@case
+def deep_resources(d):
+    return ["check", write(d, "x.mlir", "func.func @main() {\n  return\n}\n{-#\n", (DEEP, "{"), (DEEP, "}"), "\n#-}\n")], "TK1003", "5:201"
+
+
+@case
 def deep_calls(d):
     """A legal program: a hundred thousand computations, each calling the one before."""
     parts = ["f0 { ROOT a = s32[] parameter(0) }\n"]
@@ -198,7 +241,7 @@ def million_dimensions(d):
 
 @case
 def million_dimensions_mlir(d):
-    return ["check", write(d, "x.mlir", "func.func @main(%x: tensor<", (MANY, "1x"), "f32>) {\n  return\n}\n")], "TK1004", "1:21"
+    return ["check", write(d, "x.mlir", "func.func @main(%x: tensor<", (MANY, "1x"), "f32>) {\n  return\n}\n")], "TK1004", "1:28"
 
 
 @case
@@ -268,14 +311,14 @@ def billion_laughs(d):
 def nested_tuple_types(d):
     """Types of types by alias: 2^60 leaves."""
     lines = "".join(f"!t{i} = tuple<!t{i - 1}, !t{i - 1}>\n" for i in range(1, 60))
-    return ["check", write(d, "x.mlir", "!t0 = tuple<i1>\n", lines, "func.func @main(%x: !t59) {\n  return\n}\n")], None, None
+    return ["check", write(d, "x.mlir", "!t0 = tuple<tensor<i1>>\n", lines, "func.func @main(%x: !t59) {\n  return\n}\n")], "TK1004", None
 
 
 @case
 def doubling_tuples(d):
     """Every instruction is a tuple of the one before, twice: 2^100 leaves in 100 lines."""
     lines = "".join(f"  v{i} = tuple(v{i - 1}, v{i - 1})\n" for i in range(1, 100))
-    return ["check", hlo(d, "ENTRY e {\n  v0 = f32[] parameter(0)\n", lines, "}\n")], None, None
+    return ["check", hlo(d, "ENTRY e {\n  v0 = f32[] parameter(0)\n", lines, "}\n")], "TK2010", "24:9"
 
 
 # ---- long lines and odd bytes

@@ -38,12 +38,12 @@ Result<Shape> InferAsyncStart(const InferInput& in) {
   const Computation& body = *in.called[0];
   if (body.parameters().size() != in.operands.size())
     return Fault(in, ErrorCode::kArgumentCount, "{} has {} parameters, {} operands given",
-                 body.name(), body.parameters().size(), in.operands.size());
+                 NameOf(body), body.parameters().size(), in.operands.size());
   for (size_t i = 0; i < in.operands.size(); ++i) {
     const Instr* parameter = body.parameters()[i];
     if (parameter == nullptr || !CompatibleWithDynamic(parameter->shape(), in.operands[i]))
       return Fault(in, ErrorCode::kArgumentShape, "parameter {} of {} is {}, operand {} is {}", i,
-                   body.name(), parameter == nullptr ? "missing" : ToString(parameter->shape()), i,
+                   NameOf(body), parameter == nullptr ? "missing" : ToString(parameter->shape()), i,
                    ToString(in.operands[i]));
   }
   TOK_TRY(const Shape* written, RequireWritten(in));
@@ -57,7 +57,7 @@ Result<Shape> InferAsyncStart(const InferInput& in) {
   }
   if (good) return *written;
   return Fault(in, ErrorCode::kAsyncShape, "result is written {}, {} gives {}", ToString(*written),
-               body.name(), ToString(root));
+               NameOf(body), ToString(root));
 }
 
 Result<Shape> InferAsyncUpdate(const InferInput& in) {

@@ -14,7 +14,7 @@ Status RequireArguments(const InferInput& in, const Computation& callee, size_t 
     const Shape& given = in.operands[first + i];
     if (parameter != nullptr && CompatibleWithDynamic(parameter->shape(), given)) [[likely]]
       continue;
-    return Fault(in, code, "parameter {} of {} is {}, operand {} is {}", i, callee.name(),
+    return Fault(in, code, "parameter {} of {} is {}, operand {} is {}", i, NameOf(callee),
                  parameter == nullptr ? "missing" : ToString(parameter->shape()), first + i,
                  ToString(given));
   }
@@ -25,7 +25,7 @@ Status RequireParameterCount(const InferInput& in, const Computation& callee) {
   if (callee.parameters().size() == in.operands.size()) [[likely]]
     return Ok();
   return Fault(in, ErrorCode::kArgumentCount, "{} has {} parameters, {} operands given",
-               callee.name(), callee.parameters().size(), in.operands.size());
+               NameOf(callee), callee.parameters().size(), in.operands.size());
 }
 
 // Written where it agrees with `shape`; unknown sizes may be known on either side.
@@ -34,7 +34,7 @@ Result<Shape> GiveRoot(const InferInput& in, const Shape& shape, const Computati
   if (CompatibleWithDynamic(*in.written, shape)) [[likely]]
     return *in.written;
   return Fault(in, ErrorCode::kCallResult, "result is written {}, {} gives {}",
-               ToString(*in.written), callee.name(), ToString(shape));
+               ToString(*in.written), NameOf(callee), ToString(shape));
 }
 
 // The state of a while: its operand, or the tuple of its operands.
@@ -95,10 +95,10 @@ Result<Shape> InferWhile(const InferInput& in) {
   const Shape& goes_on = RootShape(condition);
   if (!goes_on.IsScalar() || goes_on.type() != ElementType::kPred)
     return Fault(in, ErrorCode::kWhileCondition, "the condition {} must give pred[], gives {}",
-                 condition.name(), ToString(goes_on));
+                 NameOf(condition), ToString(goes_on));
   if (!IsState(in, RootShape(body)))
     return Fault(in, ErrorCode::kWhileState, "the state is {}, the body {} gives {}",
-                 ToString(StateShape(in)), body.name(), ToString(RootShape(body)));
+                 ToString(StateShape(in)), NameOf(body), ToString(RootShape(body)));
   if (in.written == nullptr) return StateShape(in);
   if (IsState(in, *in.written)) return *in.written;
   return Fault(in, ErrorCode::kWhileState, "result is written {}, the state is {}",
@@ -120,7 +120,7 @@ Result<Shape> InferConditional(const InferInput& in) {
     size_t count = branch->parameters().size();
     if (next + count > in.operands.size())
       return Fault(in, ErrorCode::kBranchArguments,
-                   "branch {} has {} parameters, {} operands are left", branch->name(), count,
+                   "branch {} has {} parameters, {} operands are left", NameOf(*branch), count,
                    in.operands.size() - next);
     TOK_RETURN_IF_ERROR(RequireArguments(in, *branch, next, ErrorCode::kBranchArguments));
     next += count;
@@ -132,7 +132,7 @@ Result<Shape> InferConditional(const InferInput& in) {
   for (const Computation* branch : in.called.subspan(1)) {
     if (!CompatibleWithDynamic(RootShape(*branch), first))
       return Fault(in, ErrorCode::kBranchResults, "branch {} gives {}, branch {} gives {}",
-                   in.called[0]->name(), ToString(first), branch->name(),
+                   NameOf(*in.called[0]), ToString(first), NameOf(*branch),
                    ToString(RootShape(*branch)));
   }
   return GiveRoot(in, first, *in.called[0]);

@@ -37,7 +37,7 @@ Result<Shape> InferManualComputation(const InferInput& in) {
   for (size_t i = 0; i < count; ++i) {
     if (!IsPartOf(body.parameter(i)->shape(), in.operands[i]))
       return Fault(in, ErrorCode::kManualShapes, "parameter {} of {} is {}, operand {} is {}", i,
-                   body.name(), ToString(body.parameter(i)->shape()), i, ToString(in.operands[i]));
+                   NameOf(body), ToString(body.parameter(i)->shape()), i, ToString(in.operands[i]));
   }
   TOK_TRY(const Shape* written, RequireWritten(in));
   const Shape& root = RootShape(body);
@@ -51,7 +51,7 @@ Result<Shape> InferManualComputation(const InferInput& in) {
   }
   if (good) return *written;
   return Fault(in, ErrorCode::kManualShapes, "result is written {}, {} gives {} on each device",
-               ToString(*written), body.name(), ToString(root));
+               ToString(*written), NameOf(body), ToString(root));
 }
 
 Result<Shape> InferShardingGroup(const InferInput& in) {
@@ -107,8 +107,9 @@ Result<Shape> InferRunParallel(const InferInput& in) {
             CompatibleWithDynamic(parameter->shape(), in.operands[next++]))
           continue;
         return Fault(in, ErrorCode::kArgumentShape, "a parameter of {} is {}, operand {} is {}",
-                     callee.name(), parameter == nullptr ? "missing" : ToString(parameter->shape()),
-                     next, next < in.operands.size() ? ToString(in.operands[next]) : "missing");
+                     NameOf(callee),
+                     parameter == nullptr ? "missing" : ToString(parameter->shape()), next,
+                     next < in.operands.size() ? ToString(in.operands[next]) : "missing");
       }
       const Shape& root = RootShape(callee);
       if (!root.IsTuple()) {

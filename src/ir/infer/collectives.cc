@@ -77,7 +77,7 @@ Status CheckBody(const InferInput& in, size_t count) {
              CanPassAs(type, body.parameter(p)->shape().type());
     if (!good)
       return Fault(in, ErrorCode::kReductionBody,
-                   "{} takes {} and {} and gives {}, operand {} is {}", body.name(),
+                   "{} takes {} and {} and gives {}, operand {} is {}", NameOf(body),
                    ToString(body.parameter(0)->shape()), ToString(body.parameter(1)->shape()),
                    ToString(root), i, ToString(in.operands[i]));
   }

@@ -195,7 +195,7 @@ Result<Shape> InferMap(const InferInput& in) {
     TOK_RETURN_IF_ERROR(RequireBodyParameter(in, body, i, in.operands[i].type()));
   const Shape& root = RootShape(body);
   if (!root.IsScalar())
-    return Fault(in, ErrorCode::kBodyResult, "{} gives {}, a scalar needed", body.name(),
+    return Fault(in, ErrorCode::kBodyResult, "{} gives {}, a scalar needed", NameOf(body),
                  ToString(root));
   return GiveArray(in, root.type(), dims, &root);
 }

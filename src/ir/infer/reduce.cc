@@ -133,7 +133,7 @@ Result<Shape> InferSelectAndScatter(const InferInput& in) {
     TOK_RETURN_IF_ERROR(RequireBodyParameter(in, select, i, x.type()));
   const Shape& chosen = RootShape(select);
   if (!chosen.IsScalar() || chosen.type() != ElementType::kPred)
-    return Fault(in, ErrorCode::kBodyResult, "{} must give pred[], gives {}", select.name(),
+    return Fault(in, ErrorCode::kBodyResult, "{} must give pred[], gives {}", NameOf(select),
                  ToString(chosen));
   ElementType type{};
   TOK_RETURN_IF_ERROR(

@@ -184,6 +184,10 @@ Status RequireSizeVector(const InferInput& in, size_t operand, int64_t entries) 
 
 // ---- computations that combine scalars ----
 
+std::string NameOf(const Computation& computation) {
+  return computation.name().empty() ? "(region)" : computation.name();
+}
+
 const Shape& RootShape(const Computation& computation) {
   static const Shape none;
   return computation.root() == nullptr ? none : computation.root()->shape();
@@ -201,7 +205,7 @@ Status RequireBodyParameter(const InferInput& in, const Computation& computation
       CanPassAs(type, parameter->shape().type()))
     return Ok();
   return Fault(in, ErrorCode::kBodyParameter, "parameter {} of {} is {}, gets {}[]", number,
-               computation.name(), parameter == nullptr ? "missing" : ToString(parameter->shape()),
+               NameOf(computation), parameter == nullptr ? "missing" : ToString(parameter->shape()),
                HloName(type));
 }
 
@@ -209,18 +213,18 @@ Status RequireCaptures(const InferInput& in, const Computation& computation, siz
   const std::vector<Instr*>& parameters = computation.parameters();
   if (parameters.size() != count + in.captures)
     return Fault(in, ErrorCode::kBodyParameterCount, "{} has {} parameters, {} are needed",
-                 computation.name(), parameters.size(), count + in.captures);
+                 NameOf(computation), parameters.size(), count + in.captures);
   for (size_t i = 0; i < parameters.size(); ++i)
     if (parameters[i] == nullptr)
       return Fault(in, ErrorCode::kBodyParameter, "parameter {} of {} is missing", i,
-                   computation.name());
+                   NameOf(computation));
   size_t first = OwnOperands(in);
   for (size_t i = 0; i < in.captures; ++i) {
     const Instr* parameter = parameters[count + i];
     const Shape& given = in.operands[first + i];
     if (parameter == nullptr || !CompatibleWithDynamic(parameter->shape(), given))
       return Fault(in, ErrorCode::kBodyParameter, "parameter {} of {} is {}, gets {}", count + i,
-                   computation.name(),
+                   NameOf(computation),
                    parameter == nullptr ? "missing" : ToString(parameter->shape()),
                    ToString(given));
   }
@@ -244,7 +248,7 @@ Status RequireReducer(const InferInput& in, size_t called, std::span<const Shape
   }
   if (good) return Ok();
   return Fault(in, ErrorCode::kBodyResult,
-               "{} gives {}, {} scalar{} of its parameters' types needed", body.name(),
+               "{} gives {}, {} scalar{} of its parameters' types needed", NameOf(body),
                ToString(root), n, n == 1 ? "" : "s");
 }
 

@@ -109,6 +109,8 @@ Status RequireBodyParameter(const InferInput& in, const Computation& computation
 // What a value of type `from` can be passed as: the same kind of numbers, at least as wide
 // (reals of any width).
 bool CanPassAs(ElementType from, ElementType to);
+// How a fault calls it: regions of StableHLO have no names.
+std::string NameOf(const Computation& computation);
 const Shape& RootShape(const Computation& computation);
 // The operands that are not captures.
 size_t OwnOperands(const InferInput& in);

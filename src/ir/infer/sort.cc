@@ -12,11 +12,11 @@ Status CheckComparator(const InferInput& in, size_t count) {
     const Shape& parameter = comparator.parameter(i)->shape();
     if (parameter.IsScalar() && parameter.type() == in.operands[i / 2].type()) continue;
     return Fault(in, ErrorCode::kSortComparator, "parameter {} of {} is {}, gets an element of {}",
-                 i, comparator.name(), ToString(parameter), ToString(in.operands[i / 2]));
+                 i, NameOf(comparator), ToString(parameter), ToString(in.operands[i / 2]));
   }
   const Shape& root = RootShape(comparator);
   if (root.IsScalar() && root.type() == ElementType::kPred) return Ok();
-  return Fault(in, ErrorCode::kSortComparator, "{} must give pred[], gives {}", comparator.name(),
+  return Fault(in, ErrorCode::kSortComparator, "{} must give pred[], gives {}", NameOf(comparator),
                ToString(root));
 }
 
@@ -110,8 +110,8 @@ Result<Shape> InferScan(const InferInput& in) {
     bool good = IsArrayOf(parameter, given.type(), step) &&
                 (i >= inputs || SizesAgree(steps, given.dim(along)));
     if (!good)
-      return ScanFault(in, fmt::format("parameter {} of {} is {}, operand {} is {}", i, body.name(),
-                                       ToString(parameter), i, ToString(given)));
+      return ScanFault(in, fmt::format("parameter {} of {} is {}, operand {} is {}", i,
+                                       NameOf(body), ToString(parameter), i, ToString(given)));
     if (i < inputs) steps = KnownSize(steps, given.dim(along));
   }
   const Shape& root = RootShape(body);
@@ -119,7 +119,7 @@ Result<Shape> InferScan(const InferInput& in) {
   if (!root.IsTuple() || !written->IsTuple() || results < carries ||
       written->elements().size() != results)
     return ScanFault(in, fmt::format("{} gives {}, the result is written {}, with {} carries",
-                                     body.name(), ToString(root), ToString(*written), carries));
+                                     NameOf(body), ToString(root), ToString(*written), carries));
   for (size_t i = 0; i < results; ++i) {
     const Shape &part = root.elements()[i], &whole = written->elements()[i];
     bool is_carry = i + carries >= results;
@@ -133,8 +133,8 @@ Result<Shape> InferScan(const InferInput& in) {
       good = IsArrayOf(init, part.type(), Sizes(part.dims()));
     }
     if (!good)
-      return ScanFault(in, fmt::format("{} gives {} as result {}, which is written {}", body.name(),
-                                       ToString(part), i, ToString(whole)));
+      return ScanFault(in, fmt::format("{} gives {} as result {}, which is written {}",
+                                       NameOf(body), ToString(part), i, ToString(whole)));
   }
   return *written;
 }

@@ -1,0 +1,8 @@
+// A check against a constant that does not hold.
+// RUN: run
+// ERROR: TK6012 at 6:3
+func.func @main() {
+  %0 = stablehlo.constant dense<[1, 2]> : tensor<2xi32>
+  check.expect_eq_const %0, dense<[1, 3]> : tensor<2xi32>
+  return
+}

@@ -1,0 +1,10 @@
+// So does a region.
+// RUN: check
+// ERROR: TK1504 at 8:3
+func.func @main(%x: tensor<2xf32>, %i: tensor<f32>) -> tensor<f32> {
+  %0 = "stablehlo.reduce"(%x, %i) <{dimensions = array<i64: 0>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %s = stablehlo.add %a, %b : tensor<f32>
+  }) : (tensor<2xf32>, tensor<f32>) -> tensor<f32>
+  return %0 : tensor<f32>
+}
