@@ -124,7 +124,7 @@ class Runner {
     if (!arguments.ok()) return Fail(arguments.error(), {}, entry);
     Result<RunOutcome> outcome = Execute(module, arguments.value(), entry);
     if (!outcome.ok()) return Fail(outcome.error(), file.source(), entry);
-    return Judge(module, outcome.value(), i, entry);
+    return Judge(file.source(), outcome.value(), i, entry);
   }
 
   Result<std::vector<Value>> Arguments(const Module& module) const {
@@ -182,15 +182,13 @@ class Runner {
     progress_shown_ = false;
   }
 
-  int Judge(const Module& module, const RunOutcome& outcome, size_t i, json& entry) {
+  int Judge(std::string_view source, const RunOutcome& outcome, size_t i, json& entry) {
     totals_.passed += outcome.checks_passed;
     totals_.failed += static_cast<int64_t>(outcome.failures.size());
     entry["checks"] = outcome.checks_passed;
     int exit = 0;
-    for (const std::string& failure : outcome.failures)
-      exit = std::max(
-          exit,
-          Fail(MakeError(ErrorCode::kCheckRefused, failure, {.file = module.file}), {}, entry));
+    for (const Error& failure : outcome.failures)
+      exit = std::max(exit, Fail(failure, source, entry));
     Arrays results = NameResults(outcome.results);
     if (!command_.outputs.empty()) {
       Status written = WriteFileBytes(command_.outputs, WriteNpz(results));

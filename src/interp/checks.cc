@@ -121,10 +121,10 @@ Value ResultOf(const Instr& instr, bool passed) {
   return Value();
 }
 
-std::string Placed(const Instr& instr, std::string_view name, const std::string& text) {
-  TextSpan where = SpanOf(instr);
-  std::string place = where.line > 0 ? where.file + ":" + std::to_string(where.line) + ": " : "";
-  return place + std::string(name) + ": " + text;
+// `text` says what differs; nothing when the check holds.
+std::optional<Error> Refused(const Instr& instr, const std::string& name, const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  return MakeError(ErrorCode::kCheckRefused, name + ": " + text, SpanOf(instr));
 }
 
 }  // namespace
@@ -191,14 +191,13 @@ Result<Value> EvalCheck(const Instr& instr, std::span<const Value> operands, Con
   }
   // check.expect_*(expected, got) and (got, expected) both occur: a difference says both values.
   std::string text = CompareForCheck(attrs, operands[0], expected);
-  context.ReportCheck(text.empty(),
-                      Placed(instr, "check." + std::string(TextOf(attrs.kind)), text));
+  context.ReportCheck(Refused(instr, "check." + std::string(TextOf(attrs.kind)), text));
   return ResultOf(instr, text.empty());
 }
 
 Result<Value> EvalCheckEq(const Instr& instr, std::span<const Value> operands, Context& context) {
   std::string text = CompareForCheck({}, operands[0], operands[1]);
-  context.ReportCheck(text.empty(), Placed(instr, "check.eq", text));
+  context.ReportCheck(Refused(instr, "check.eq", text));
   return ResultOf(instr, text.empty());
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -46,7 +47,7 @@ class Context {
   Status CheckFits(const Instr& instr, const Shape& shape) const;
 
   // A failed or passed check of the program.
-  virtual void ReportCheck(bool passed, std::string failure) = 0;
+  virtual void ReportCheck(std::optional<Error> failure) = 0;  // nothing: it holds
 
   // A context of the same run for another device.
   virtual std::unique_ptr<Context> ForDevice(int64_t replica, int64_t partition,

@@ -36,7 +36,7 @@ struct RunOptions {
 struct RunOutcome {
   std::vector<Value> results;  // of the entry, tuples flattened depth first
   int64_t checks_passed = 0;
-  std::vector<std::string> failures;  // one text per failed check
+  std::vector<Error> failures;  // one per failed check, TK6012
 };
 
 // Runs the entry of a verified module on one device (a program with several

@@ -205,13 +205,13 @@ Status Walker::CountStep(const Instr& instr, size_t done, size_t total) {
   return Ok();
 }
 
-void Walker::ReportCheck(bool passed, std::string failure) {
+void Walker::ReportCheck(std::optional<Error> failure) {
   if (tally_ == nullptr) return;
   std::lock_guard<std::mutex> lock(tally_->mutex);
-  if (passed) {
-    ++tally_->checks_passed;
+  if (failure) {
+    tally_->failures.push_back(std::move(*failure));
   } else {
-    tally_->failures.push_back(std::move(failure));
+    ++tally_->checks_passed;
   }
 }
 

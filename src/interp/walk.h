@@ -49,7 +49,7 @@ class WalkPlan {
 struct RunTally {
   std::mutex mutex;
   int64_t checks_passed = 0;
-  std::vector<std::string> failures;
+  std::vector<Error> failures;
 };
 
 // Runs computations on one device.
@@ -58,7 +58,7 @@ class Walker final : public Context {
   Walker(NumericMode mode, RunTally* tally) : Context(mode), tally_(tally) {}
 
   Result<Value> Call(const Computation& computation, std::vector<Value>&& arguments) override;
-  void ReportCheck(bool passed, std::string failure) override;
+  void ReportCheck(std::optional<Error> failure) override;
   std::unique_ptr<Context> ForDevice(int64_t replica, int64_t partition, Devices* devices) override;
 
   // Of the outermost call: see RunOptions.

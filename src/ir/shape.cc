@@ -1,6 +1,9 @@
 #include "ir/shape.h"
 
+#include <algorithm>
+
 #include "support/check.h"
+#include "support/limits.h"
 
 namespace tokamak {
 namespace {
@@ -69,10 +72,19 @@ Shape Shape::Array(ElementType type, Dims dims) {
   return Shape(std::move(data));
 }
 
-Shape Shape::Tuple(std::vector<Shape> elements) {
+Shape Shape::Of(ShapeKind kind, std::vector<Shape> elements) {
   auto data = std::make_shared<Data>();
+  data->kind = kind;
+  for (const Shape& element : elements) {
+    data->depth = std::max(data->depth, std::min(element.depth(), 2 * kMaxNesting) + 1);
+    data->parts = std::min(data->parts + element.parts(), 2 * kMaxShapeParts);
+  }
   data->elements = std::move(elements);
   return Shape(std::move(data));
+}
+
+Shape Shape::Tuple(std::vector<Shape> elements) {
+  return Of(ShapeKind::kTuple, std::move(elements));
 }
 
 Shape Shape::Token() {
@@ -91,17 +103,11 @@ Shape Shape::Opaque() {
 }
 
 Shape Shape::Buffer(Shape array) {
-  auto data = std::make_shared<Data>();
-  data->kind = ShapeKind::kBuffer;
-  data->elements.push_back(std::move(array));
-  return Shape(std::move(data));
+  return Of(ShapeKind::kBuffer, {std::move(array)});
 }
 
 Shape Shape::Future(std::vector<Shape> results) {
-  auto data = std::make_shared<Data>();
-  data->kind = ShapeKind::kFuture;
-  data->elements = std::move(results);
-  return Shape(std::move(data));
+  return Of(ShapeKind::kFuture, std::move(results));
 }
 
 Shape Shape::Unranked(ElementType type) {
@@ -231,6 +237,7 @@ std::optional<int64_t> CheckedElementCount(std::span<const int64_t> dims) {
 }
 
 std::string ToString(const Shape& shape) {
+  if (shape.parts() > kMaxShapeParts || shape.depth() > kMaxNesting) return "(...)";
   switch (shape.kind()) {
     case ShapeKind::kToken:
       return "token[]";

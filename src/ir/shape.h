@@ -91,6 +91,12 @@ class Shape {
   int64_t rank() const { return static_cast<int64_t>(data_->dims.size()); }
   // Elements of a tuple, of a buffer (one) or of a future.
   const std::vector<Shape>& elements() const { return data_->elements; }
+  // How deep tuples stand in it (0: it has no elements), and how many shapes it
+  // unfolds to. Saturated well above kMaxNesting and kMaxShapeParts, which the
+  // readers, inference and the verifier hold it to: whatever walks over the
+  // elements may rely on that.
+  int depth() const { return data_->depth; }
+  int64_t parts() const { return data_->parts; }
   const Layout* layout() const { return data_->layout.get(); }
   const QuantType* quant() const { return data_->quant.get(); }
   // Upper bounds of dynamic dimensions; empty when none is known.
@@ -112,10 +118,13 @@ class Shape {
     Dims dims;
     Dims bounds;
     std::vector<Shape> elements;
+    int depth = 0;
+    int64_t parts = 1;
     std::shared_ptr<const Layout> layout;
     std::shared_ptr<const QuantType> quant;
   };
   explicit Shape(std::shared_ptr<const Data> data) : data_(std::move(data)) {}
+  static Shape Of(ShapeKind kind, std::vector<Shape> elements);
   std::shared_ptr<const Data> data_;
 };
 

@@ -53,12 +53,8 @@ Status VerifyBounds(const Shape& shape, std::string_view what) {
                    fmt::format("{}: {} has impossible bounds", what, ToString(shape)));
 }
 
-Status VerifyAt(const Shape& shape, std::string_view what, int depth) {
-  if (depth > kMaxNesting)
-    return MakeError(ErrorCode::kShapeTooDeep,
-                     fmt::format("{}: a shape is nested deeper than {}", what, kMaxNesting));
-  for (const Shape& element : shape.elements())
-    TOK_RETURN_IF_ERROR(VerifyAt(element, what, depth + 1));
+Status VerifyAt(const Shape& shape, std::string_view what) {
+  for (const Shape& element : shape.elements()) TOK_RETURN_IF_ERROR(VerifyAt(element, what));
   if (!shape.IsArray()) return Ok();
   if (shape.rank() > kMaxRank)
     return MakeError(ErrorCode::kBadDimensions, fmt::format("{}: {} dimensions, the limit is {}",
@@ -161,7 +157,13 @@ Status VerifyEntryLayout(const Module& module) {
 }  // namespace
 
 Status VerifyShape(const Shape& shape, std::string_view what) {
-  return VerifyAt(shape, what, 0);
+  if (shape.depth() > kMaxNesting)
+    return MakeError(ErrorCode::kShapeTooDeep,
+                     fmt::format("{}: a shape is nested deeper than {}", what, kMaxNesting));
+  if (shape.parts() > kMaxShapeParts)
+    return MakeError(ErrorCode::kBadDimensions,
+                     fmt::format("{}: a shape has more than {} parts", what, kMaxShapeParts));
+  return VerifyAt(shape, what);
 }
 
 Status VerifyModuleHeader(const Module& module) {

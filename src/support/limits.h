@@ -15,6 +15,9 @@ inline constexpr int kMaxNesting = 200;
 inline constexpr uint32_t kMaxAttributeWeight = 1u << 20;
 // Frames of the call stack that one location holds; the outermost are dropped.
 inline constexpr int kMaxLocationFrames = 1000;
+// Shapes that one tuple unfolds to: elements are shared, so that 60 lines of
+// tuples of the line before could stand for 2^60 of them.
+inline constexpr int64_t kMaxShapeParts = int64_t{1} << 22;
 // Dimensions of one array.
 inline constexpr int kMaxRank = 64;
 // Elements of one array: the product of its dimensions stays below this, so

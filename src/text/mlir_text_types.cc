@@ -78,6 +78,7 @@ bool MlirTextReader::ParseType(Shape& shape) {
 bool MlirTextReader::ParseTypeSlow(Shape& shape) {
   if (!Enter()) return false;
   bool ok = false;
+  TextPos pos = cursor_.Pos();
   std::string_view word = cursor_.PeekWord();
   if (cursor_.Peek() == '!') {
     ok = ParseDialectType(shape);
@@ -98,6 +99,12 @@ bool MlirTextReader::ParseTypeSlow(Shape& shape) {
     ok = Expected("a type");
   }
   Leave();
+  // Aliases of tuples of aliases.
+  if (ok && shape.depth() > kMaxNesting)
+    return FailAt(pos, ErrorCode::kTooDeep, "nested deeper than " + std::to_string(kMaxNesting));
+  if (ok && shape.parts() > kMaxShapeParts)
+    return FailAt(pos, ErrorCode::kTooLarge,
+                  "a type of more than " + std::to_string(kMaxShapeParts) + " parts");
   return ok;
 }
 

@@ -32,6 +32,16 @@ bool AnyUnranked(const InferInput& in) {
   return in.written != nullptr && in.written->kind() == ShapeKind::kUnranked;
 }
 
+// Tuples of tuples must stay within what can be walked over.
+Result<Shape> Bounded(const InferInput& in, Result<Shape> shape) {
+  if (!shape.ok()) return shape;
+  if (shape.value().depth() > kMaxNesting)
+    return Fault(in, ErrorCode::kShapeTooDeep, "result is nested deeper than {}", kMaxNesting);
+  if (shape.value().parts() > kMaxShapeParts)
+    return Fault(in, ErrorCode::kBadDimensions, "result has more than {} parts", kMaxShapeParts);
+  return shape;
+}
+
 using Rule = Result<Shape> (*)(const InferInput&);
 
 constexpr std::array<Rule, kOpCount> MakeRules() {
@@ -59,7 +69,7 @@ Result<Shape> InferShape(const InferInput& input) {
     TOK_TRY(const Shape* written, RequireWritten(input));
     return *written;
   }
-  return kRules[static_cast<size_t>(input.op)](input);
+  return Bounded(input, kRules[static_cast<size_t>(input.op)](input));
 }
 
 }  // namespace tokamak
