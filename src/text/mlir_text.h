@@ -264,6 +264,7 @@ class MlirTextReader {
   };
   std::array<RecentOp, 128> recent_ops_ = {};
   std::unordered_map<std::string_view, Alias> aliases_;  // with '#' or '!'
+  int frames_entered_ = 0;                               // aliases of one location's frames
   int64_t alias_nodes_ = 0;                              // attributes copied out of aliases
   std::unordered_map<std::string, std::string_view> resources_;
   std::map<std::pair<std::string_view, FrameId>, FrameId> frames_;

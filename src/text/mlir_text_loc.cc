@@ -17,6 +17,7 @@ bool MlirTextReader::ParseOptionalLoc(OriginId& origins) {
 bool MlirTextReader::ParseLoc(OriginId& origins) {
   if (!Enter()) return false;
   OriginTable& table = importer_.module().origins();
+  frames_entered_ = 0;
   bool ok = true;
   char c = cursor_.Peek();
   if (c == '#') {
@@ -193,6 +194,8 @@ bool MlirTextReader::ParseFrameAlias(std::string_view name, FrameId caller, Fram
       return true;
     }
   }
+  // Call sites of call sites, twice each: 60 lines could stand for 2^60 frames.
+  if (++frames_entered_ > kMaxLocationFrames) return true;
   auto it = aliases_.find(name);
   if (it == aliases_.end())
     return Fail(ErrorCode::kMlirAlias, "no location is named " + std::string(name));
