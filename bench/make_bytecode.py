@@ -145,7 +145,7 @@ class Writer:
         return head + b"".join(self.section(number, body) for number, body in parts)
 
 
-def program(instructions, constant_mb, locations):
+def program(instructions, constant_mb, locations, late=False):
     w = Writer()
     w.op_name(0, "module")
     unknown = w.unknown_location()
@@ -176,7 +176,8 @@ def program(instructions, constant_mb, locations):
     init = add("constant_v1", [scalar], [], zero)
     element = 1 << 20
     for i in range(constant_mb // 4):
-        data = struct.pack("<I", i) + b"\x11\x22\x33\x44" * (element - 1)
+        same, other = b"\x11\x22\x33\x44" * (element - 1), struct.pack("<I", i)
+        data = same + other if late else other + same
         add("constant_v1", [w.tensor([element], f32)], [], w.properties(w.dense(w.tensor([element], f32), data)))
     while count < instructions:
         step = add("add_v1", [vector], [last, 0])
@@ -203,8 +204,9 @@ def main():
     parser.add_argument("--instructions", type=int, default=100_000, help="ops of main; a reduce brings 4 more")
     parser.add_argument("--constant-mb", type=int, default=0)
     parser.add_argument("--locations", action="store_true", help="a location of its own for each op")
+    parser.add_argument("--late", action="store_true", help="elements of a constant are equal but for the last")
     args = parser.parse_args()
-    data = program(args.instructions, args.constant_mb, args.locations)
+    data = program(args.instructions, args.constant_mb, args.locations, args.late)
     with open(args.out, "wb") as out:
         out.write(data)
     print(f"{args.out}: {len(data) / 1e6:.1f} MB")
