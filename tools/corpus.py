@@ -164,11 +164,11 @@ class Runner:
         with concurrent.futures.ThreadPoolExecutor(self.jobs) as pool:
             return list(pool.map(function, items))
 
-    def outputs(self, program, inputs):
+    def outputs(self, program, inputs, *flags):
         """(arrays, "", seconds) or (None, reason, seconds)."""
         with tempfile.TemporaryDirectory() as folder:
             out = Path(folder) / "out.npz"
-            command = [self.tokamak, "run", str(program), "--json", "--outputs", str(out), "--inputs", str(inputs)]
+            command = [self.tokamak, "run", str(program), "--json", "--outputs", str(out), "--inputs", str(inputs), *flags]
             begin = time.time()
             try:
                 done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=False)
@@ -429,10 +429,28 @@ def jax_hash(program, reports):
 
 def jax_run(runner, group, program, form):
     meta = json.loads((program / "meta.json").read_text())
-    got, reason, seconds = runner.outputs(program / form, program / "io.npz")
-    if got is not None:
-        reason = jax_compare(got, dict(np.load(program / "io.npz")), meta["outputs"])
+    data = program / "io.npz"
+    expected = dict(np.load(data))
+
+    def attempt(inputs, *flags):
+        got, reason, seconds = runner.outputs(program / form, inputs, *flags)
+        return reason if got is None else jax_compare(got, expected, meta["outputs"]), seconds
+
+    reason, seconds = attempt(data)
+    if reason:  # a tolerance is a question to the oracle, which rounds nothing on the way (design.md)
+        reason = attempt(data, "--oracle")[0] and reason
+    if reason:  # XLA:CPU, which made the expected values, takes subnormal numbers for 0; we keep them (design.md)
+        with tempfile.TemporaryDirectory() as folder:
+            flushed = Path(folder) / "io.npz"
+            np.savez(flushed, **{k: without_subnormals(v) for k, v in expected.items()})
+            reason = attempt(flushed)[0] and reason
     return Result(group, f"{program.name}/{form}", not reason, reason, meta["family"], seconds)
+
+
+def without_subnormals(array):
+    if array.dtype.kind != "f":
+        return array
+    return np.where(np.abs(array) < np.finfo(array.dtype).tiny, np.zeros_like(array), array)
 
 
 def jax_compare(got, expected, outputs):

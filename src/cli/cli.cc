@@ -79,6 +79,8 @@ void AddRun(CLI::App& app, RunCommand& run) {
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   command->add_option("--seed", run.seed, "Draw the inputs: reals in [-1, 1), integers in [0, 4)");
   command->add_flag("--strict", run.strict, "No rewrite that may change a value");
+  command->add_flag("--oracle", run.oracle,
+                    "Keep reals in double to the end instead of rounding after every op");
   command->add_option("--rtol", run.tolerance.rtol, "Relative tolerance of --expect");
   command->add_option("--atol", run.tolerance.atol, "Absolute tolerance of --expect");
   command->add_option("--ulp", run.tolerance.ulp, "Tolerance of --expect in representable steps");

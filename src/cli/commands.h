@@ -21,6 +21,7 @@ struct RunCommand {
   int64_t repeat = 1;
   std::optional<uint64_t> seed;
   bool strict = false;  // no rewrite that changes a value; the interpreter has none
+  bool oracle = false;  // reals stay double to the end
   Tolerance tolerance;
   bool json = false;
   bool spoil = false;  // change what every check expects (driver/spoil.h)

@@ -145,6 +145,7 @@ class Runner {
   Result<RunOutcome> Execute(const Module& module, const std::vector<Value>& arguments,
                              json& entry) {
     RunOptions options;
+    options.mode = command_.oracle ? NumericMode::kOracle : NumericMode::kLaw;
     if (console_.ShowsProgress())
       options.progress = [this](int64_t done, int64_t total) { Progress(done, total); };
     std::vector<double> times;
@@ -155,7 +156,8 @@ class Runner {
       std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
       times.push_back(taken.count());
       if (!outcome.ok()) return outcome;
-      if (first && NameResults(first->value().results) != NameResults(outcome.value().results))
+      if (first && NameResults(first->value().results, *module.entry()) !=
+                       NameResults(outcome.value().results, *module.entry()))
         return MakeError(
             ErrorCode::kNotDeterministic,
             fmt::format("run: results of turn {} differ from those of turn 1", turn + 1));
@@ -189,7 +191,7 @@ class Runner {
     int exit = 0;
     for (const Error& failure : outcome.failures)
       exit = std::max(exit, Fail(failure, source, entry));
-    Arrays results = NameResults(outcome.results);
+    Arrays results = NameResults(outcome.results, *module.entry());
     if (!command_.outputs.empty()) {
       Status written = WriteFileBytes(command_.outputs, WriteNpz(results));
       if (!written.ok()) exit = std::max(exit, Fail(written.error(), {}, entry));

@@ -97,13 +97,38 @@ Result<Value> DrawArray(Random& random, const Shape& shape, int64_t number) {
   });
 }
 
-void NameValue(const Value& value, std::vector<std::pair<std::string, Literal>>& named) {
+// A result whose size was known only at run time, as XLA hands it out: an array of its bounds that
+// begins with the elements there are, one after the other, and goes on with zeros.
+Literal PaddedToBounds(const Literal& literal, const Shape& stated) {
+  Dims dims;
+  for (size_t i = 0; i < stated.dims().size(); ++i) {
+    int64_t size = stated.dim(i) != kDynamic ? stated.dim(i) : stated.bounds()[i];
+    if (size == kDynamic || size < literal.shape().dim(i)) return literal;
+    dims.push_back(size);
+  }
+  Shape shape = literal.shape().WithDims(std::move(dims));
+  size_t width = static_cast<size_t>(BytesOf(literal.type()));
+  std::vector<std::byte> data(static_cast<size_t>(shape.ElementCount()) * width);
+  for (int64_t i = 0; i < literal.shape().ElementCount(); ++i) {
+    const std::byte* from =
+        literal.data().data() + (literal.is_splat() ? 0 : static_cast<size_t>(i) * width);
+    std::copy(from, from + width, data.data() + static_cast<size_t>(i) * width);
+  }
+  return Literal::Array(std::move(shape), Bytes::FromVector(std::move(data)));
+}
+
+void NameValue(const Value& value, const Shape& stated,
+               std::vector<std::pair<std::string, Literal>>& named) {
   if (value.shape().IsToken()) return;
   if (!value.shape().IsTuple()) {
-    named.emplace_back("out_" + std::to_string(named.size()), LiteralFromValue(value));
+    Literal literal = LiteralFromValue(value);
+    if (stated.IsArray() && !stated.bounds().empty()) literal = PaddedToBounds(literal, stated);
+    named.emplace_back("out_" + std::to_string(named.size()), std::move(literal));
     return;
   }
-  for (const Value& element : value.elements()) NameValue(element, named);
+  for (size_t i = 0; i < value.elements().size(); ++i)
+    NameValue(value.elements()[i], i < stated.elements().size() ? stated.elements()[i] : Shape(),
+              named);
 }
 
 }  // namespace
@@ -135,9 +160,15 @@ Result<std::vector<Value>> DrawArguments(uint64_t seed, const Computation& entry
   });
 }
 
-std::vector<std::pair<std::string, Literal>> NameResults(const std::vector<Value>& results) {
+std::vector<std::pair<std::string, Literal>> NameResults(const std::vector<Value>& results,
+                                                         const Computation& entry) {
+  std::vector<Shape> stated;
+  Flatten(entry.root()->shape(), stated);
   std::vector<std::pair<std::string, Literal>> named;
-  for (const Value& result : results) NameValue(result, named);
+  size_t next = 0;  // tokens are not among the stated
+  for (const Value& result : results)
+    NameValue(result, !result.shape().IsToken() && next < stated.size() ? stated[next++] : Shape(),
+              named);
   return named;
 }
 

@@ -22,7 +22,10 @@ Result<std::vector<Value>> ArgumentsFrom(const NpzFile& file, const Computation&
 // give equal values on every machine. A dynamic dimension gets its bound, or 3.
 Result<std::vector<Value>> DrawArguments(uint64_t seed, const Computation& entry);
 
-// Results as out_0, out_1 ...; tokens take no number.
-std::vector<std::pair<std::string, Literal>> NameResults(const std::vector<Value>& results);
+// Results of the entry as out_0, out_1 ...; tokens take no number. A result with
+// bounds (f32[<=4]) is given in an array of its bounds: the elements there are,
+// packed, then zeros, as XLA does.
+std::vector<std::pair<std::string, Literal>> NameResults(const std::vector<Value>& results,
+                                                         const Computation& entry);
 
 }  // namespace tokamak

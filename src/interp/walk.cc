@@ -25,6 +25,16 @@ bool OnlyElementsAreRead(const Instr& instr) {
                      [](const Instr* user) { return user->op() == Op::kGetTupleElement; });
 }
 
+// Neither effects nor devices nor hidden state: the value depends on the operands alone.
+bool IsPure(const Instr& instr) {
+  constexpr uint16_t kImpure = kRandom | kControlFlow | kCollective | kSideEffect;
+  if (instr.op() == Op::kPartitionId || instr.op() == Op::kReplicaId) return false;
+  return instr.op() != Op::kParameter && (instr.info().traits & kImpure) == 0;
+}
+
+// Closed values that a computation keeps between calls, in elements.
+constexpr int64_t kMaxKeptElements = int64_t{1} << 26;
+
 // A value whose dimensions, known only now, are not those that the program states.
 Status CheckDims(const Instr& instr, const Value& value) {
   const Shape& stated = instr.shape();
@@ -86,10 +96,18 @@ WalkPlan::WalkPlan(const Computation& computation) {
   std::set<std::pair<const Instr*, int64_t>> read_elements;
   if (computation.root() != nullptr) read[computation.root()] = 1;
   steps_.reserve(order.size());
+  InstrMap<uint8_t> closed(computation, 0);
+  for (const Instr* instr : order) {
+    bool all = IsPure(*instr);
+    for (const Instr* operand : instr->operands()) all = all && closed[operand] != 0;
+    closed[instr] = all ? 1 : 0;
+  }
   for (auto it = order.rbegin(); it != order.rend(); ++it) {
     const Instr* instr = *it;
     Step step{instr, std::vector<Pass>(instr->operand_count(), Pass::kCopy)};
     step.unused = read[instr] == 0;
+    step.closed = closed[instr] != 0;
+    if (step.unused && IsPure(*instr)) continue;  // dead: neither run nor a use of its operands
     if (instr->op() == Op::kGetTupleElement && OnlyElementsAreRead(*instr->operand(0))) {
       const Instr* tuple = instr->operand(0);
       int64_t index = instr->attrs<TupleIndexAttrs>().index;
@@ -119,6 +137,17 @@ namespace {
 Error Placed(Error error, const Instr& instr) {
   if (error.where.line == 0 && error.where.offset < 0) error.where = SpanOf(instr);
   return error;
+}
+
+}  // namespace
+
+namespace {
+
+void Keep(WalkPlan& plan, const Instr& instr, const Value& value) {
+  if (!value.shape().IsArray()) return;
+  if (plan.kept_elements + value.ElementCount() > kMaxKeptElements) return;
+  plan.kept_elements += value.ElementCount();
+  plan.kept.emplace(&instr, value);
 }
 
 }  // namespace
@@ -157,9 +186,9 @@ Result<Value> Walker::Walk(WalkPlan& plan, const Computation& computation,
       if (step.unused) slot(&instr) = Value();
       continue;
     }
-    if (instr.op() == Op::kConstant) {
-      auto kept = plan.constants.find(&instr);
-      if (kept != plan.constants.end()) {
+    if (step.closed) {
+      auto kept = plan.kept.find(&instr);
+      if (kept != plan.kept.end()) {
         slot(&instr) = kept->second;
         continue;
       }
@@ -182,8 +211,7 @@ Result<Value> Walker::Walk(WalkPlan& plan, const Computation& computation,
     }
     Result<Value> result = Evaluate(instr, operands, *this);
     if (!result.ok()) return Placed(std::move(result.error()), instr);
-    if (instr.op() == Op::kConstant && plan.calls > 1)
-      plan.constants.emplace(&instr, result.value());
+    if (step.closed && plan.calls > 1) Keep(plan, instr, result.value());
     if (!step.unused) slot(&instr) = std::move(result.value());
   }
   operands.clear();

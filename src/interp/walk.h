@@ -32,14 +32,17 @@ class WalkPlan {
     const Instr* instr;
     std::vector<Pass> operands;
     bool unused = false;       // the result is dropped at once
+    bool closed = false;       // depends on no parameter, device or effect: the same in every call
     bool frees_tuple = false;  // kMoveElement, and nobody looks at the tuple again
   };
   explicit WalkPlan(const Computation& computation);
   const std::vector<Step>& steps() const { return steps_; }
 
   int64_t calls = 0;
-  // Values of constants, kept once the computation has run before.
-  std::unordered_map<const Instr*, Value> constants;
+  // Values of closed instructions, kept once the computation has run before: a loop computes what
+  // does not change in it once.
+  std::unordered_map<const Instr*, Value> kept;
+  int64_t kept_elements = 0;
 
  private:
   std::vector<Step> steps_;

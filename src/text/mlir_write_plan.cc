@@ -166,6 +166,12 @@ std::string MlirNameOf(const Instr& instr) {
       return "stablehlo.custom_call";
     case Op::kScan:
       return "chlo.scan";
+    case Op::kAllReduce:
+    case Op::kReduceScatter:
+    case Op::kCollectiveReduce:
+      // Groups as axes of a mesh are printed in our own form.
+      return instr.attrs<CollectiveAttrs>().groups.mesh.empty() ? std::string(instr.info().mlir)
+                                                                : "";
     case Op::kRng:
       return instr.operand_count() == 3 ? "stablehlo.rng" : "";
     case Op::kCheck: {
