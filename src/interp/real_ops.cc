@@ -50,6 +50,7 @@ double LgammaNarrow(double x) {
 
 }  // namespace
 
+// long: a table, one line an op
 RealUnaryFn RealUnary(Op op, bool wide) {
   switch (op) {
     case Op::kAbs:

@@ -27,8 +27,9 @@ bool OnlyElementsAreRead(const Instr& instr) {
 
 // Neither effects nor devices nor hidden state: the value depends on the operands alone.
 bool IsPure(const Instr& instr) {
-  constexpr uint16_t kImpure = kRandom | kControlFlow | kCollective | kSideEffect;
+  constexpr uint16_t kImpure = kControlFlow | kCollective | kSideEffect;
   if (instr.op() == Op::kPartitionId || instr.op() == Op::kReplicaId) return false;
+  if (instr.op() == Op::kRng) return false;  // rng-bit-generator has its state as operand
   return instr.op() != Op::kParameter && (instr.info().traits & kImpure) == 0;
 }
 

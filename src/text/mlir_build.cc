@@ -117,7 +117,11 @@ Status MlirBuilder::Finish(Instr* instr, size_t results) {
   const AttrValue* kept = nullptr;
   if (!input_.attrs.empty()) {
     kept = in_.Take(kResults);
-    in_.Take(kCaptures);
+    const AttrValue* captures = in_.Take(kCaptures);
+    const IntAttr* count = captures == nullptr ? nullptr : captures->As<IntAttr>();
+    if (count != nullptr && count->value >= 0 &&
+        count->value <= static_cast<int64_t>(instr->operand_count()))
+      instr->set_captures(static_cast<size_t>(count->value));
     TOK_RETURN_IF_ERROR(importer_.ApplyExtras(instr, in_.attrs(), in_.used(), input_.pos));
   }
   if (results == 1 && input_.results.size() == 1) {
