@@ -124,7 +124,7 @@ class Runner {
     if (!arguments.ok()) return Fail(arguments.error(), {}, entry);
     Result<RunOutcome> outcome = Execute(module, arguments.value(), entry);
     if (!outcome.ok()) return Fail(outcome.error(), file.source(), entry);
-    return Judge(file.source(), outcome.value(), i, entry);
+    return Judge(module, file.source(), outcome.value(), i, entry);
   }
 
   Result<std::vector<Value>> Arguments(const Module& module) const {
@@ -184,7 +184,8 @@ class Runner {
     progress_shown_ = false;
   }
 
-  int Judge(std::string_view source, const RunOutcome& outcome, size_t i, json& entry) {
+  int Judge(const Module& module, std::string_view source, const RunOutcome& outcome, size_t i,
+            json& entry) {
     totals_.passed += outcome.checks_passed;
     totals_.failed += static_cast<int64_t>(outcome.failures.size());
     entry["checks"] = outcome.checks_passed;
