@@ -1,6 +1,7 @@
 // Whatever reads, prints in both forms, and reads back equal.
 #include "fuzz/fuzz.h"
 #include "ir/compare.h"
+#include "ir/infer.h"
 #include "text/read.h"
 #include "text/write.h"
 
@@ -9,6 +10,8 @@ namespace {
 
 void CheckIdentity(const Module& module, bool hlo) {
   std::string text = hlo ? WriteHloText(module) : WriteStablehloText(module);
+  // What the verifier refuses is printed all the same, but may not read: an add of three operands.
+  if (!VerifyModule(module).ok()) return;
   auto again = hlo ? ReadHloText(text, "printed") : ReadMlirText(text, "printed");
   if (!again.ok()) fuzz::Broken("what was printed does not read: " + Render(again.error(), text));
   std::string difference = FirstDifference(module, *again.value());
