@@ -124,7 +124,7 @@ Result<Value> EvalScatter(const Instr& instr, std::span<const Value> operands, C
     updates.push_back(ScalarsOf(operands[n + 1 + k], type));
   }
   std::vector<Scalar> arguments(2 * n), combined(n);
-  TOK_RETURN_IF_ERROR(places.ForEach([&](size_t to, size_t from) -> Status {
+  auto combine = [&](size_t to, size_t from) -> Status {
     for (size_t k = 0; k < n; ++k) {
       arguments[k] = results[k][to];
       arguments[n + k] = updates[k][from];
@@ -132,7 +132,8 @@ Result<Value> EvalScatter(const Instr& instr, std::span<const Value> operands, C
     TOK_RETURN_IF_ERROR(call.Apply(arguments, combined));
     for (size_t k = 0; k < n; ++k) results[k][to] = combined[k];
     return Ok();
-  }));
+  };
+  TOK_RETURN_IF_ERROR(places.ForEach(combine));
   std::vector<Value> values;
   for (size_t k = 0; k < n; ++k) {
     const Shape& shape = instr.shape().IsTuple() ? instr.shape().elements()[k] : instr.shape();

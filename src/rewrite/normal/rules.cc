@@ -45,6 +45,9 @@ bool IsSplatOf(const Instr* instr, double number) {
 
 Instr* SplatOf(NormalGraph& graph, Instr* scalar, const Shape& shape) {
   if (shape.IsScalar()) return scalar;
+  // One element taken out of an array of one and put back.
+  if (scalar->op() == Op::kReshape && scalar->operand(0)->shape().dims() == shape.dims())
+    return scalar->operand(0);
   return graph.Intern(Op::kBroadcast, shape, {scalar}, DimensionsAttrs{});
 }
 
@@ -114,6 +117,7 @@ Instr* SimplifyBroadcast(const Site& site) {
   Instr* x = site.x();
   const Dims& dimensions = site.attrs.As<DimensionsAttrs>().dimensions;
   if (x->shape().HasDynamicDims() || site.shape.HasDynamicDims()) return nullptr;
+  if (x->shape().IsScalar()) return SplatOf(site.graph, x, site.shape);
   if (x->op() == Op::kBroadcast) {
     Dims composed;
     for (int64_t d : x->attrs<DimensionsAttrs>().dimensions)
@@ -194,19 +198,31 @@ Instr* SimplifyTranspose(const Site& site) {
   return nullptr;
 }
 
-// A slice that lies within one part of a concatenate is a slice of that part.
+// A slice of a concatenate reads only the parts that it meets.
 Instr* SliceOfConcatenate(const Site& site) {
   size_t along = static_cast<size_t>(site.x()->attrs<DimensionAttrs>().dimension);
   SliceAttrs attrs = site.attrs.As<SliceAttrs>();
+  std::vector<Instr*> met;
+  int64_t begin = 0, skipped = 0, total = 0;
   for (Instr* part : site.x()->operands()) {
-    int64_t size = part->shape().dim(along);
-    if (attrs.starts[along] >= 0 && attrs.limits[along] <= size)
-      return site.graph.Make(Op::kSlice, site.shape, {part}, attrs);
-    attrs.starts[along] -= size;
-    attrs.limits[along] -= size;
-    if (attrs.starts[along] < 0) return nullptr;
+    int64_t size = part->shape().dim(along), end = begin + size;
+    if (begin < attrs.limits[along] && end > attrs.starts[along]) {
+      if (met.empty()) skipped = begin;
+      met.push_back(part);
+      total += size;
+    }
+    begin = end;
   }
-  return nullptr;
+  if (met.empty() || met.size() == site.x()->operand_count()) return nullptr;
+  attrs.starts[along] -= skipped;
+  attrs.limits[along] -= skipped;
+  Dims dims = site.x()->shape().dims();
+  dims[along] = total;
+  Instr* fewer = met.size() == 1
+                     ? met[0]
+                     : site.graph.Make(Op::kConcatenate, site.x()->shape().WithDims(dims), met,
+                                       site.x()->attrs());
+  return site.graph.Make(Op::kSlice, site.shape, {fewer}, attrs);
 }
 
 Instr* SimplifyReverse(const Site& site) {
@@ -269,10 +285,17 @@ Instr* SimplifyDynamicSlice(const Site& site) {
 Instr* SimplifyConcatenate(const Site& site) {
   size_t dimension = static_cast<size_t>(site.attrs.As<DimensionAttrs>().dimension);
   std::vector<Instr*> parts;
-  for (Instr* part : site.operands)
-    if (part->shape().dim(dimension) != 0) parts.push_back(part);
+  for (Instr* part : site.operands) {
+    bool nested = part->op() == Op::kConcatenate &&
+                  static_cast<size_t>(part->attrs<DimensionAttrs>().dimension) == dimension;
+    if (nested) {
+      parts.insert(parts.end(), part->operands().begin(), part->operands().end());
+    } else if (part->shape().dim(dimension) != 0) {
+      parts.push_back(part);
+    }
+  }
   if (parts.size() == 1) return parts[0];
-  if (parts.empty() || parts.size() == site.operands.size()) return nullptr;
+  if (parts.empty() || std::ranges::equal(parts, site.operands)) return nullptr;
   return site.graph.Make(Op::kConcatenate, site.shape, parts, site.attrs);
 }
 
