@@ -70,13 +70,6 @@ std::string TestedText(const Counts& counts, const OpInfo& info) {
   return std::to_string(counts[static_cast<size_t>(info.op)]);
 }
 
-// A bar would end the cell of a table.
-std::string Escaped(std::string_view text) {
-  std::string escaped;
-  for (char c : text) escaped += c == '|' ? std::string("\\|") : std::string(1, c);
-  return escaped;
-}
-
 bool IsTested(const Counts& counts, const OpInfo& info) {
   return !counts.empty() && counts[static_cast<size_t>(info.op)] > 0;
 }
