@@ -400,7 +400,9 @@ class Writer {
           size_t operand = instr.op() == Op::kConditional
                                ? branch_operand++
                                : instr.operand_count() - instr.captures() + (k - own);
-          region_values_[parameter] = names_[instr.operand(operand)];
+          // What the verifier refuses may have too few; it is printed all the same.
+          region_values_[parameter] =
+              operand < instr.operand_count() ? names_[instr.operand(operand)] : "%none";
           continue;
         }
         region_values_[parameter] = "%r" + std::to_string(next_++);
