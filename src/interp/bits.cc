@@ -1,5 +1,4 @@
-// Ops that look at the bits of elements: bitcast-convert, reduce-precision, stochastic-convert,
-// next-after.
+// Ops that look at the bits of elements: reduce-precision, stochastic-convert, next-after.
 
 #include <algorithm>
 #include <bit>
