@@ -33,9 +33,10 @@ class Hasher {
       std::memcpy(&word, p, 8);
       Add(word);
     }
+    if (size == 0) return;  // `data` may be null then
     uint64_t tail = 0;
     std::memcpy(&tail, p, size);
-    if (size > 0) Add(tail);
+    Add(tail);
   }
   void Add(std::string_view text) { AddBytes(text.data(), text.size()); }
 
