@@ -30,11 +30,13 @@ template <typename A, typename T>
 Field(std::string_view, T A::*) -> Field<A, T>;  // clang-tidy 14 cannot deduce aggregates
 
 // TOK_FIELDS(Struct, TOK_F(Struct, name, member), ...)
+// Fields() is a template so that a file which only includes this does not pay for its tuples.
 #define TOK_F(Struct, text, member) \
   Field {                           \
-    text, &Struct::member           \
+    text, &Self::member             \
   }
 #define TOK_FIELDS(Struct, ...)     \
+  template <typename Self = Struct> \
   static constexpr auto Fields() {  \
     return std::tuple(__VA_ARGS__); \
   }                                 \
