@@ -6,7 +6,9 @@
 #include <string_view>
 #include <utility>
 
+#include "interp/devices.h"
 #include "interp/evaluators.h"
+#include "interp/host.h"
 #include "interp/pieces.h"
 #include "interp/scalar_body.h"
 #include "interp/walk.h"
@@ -178,6 +180,12 @@ std::optional<Op> MeantOp(std::string_view target) {
 Result<Value> EvalCustomCall(const Instr& instr, std::span<const Value> operands,
                              Context& context) {
   const std::string& target = instr.attrs<CustomCallAttrs>().target;
+  if (context.host != nullptr && context.host->calls != nullptr &&
+      context.host->calls->Knows(target))
+    return context.host->calls->Call(
+        instr, operands,
+        context.replica * (context.devices == nullptr ? 1 : context.devices->partitions()) +
+            context.partition);
   auto known = Calls().find(target);
   if (known != Calls().end()) return known->second(instr, operands, context);
 #ifdef TOK_LINEAR_ALGEBRA_CALLS

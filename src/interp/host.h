@@ -4,13 +4,28 @@
 #include <deque>
 #include <map>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "interp/value.h"
+#include "ir/ir.h"
 #include "support/result.h"
 
 namespace tokamak {
+
+// Functions of the host that custom calls reach by name. Called by all devices of all runs.
+class HostCalls {
+ public:
+  virtual bool Knows(const std::string& target) const = 0;
+  // Only for a target that it knows; `device` asks, numbered replica * partitions + partition.
+  virtual Result<Value> Call(const Instr& instr, std::span<const Value> operands,
+                             int64_t device) = 0;
+
+ protected:
+  HostCalls() = default;
+  ~HostCalls() = default;
+};
 
 // The host of a run: what infeed gives, where probes go. Shared by all devices.
 class Host {
@@ -32,6 +47,8 @@ class Host {
   Status WriteProbe(const std::string& id, const Value& value);
   // What a probe wrote at its `iteration`-th time, from 0; an array of the given shape.
   Result<Value> ReadProbe(const std::string& id, int64_t iteration, const Shape& shape);
+
+  HostCalls* calls = nullptr;  // null: none
 
   // Prints to stdout, one text at a time.
   void Print(const std::string& text);

@@ -98,6 +98,7 @@ Result<RunOutcome> Interpret(const Module& module, std::span<const Value> argume
   return WithoutBadAlloc([&]() -> Result<RunOutcome> {
     RunTally tally;
     Host host(options.probe_dir);
+    host.calls = options.host_calls;
     for (const Value& value : options.infeed) host.Feed(value);
     Walker walker(options.mode, &tally);
     walker.options = &options;
@@ -108,6 +109,33 @@ Result<RunOutcome> Interpret(const Module& module, std::span<const Value> argume
     outcome.checks_passed = tally.checks_passed;
     outcome.failures = std::move(tally.failures);
     return outcome;
+  });
+}
+
+PreparedModule::PreparedModule(const Module& module, NumericMode mode)
+    : module_(module), mode_(mode), plans_(std::make_unique<WalkPlans>(module, mode)) {}
+
+PreparedModule::~PreparedModule() = default;
+
+Result<std::vector<Value>> PreparedModule::Run(std::vector<Value>&& arguments,
+                                               const RunOptions& options) const {
+  return WithoutBadAlloc([&]() -> Result<std::vector<Value>> {
+    RunTally tally;
+    Host host(options.probe_dir);
+    host.calls = options.host_calls;
+    Walker walker(mode_, &tally);
+    walker.options = &options;
+    walker.host = &host;
+    walker.shared_plans = plans_.get();
+    TOK_TRY(Value result, walker.Call(*module_.entry(), std::move(arguments)));
+    if (!tally.failures.empty()) return std::move(tally.failures.front());
+    std::vector<Value> results;
+    if (result.shape().IsTuple()) {
+      Flatten(result, results);
+    } else {
+      results.push_back(std::move(result));
+    }
+    return results;
   });
 }
 

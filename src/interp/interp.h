@@ -1,7 +1,9 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -14,6 +16,9 @@
 // that every pass, plan and backend is compared with.
 
 namespace tokamak {
+
+class HostCalls;  // host.h
+class WalkPlans;
 
 enum class NumericMode : uint8_t {
   kLaw,     // numbers are rounded to their type after every op
@@ -31,6 +36,10 @@ struct RunOptions {
   std::function<void(int64_t done, int64_t total)> progress;
   // Instructions that may run, loops included (TK5004 beyond); 0: any number. For fuzzers.
   int64_t max_steps = 0;
+  // Once it holds true the run ends soon, with TK6103; may be null.
+  const std::atomic<bool>* stop = nullptr;
+  // Functions of the host that custom calls reach; may be null.
+  HostCalls* host_calls = nullptr;
 };
 
 struct RunOutcome {
@@ -43,6 +52,26 @@ struct RunOutcome {
 // partitions runs unpartitioned; collectives see one device).
 Result<RunOutcome> Interpret(const Module& module, std::span<const Value> arguments,
                              const RunOptions& options = {});
+// A module made ready to be run often, by any number of threads at a time. The module is verified
+// and must outlive this.
+class PreparedModule {
+ public:
+  explicit PreparedModule(const Module& module, NumericMode mode = NumericMode::kLaw);
+  ~PreparedModule();
+  PreparedModule(const PreparedModule&) = delete;
+  PreparedModule& operator=(const PreparedModule&) = delete;
+
+  // The arguments have the shapes of the entry's parameters; they are given away. The results of
+  // the entry, tuples flattened depth first. A check that fails is an error. `options.mode` is that
+  // of the preparation.
+  Result<std::vector<Value>> Run(std::vector<Value>&& arguments, const RunOptions& options) const;
+
+ private:
+  const Module& module_;
+  NumericMode mode_;
+  std::unique_ptr<WalkPlans> plans_;
+};
+
 // Runs any computation of the module; its result as it is.
 Result<Value> InterpretComputation(const Computation& computation, std::span<const Value> arguments,
                                    NumericMode mode = NumericMode::kLaw);

@@ -35,6 +35,8 @@ bool IsPure(const Instr& instr) {
 
 // Closed values that a computation keeps between calls, in elements.
 constexpr int64_t kMaxKeptElements = int64_t{1} << 26;
+// Closed values that a prepared module holds.
+constexpr int64_t kMaxPreparedElements = int64_t{1} << 20;
 
 // A value whose dimensions, known only now, are not those that the program states.
 Status CheckDims(const Instr& instr, const Value& value) {
@@ -126,10 +128,52 @@ WalkPlan::WalkPlan(const Computation& computation) {
   std::reverse(steps_.begin(), steps_.end());
 }
 
-WalkPlan& Walker::PlanOf(const Computation& computation) {
-  std::unique_ptr<WalkPlan>& plan = plans_[&computation];
-  if (plan == nullptr) plan = std::make_unique<WalkPlan>(computation);
-  return *plan;
+int64_t WalkPlan::ComputeClosed(int64_t elements, NumericMode mode) {
+  std::unordered_map<const Instr*, const Value*> known;
+  for (Step& step : steps_) {
+    const Instr& instr = *step.instr;
+    if (!step.closed || !instr.shape().IsArray() || instr.shape().HasDynamicDims()) continue;
+    if (instr.shape().ElementCount() > elements || instr.op() == Op::kCustomCall) continue;
+    std::vector<Value> operands;
+    for (const Instr* operand : instr.operands()) {
+      auto it = known.find(operand);
+      if (it != known.end()) operands.push_back(*it->second);
+    }
+    if (operands.size() != instr.operand_count()) continue;
+    Walker walker(mode, nullptr);
+    Result<Value> value = Evaluate(instr, operands, walker);
+    if (!value.ok()) continue;  // the run will say so, if it comes there
+    elements -= instr.shape().ElementCount();
+    step.known = std::move(value.value());
+    step.is_known = true;
+    known.emplace(&instr, &step.known);
+  }
+  // What only others of them read need not be there.
+  std::erase_if(steps_, [&](const Step& step) {
+    auto is_known = [&](const Instr* user) { return known.contains(user); };
+    return step.is_known && step.instr != step.instr->parent()->root() &&
+           std::all_of(step.instr->users().begin(), step.instr->users().end(), is_known);
+  });
+  return elements;
+}
+
+WalkPlans::WalkPlans(const Module& module, NumericMode mode) {
+  int64_t elements = kMaxPreparedElements;
+  for (const auto& computation : module.computations()) {
+    auto plan = std::make_unique<WalkPlan>(*computation);
+    elements = plan->ComputeClosed(elements, mode);
+    plans_.emplace(computation.get(), std::move(plan));
+  }
+}
+
+Walker::PlanInRun& Walker::PlanOf(const Computation& computation) {
+  PlanInRun& run = plans_[&computation];
+  if (run.plan == nullptr && shared_plans != nullptr) run.plan = shared_plans->Find(computation);
+  if (run.plan == nullptr) {
+    run.own = std::make_unique<WalkPlan>(computation);
+    run.plan = run.own.get();
+  }
+  return run;
 }
 
 namespace {
@@ -142,16 +186,12 @@ Error Placed(Error error, const Instr& instr) {
 
 }  // namespace
 
-namespace {
-
-void Keep(WalkPlan& plan, const Instr& instr, const Value& value) {
+void Walker::Keep(PlanInRun& run, const Instr& instr, const Value& value) {
   if (!value.shape().IsArray()) return;
-  if (plan.kept_elements + value.ElementCount() > kMaxKeptElements) return;
-  plan.kept_elements += value.ElementCount();
-  plan.kept.emplace(&instr, value);
+  if (run.kept_elements + value.ElementCount() > kMaxKeptElements) return;
+  run.kept_elements += value.ElementCount();
+  run.kept.emplace(&instr, value);
 }
-
-}  // namespace
 
 Result<Value> Walker::Call(const Computation& computation, std::vector<Value>&& arguments) {
   if (depth_ >= kMaxCallDepth) {
@@ -162,19 +202,20 @@ Result<Value> Walker::Call(const Computation& computation, std::vector<Value>&& 
   }
   TOK_CHECK(arguments.size() == computation.parameters().size(),
             "a computation was called with another number of arguments");
-  WalkPlan& plan = PlanOf(computation);
+  PlanInRun& run = PlanOf(computation);
   std::vector<Value> values(computation.id_limit());
   for (size_t i = 0; i < arguments.size(); ++i)
     values[static_cast<size_t>(computation.parameter(i)->id())] = std::move(arguments[i]);
   ++depth_;
-  ++plan.calls;
-  Result<Value> result = Walk(plan, computation, values);
+  ++run.calls;
+  Result<Value> result = Walk(run, computation, values);
   --depth_;
   return result;
 }
 
-Result<Value> Walker::Walk(WalkPlan& plan, const Computation& computation,
+Result<Value> Walker::Walk(PlanInRun& run, const Computation& computation,
                            std::vector<Value>& values) {
+  const WalkPlan& plan = *run.plan;
   auto slot = [&](const Instr* instr) -> Value& {
     return values[static_cast<size_t>(instr->id())];
   };
@@ -187,9 +228,13 @@ Result<Value> Walker::Walk(WalkPlan& plan, const Computation& computation,
       if (step.unused) slot(&instr) = Value();
       continue;
     }
-    if (step.closed) {
-      auto kept = plan.kept.find(&instr);
-      if (kept != plan.kept.end()) {
+    if (step.is_known) {
+      slot(&instr) = step.known;
+      continue;
+    }
+    if (step.closed && !run.kept.empty()) {
+      auto kept = run.kept.find(&instr);
+      if (kept != run.kept.end()) {
         slot(&instr) = kept->second;
         continue;
       }
@@ -212,7 +257,7 @@ Result<Value> Walker::Walk(WalkPlan& plan, const Computation& computation,
     }
     Result<Value> result = Evaluate(instr, operands, *this);
     if (!result.ok()) return Placed(std::move(result.error()), instr);
-    if (step.closed && plan.calls > 1) Keep(plan, instr, result.value());
+    if (step.closed && run.calls > 1) Keep(run, instr, result.value());
     if (!step.unused) slot(&instr) = std::move(result.value());
   }
   operands.clear();
@@ -222,6 +267,11 @@ Result<Value> Walker::Walk(WalkPlan& plan, const Computation& computation,
 Status Walker::CountStep(const Instr& instr, size_t done, size_t total) {
   ++steps_;
   if (options == nullptr) return Ok();
+  if (options->stop != nullptr && options->stop->load(std::memory_order_relaxed)) {
+    return MakeError(ErrorCode::kStopped,
+                     std::string(instr.info().name) + ": the run was stopped before it",
+                     SpanOf(instr));
+  }
   if (options->max_steps > 0 && steps_ > options->max_steps) {
     return MakeError(ErrorCode::kTooManySteps,
                      std::string(instr.info().name) + ": would be instruction " +
@@ -252,6 +302,7 @@ std::unique_ptr<Context> Walker::ForDevice(int64_t replica, int64_t partition, D
   walker->host = host;
   // Progress is told by the first device alone; steps are counted by each.
   walker->options = options;
+  walker->shared_plans = shared_plans;
   walker->depth_ = depth_;
   walker->steps_ = steps_;
   return walker;

@@ -20,7 +20,7 @@ namespace tokamak {
 Result<Value> Evaluate(const Instr& instr, std::vector<Value>& operands, Context& context);
 
 // How one computation is run: its instructions in order, and which operands of each are at their
-// last use. Made once per run and computation.
+// last use. Does not change once it is made, so that any number of runs may share it.
 class WalkPlan {
  public:
   enum class Pass : uint8_t {
@@ -34,18 +34,30 @@ class WalkPlan {
     bool unused = false;       // the result is dropped at once
     bool closed = false;       // depends on no parameter, device or effect: the same in every call
     bool frees_tuple = false;  // kMoveElement, and nobody looks at the tuple again
+    bool is_known = false;     // closed, and computed beforehand:
+    Value known{};
   };
   explicit WalkPlan(const Computation& computation);
   const std::vector<Step>& steps() const { return steps_; }
-
-  int64_t calls = 0;
-  // Values of closed instructions, kept once the computation has run before: a loop computes what
-  // does not change in it once.
-  std::unordered_map<const Instr*, Value> kept;
-  int64_t kept_elements = 0;
+  // Computes closed instructions beforehand, as long as `elements` last; gives what is left of
+  // them.
+  int64_t ComputeClosed(int64_t elements, NumericMode mode);
 
  private:
   std::vector<Step> steps_;
+};
+
+// The plans of all computations of a module, made once for any number of runs at a time.
+class WalkPlans {
+ public:
+  WalkPlans(const Module& module, NumericMode mode);
+  const WalkPlan* Find(const Computation& computation) const {
+    auto it = plans_.find(&computation);
+    return it == plans_.end() ? nullptr : it->second.get();
+  }
+
+ private:
+  std::unordered_map<const Computation*, std::unique_ptr<WalkPlan>> plans_;
 };
 
 // What all devices of a run share, each through its own Walker.
@@ -66,14 +78,27 @@ class Walker final : public Context {
 
   // Of the outermost call: see RunOptions.
   const RunOptions* options = nullptr;
+  // Plans made beforehand; null, and for computations that are not there: made here.
+  const WalkPlans* shared_plans = nullptr;
 
  private:
-  Result<Value> Walk(WalkPlan& plan, const Computation& computation, std::vector<Value>& values);
+  // A plan in this run.
+  struct PlanInRun {
+    const WalkPlan* plan = nullptr;
+    std::unique_ptr<WalkPlan> own;
+    int64_t calls = 0;
+    // Values of closed instructions, kept once the computation has run before: a loop computes what
+    // does not change in it once.
+    std::unordered_map<const Instr*, Value> kept;
+    int64_t kept_elements = 0;
+  };
+  Result<Value> Walk(PlanInRun& run, const Computation& computation, std::vector<Value>& values);
   Status CountStep(const Instr& instr, size_t done, size_t total);
-  WalkPlan& PlanOf(const Computation& computation);
+  PlanInRun& PlanOf(const Computation& computation);
+  static void Keep(PlanInRun& run, const Instr& instr, const Value& value);
 
   RunTally* tally_;
-  std::unordered_map<const Computation*, std::unique_ptr<WalkPlan>> plans_;
+  std::unordered_map<const Computation*, PlanInRun> plans_;
   int depth_ = 0;
   int64_t steps_ = 0;
 };

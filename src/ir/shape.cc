@@ -60,7 +60,7 @@ void HashInto(const Shape& shape, Hasher& hasher) {
 }  // namespace
 
 Shape::Shape() {
-  static const std::shared_ptr<const Data> empty = std::make_shared<const Data>();
+  static const auto& empty = *new std::shared_ptr<const Data>(std::make_shared<const Data>());
   data_ = empty;
 }
 

@@ -37,12 +37,13 @@ std::string Excerpt(const TextSpan& where, std::string_view source) {
 }  // namespace
 
 const std::vector<ErrorInfo>& AllErrors() {
-  static const std::vector<ErrorInfo> rows = {
+  // Never destroyed: threads that end with the process still report.
+  static const auto* rows = new std::vector<ErrorInfo>{
 #define TOK_ERROR(number, id, exit, status, meaning) \
   ErrorInfo{ErrorCode::k##id, #id, ExitCode::exit, status, meaning},
 #include "support/errors.def"
   };
-  return rows;
+  return *rows;
 }
 
 const ErrorInfo& InfoOf(ErrorCode code) {

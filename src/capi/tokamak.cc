@@ -1,0 +1,75 @@
+#include "capi/tokamak.h"
+
+#include <cstring>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "driver/host_calls.h"
+#include "driver/report.h"
+#include "runtime/worker.h"
+
+namespace tokamak {
+namespace {
+
+// What the caller sees of a frame, and where its complaint goes.
+struct CallInC {
+  tok_host_call call{};  // first: a pointer to it is one to the whole
+  std::string failure;
+  std::vector<tok_array> arrays;
+};
+
+tok_array ArrayInC(const HostArrayView& view) {
+  return {view.data, view.bytes, view.type.c_str(), static_cast<int64_t>(view.dims.size()),
+          view.dims.data()};
+}
+
+std::string CallC(const HostCallFrame& frame, void* fn, void* user) {
+  CallInC in_c;
+  for (const HostArrayView& input : frame.inputs) in_c.arrays.push_back(ArrayInC(input));
+  for (const HostArrayView& output : frame.outputs) in_c.arrays.push_back(ArrayInC(output));
+  in_c.call.struct_size = sizeof(tok_host_call);
+  in_c.call.target = frame.target.c_str();
+  in_c.call.attributes = frame.attributes.c_str();
+  in_c.call.opaque = frame.opaque.data();
+  in_c.call.opaque_size = frame.opaque.size();
+  in_c.call.num_inputs = frame.inputs.size();
+  in_c.call.inputs = in_c.arrays.data();
+  in_c.call.num_outputs = frame.outputs.size();
+  in_c.call.outputs = in_c.arrays.data() + frame.inputs.size();
+  in_c.call.device = frame.device;
+  int code = reinterpret_cast<tok_host_fn>(fn)(&in_c.call, user);
+  if (code == 0) return in_c.failure;
+  return in_c.failure.empty() ? "it returned " + std::to_string(code) : in_c.failure;
+}
+
+}  // namespace
+}  // namespace tokamak
+
+const char* tok_version(void) {
+  return "0.1.0";
+}
+
+int tok_register_host_call(const char* target, tok_host_fn fn, void* user) {
+  if (target == nullptr || *target == '\0') return 1;
+  if (fn == nullptr) {
+    tokamak::UnregisterHostCall(target);
+  } else {
+    tokamak::RegisterHostCall(target, tokamak::CallC, reinterpret_cast<void*>(fn), user);
+  }
+  return 0;
+}
+
+void tok_host_call_fail(const tok_host_call* call, const char* message) {
+  if (call == nullptr) return;
+  auto* in_c = reinterpret_cast<tokamak::CallInC*>(const_cast<tok_host_call*>(call));
+  in_c->failure = message == nullptr || *message == '\0' ? "it gave no reason" : message;
+}
+
+int tok_wait_idle(int64_t milliseconds) {
+  return tokamak::WaitAllIdle(milliseconds) ? 1 : 0;
+}
+
+void tok_set_report(tok_report_fn fn, void* user) {
+  tokamak::SetReport(fn, user);
+}

@@ -1,0 +1,91 @@
+/* The C API of libtokamak.so, for the Python package (by ctypes) and for embedders.
+ *
+ * Every function may be called from any thread. Texts are UTF-8 and end in 0. Nothing is thrown;
+ * nothing ends the process. Structs begin with their size, so that later versions may add fields:
+ * look at no field that lies behind it.
+ */
+#ifndef TOKAMAK_H_
+#define TOKAMAK_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TOK_API __attribute__((visibility("default")))
+
+/* "0.1.0". */
+TOK_API const char* tok_version(void);
+
+/* ---- Functions of the host ------------------------------------------------
+ *
+ * A program reaches a function of the host by a custom call whose target it is registered under:
+ *
+ *   stablehlo.custom_call @tokamak_py_callback(%x) {mhlo.backend_config = {id = 7 : i64}}
+ *
+ * Programs that contain such a call run on a worker thread, never on the thread that launches them.
+ * A function may be called by several threads at a time, and may itself use the plugin, as long as
+ * it does not wait for a program that waits for it.
+ */
+
+/* An array of the call: dense, row-major, elements of fewer than 8 bits taking a byte each (signed
+ * ones sign-extended). */
+typedef struct tok_array {
+  void* data;          /* inputs: only to be read, and only during the call; outputs: to be filled */
+  size_t bytes;
+  const char* type;    /* "f32", "bf16", "s64", "u8", "pred", "c64", "f8e4m3fn" ... as HLO has them */
+  int64_t rank;
+  const int64_t* dims;
+} tok_array;
+
+typedef struct tok_host_call {
+  size_t struct_size;
+  const char* target;
+  /* The call's attributes as a JSON object: integers, booleans, floats, strings, lists of these.
+   * "{}" when it has none. */
+  const char* attributes;
+  /* The opaque backend_config of older calls; may hold zeros. */
+  const char* opaque;
+  size_t opaque_size;
+  size_t num_inputs;
+  const tok_array* inputs;   /* tokens left out */
+  size_t num_outputs;
+  const tok_array* outputs;  /* tokens left out; filled with zeros before the call */
+  int64_t device;            /* which device of the program asks: replica * partitions + partition */
+} tok_host_call;
+
+/* 0: the outputs are filled. Else the execution fails with the message given by
+ * tok_host_call_fail; the outputs of the program are poisoned, the client goes on. */
+typedef int (*tok_host_fn)(const tok_host_call* call, void* user);
+
+/* Registers or (with fn = NULL) takes away a function. Programs look it up at every call. Returns 0,
+ * or 1 when target is null or empty. After it was taken away, or replaced, calls that are running
+ * still use it. */
+TOK_API int tok_register_host_call(const char* target, tok_host_fn fn, void* user);
+
+/* Says why a call failed; for use inside of the function, with its `call`. The text is copied. */
+TOK_API void tok_host_call_fail(const tok_host_call* call, const char* message);
+
+/* ---- Work in flight --------------------------------------------------------*/
+
+/* Waits until no program is queued or running, or `milliseconds` have passed (< 0: any time). 1 when
+ * all is done, 0 when not. To be called before an interpreter that host functions need goes away
+ * (ctypes lets go of Python's lock during the call). */
+TOK_API int tok_wait_idle(int64_t milliseconds);
+
+/* ---- Reports -----------------------------------------------------------------*/
+
+/* Called with one JSON object per text, for what tokamak.debug() prints:
+ *   {"event": "compile", "name": "jit_f", "cache": "none" | "memory" | "disk", "read_us": 1.5,
+ *    "verify_us": 0.5, "prepare_us": 3.0, "instructions": 12, "parameters": 1, "results": 1}
+ *   {"event": "first_run", "name": "jit_f", "run_us": 9.5}
+ * Called from the threads that compile and run; not while a lock is held. fn = NULL ends it. */
+typedef void (*tok_report_fn)(const char* json, void* user);
+TOK_API void tok_set_report(tok_report_fn fn, void* user);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,99 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ir/ir.h"
+#include "support/result.h"
+
+// What a compiled program is to its callers, whatever runs it.
+
+namespace tokamak {
+
+// A parameter or result of a program, as one device holds it: a dense row-major array, sub-byte
+// elements taking a byte each. A token is a pred[] whose value means nothing.
+struct ArrayInfo {
+  ElementType type = ElementType::kPred;
+  Dims dims;
+  int64_t bytes = 1;
+  std::string memory_kind = "device";
+  bool is_token = false;
+};
+
+struct ParameterInfo : ArrayInfo {
+  bool donated = false;       // the caller's buffer is used up
+  int64_t alias_result = -1;  // donated: the result that takes its memory; -1: none
+};
+
+struct CostAnalysis {
+  double flops = 0, transcendentals = 0, bytes_accessed = 0;
+};
+
+struct MemoryAnalysis {
+  int64_t code = 0, arguments = 0, results = 0, aliased = 0, temporary = 0;
+};
+
+struct RunControl {
+  const std::atomic<bool>* stop = nullptr;  // once true, the run ends soon with TK6103; may be null
+};
+
+// A program ready to run. Everything is const and may be used by any number of threads.
+class Executable {
+ public:
+  Executable(const Executable&) = delete;
+  Executable& operator=(const Executable&) = delete;
+  virtual ~Executable() = default;
+
+  const std::string& name() const { return name_; }
+  int64_t replicas() const { return replicas_; }
+  int64_t partitions() const { return partitions_; }
+  int64_t devices() const { return replicas_ * partitions_; }
+  const std::vector<ParameterInfo>& parameters() const { return parameters_; }
+  const std::vector<ArrayInfo>& results() const { return results_; }
+  const CostAnalysis& cost() const { return cost_; }
+  const MemoryAnalysis& memory() const { return memory_; }
+  // Calls functions of the host: never to be run on a thread that may not wait.
+  bool calls_host() const { return calls_host_; }
+
+  // How long a run takes, as far as is known: priced at first, then measured.
+  double PredictedMicros() const { return predicted_us_.load(std::memory_order_relaxed); }
+
+  // Runs the program. inputs[d * parameters + i] is parameter i on device d, results likewise. The
+  // memory of a result may be that of a donated parameter which it aliases, and overlaps no other.
+  // Errors are located in the program.
+  Status Run(std::span<const void* const> inputs, std::span<void* const> outputs,
+             const RunControl& control) const;
+
+  // HLO text of what runs.
+  virtual std::string HloText() const = 0;
+
+ protected:
+  Executable() = default;
+  virtual Status RunOnce(std::span<const void* const> inputs, std::span<void* const> outputs,
+                         const RunControl& control) const = 0;
+
+  std::string name_;
+  int64_t replicas_ = 1, partitions_ = 1;
+  std::vector<ParameterInfo> parameters_;
+  std::vector<ArrayInfo> results_;
+  CostAnalysis cost_;
+  MemoryAnalysis memory_;
+  bool calls_host_ = false;
+  mutable std::atomic<double> predicted_us_{0};
+  mutable std::atomic<bool> measured_{false};
+};
+
+struct CompileOptions {
+  int64_t num_replicas = 1, num_partitions = 1;
+  std::string backend;  // "": the best that is built
+};
+
+// Makes a program executable. The module is verified here.
+Result<std::shared_ptr<const Executable>> Compile(std::unique_ptr<Module> module,
+                                                  const CompileOptions& options);
+
+}  // namespace tokamak

@@ -1,0 +1,176 @@
+#include "driver/host_calls.h"
+
+#include <cmath>
+#include <cstring>
+#include <mutex>
+#include <new>
+#include <shared_mutex>
+#include <unordered_map>
+
+#include <nlohmann/json.hpp>
+
+#include "driver/array_bytes.h"
+#include "interp/context.h"
+
+namespace tokamak {
+namespace {
+
+struct Registered {
+  HostFn caller = nullptr;
+  void* fn = nullptr;
+  void* user = nullptr;
+};
+
+struct Registry {
+  std::shared_mutex mutex;
+  std::unordered_map<std::string, Registered> functions;
+};
+
+Registry& Functions() {
+  static auto* functions = new Registry;
+  return *functions;
+}
+
+nlohmann::json JsonOf(const AttrValue& value);
+
+nlohmann::json JsonOf(const AttrDict& dict) {
+  nlohmann::json object = nlohmann::json::object();
+  for (const AttrEntry& entry : dict) object[entry.name] = JsonOf(entry.value);
+  return object;
+}
+
+nlohmann::json JsonOfLiteral(const Literal& literal) {
+  nlohmann::json list = nlohmann::json::array();
+  if (!literal.shape().IsArray()) return list;
+  for (int64_t i = 0; i < literal.shape().ElementCount(); ++i) {
+    if (IsReal(literal.type())) {
+      list.push_back(literal.DoubleAt(i));
+    } else if (!IsComplex(literal.type())) {
+      list.push_back(literal.IntAt(i));
+    }
+  }
+  return list;
+}
+
+// Whatever has no place in JSON is null.
+nlohmann::json JsonOf(const AttrValue& value) {
+  if (const bool* flag = value.As<bool>()) return *flag;
+  if (const IntAttr* number = value.As<IntAttr>()) return number->value;
+  if (const FloatAttr* number = value.As<FloatAttr>()) return number->value;
+  if (const std::string* text = value.As<std::string>()) return *text;
+  if (const SymbolAttr* symbol = value.As<SymbolAttr>()) return symbol->name;
+  if (const AttrDict* dict = value.As<AttrDict>()) return JsonOf(*dict);
+  if (const Literal* literal = value.As<Literal>()) return JsonOfLiteral(*literal);
+  if (const DenseArrayAttr* array = value.As<DenseArrayAttr>()) {
+    if (!array->floats.empty()) return array->floats;
+    return array->ints;
+  }
+  if (const AttrList* list = value.As<AttrList>()) {
+    nlohmann::json array = nlohmann::json::array();
+    for (const AttrValue& element : *list) array.push_back(JsonOf(element));
+    return array;
+  }
+  return nullptr;
+}
+
+// The attributes of a call, wherever they are written.
+std::string AttributesOf(const Instr& instr) {
+  nlohmann::json object = JsonOf(instr.attrs<CustomCallAttrs>().backend_dict);
+  for (const char* name : {"mhlo.attributes", "mhlo.backend_config"})
+    if (const AttrValue* inner = Find(instr.extras().discardable, name))
+      if (const AttrDict* dict = inner->As<AttrDict>()) object.update(JsonOf(*dict));
+  return object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+HostArrayView ViewOf(const Shape& shape, std::vector<std::byte>& bytes) {
+  return {bytes.data(), bytes.size(), std::string(HloName(shape.type())), shape.dims()};
+}
+
+std::vector<Shape> ResultShapes(const Instr& instr) {
+  if (!instr.shape().IsTuple()) return {instr.shape()};
+  return instr.shape().elements();
+}
+
+class HostCallTable final : public HostCalls {
+ public:
+  bool Knows(const std::string& target) const override { return IsHostCall(target); }
+
+  Result<Value> Call(const Instr& instr, std::span<const Value> operands, int64_t device) override {
+    const CustomCallAttrs& attrs = instr.attrs<CustomCallAttrs>();
+    Registered function;
+    {
+      std::shared_lock<std::shared_mutex> lock(Functions().mutex);
+      auto it = Functions().functions.find(attrs.target);
+      if (it == Functions().functions.end())
+        return Unsupported(instr, "'" + attrs.target + "' was taken away while it was looked up");
+      function = it->second;
+    }
+    HostCallFrame frame;
+    frame.target = attrs.target;
+    frame.attributes = AttributesOf(instr);
+    frame.opaque = attrs.backend_config;
+    frame.device = device;
+    std::vector<std::vector<std::byte>> bytes;
+    std::vector<Shape> shapes = ResultShapes(instr);
+    bytes.reserve(operands.size() + shapes.size());
+    for (const Value& operand : operands) {
+      if (!operand.shape().IsArray()) continue;
+      bytes.emplace_back(static_cast<size_t>(operand.shape().ByteSize()));
+      StoreBytes(operand, bytes.back().data());
+      frame.inputs.push_back(ViewOf(operand.shape(), bytes.back()));
+    }
+    for (const Shape& shape : shapes) {
+      if (shape.IsToken()) continue;
+      if (!shape.IsArray() || shape.HasDynamicDims())
+        return Unsupported(instr, "'" + attrs.target + "' gives " + ToString(shape));
+      bytes.emplace_back(static_cast<size_t>(shape.ByteSize()));
+      frame.outputs.push_back(ViewOf(shape, bytes.back()));
+    }
+    std::string failure = function.caller(frame, function.fn, function.user);
+    if (!failure.empty())
+      return MakeError(ErrorCode::kHostCall, "custom-call: '" + attrs.target + "': " + failure,
+                       SpanOf(instr));
+    return Results(instr, shapes, frame);
+  }
+
+ private:
+  static Result<Value> Results(const Instr& instr, const std::vector<Shape>& shapes,
+                               const HostCallFrame& frame) {
+    std::vector<Value> results;
+    size_t next = 0;
+    for (const Shape& shape : shapes) {
+      if (shape.IsToken()) {
+        results.push_back(Value::Token());
+        continue;
+      }
+      TOK_TRY(Value value, ValueFromBytes(shape.WithoutLayout(), frame.outputs[next++].data));
+      results.push_back(std::move(value));
+    }
+    if (!instr.shape().IsTuple()) return std::move(results[0]);
+    return Value::Tuple(std::move(results));
+  }
+};
+
+}  // namespace
+
+void RegisterHostCall(const std::string& target, HostFn caller, void* fn, void* user) {
+  std::unique_lock<std::shared_mutex> lock(Functions().mutex);
+  Functions().functions[target] = {caller, fn, user};
+}
+
+void UnregisterHostCall(const std::string& target) {
+  std::unique_lock<std::shared_mutex> lock(Functions().mutex);
+  Functions().functions.erase(target);
+}
+
+bool IsHostCall(const std::string& target) {
+  std::shared_lock<std::shared_mutex> lock(Functions().mutex);
+  return Functions().functions.contains(target);
+}
+
+HostCalls& RegisteredHostCalls() {
+  static auto* calls = new HostCallTable;
+  return *calls;
+}
+
+}  // namespace tokamak

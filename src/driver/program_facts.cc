@@ -1,0 +1,191 @@
+#include "driver/program_facts.h"
+
+#include <algorithm>
+#include <string>
+
+#include "driver/host_calls.h"
+
+namespace tokamak {
+namespace {
+
+// The array of a buffer for a shape; dynamic dimensions take their bounds.
+Result<ArrayInfo> ArrayOf(const Shape& shape, const std::string& what, const TextSpan& where) {
+  ArrayInfo info;
+  if (shape.IsToken()) {
+    info.is_token = true;
+    return info;
+  }
+  if (!shape.IsArray())
+    return MakeError(ErrorCode::kUnsupportedResult,
+                     what + " is " + ToString(shape) + ", buffers hold arrays only", where);
+  info.type = shape.type();
+  info.dims = shape.dims();
+  for (size_t i = 0; i < info.dims.size(); ++i) {
+    if (info.dims[i] != kDynamic) continue;
+    if (i >= shape.bounds().size() || shape.bounds()[i] == kDynamic)
+      return MakeError(ErrorCode::kUnsupportedResult,
+                       what + " is " + ToString(shape) + ", whose size nothing bounds", where);
+    info.dims[i] = shape.bounds()[i];
+  }
+  std::optional<int64_t> count = CheckedElementCount(info.dims);
+  if (!count || *count > kMaxElements / 16)
+    return MakeError(ErrorCode::kUnsupportedResult, what + " is too large: " + ToString(shape),
+                     where);
+  info.bytes = *count * BytesOf(info.type);
+  return info;
+}
+
+std::string MemoryKindOf(const AttrDict& attributes) {
+  const AttrValue* kind = Find(attributes, "mhlo.memory_kind");
+  const std::string* text = kind == nullptr ? nullptr : kind->As<std::string>();
+  return text == nullptr ? "device" : *text;
+}
+
+bool CostsNothing(Op op) {
+  switch (op) {
+    case Op::kParameter:
+    case Op::kConstant:
+    case Op::kTuple:
+    case Op::kGetTupleElement:
+    case Op::kBitcast:
+      return true;
+    default:
+      return false;
+  }
+}
+
+double BytesOfShape(const Shape& shape) {
+  if (shape.IsArray() && !shape.HasDynamicDims()) return static_cast<double>(shape.ByteSize());
+  double bytes = 0;
+  if (shape.IsTuple())
+    for (const Shape& element : shape.elements()) bytes += BytesOfShape(element);
+  return bytes;
+}
+
+double ElementsOf(const Shape& shape) {
+  if (shape.IsArray() && !shape.HasDynamicDims()) return static_cast<double>(shape.ElementCount());
+  double count = 0;
+  if (shape.IsTuple())
+    for (const Shape& element : shape.elements()) count += ElementsOf(element);
+  return count;
+}
+
+// Multiplications and additions of a contraction: two for each pair of elements that meet.
+double ContractionFlops(const Instr& instr) {
+  const Shape& lhs = instr.operand(0)->shape();
+  const DotAttrs& attrs = instr.attrs<DotAttrs>();
+  double contracted = 1;
+  for (int64_t d : attrs.lhs_contracting)
+    if (lhs.dim(static_cast<size_t>(d)) != kDynamic)
+      contracted *= static_cast<double>(lhs.dim(static_cast<size_t>(d)));
+  return 2 * contracted * ElementsOf(instr.shape());
+}
+
+void AddCost(const Instr& instr, CostAnalysis& cost) {
+  if (CostsNothing(instr.op())) return;
+  double elements = ElementsOf(instr.shape());
+  if (instr.op() == Op::kDot) {
+    cost.flops += ContractionFlops(instr);
+  } else if (instr.op() == Op::kReduce) {
+    cost.flops += ElementsOf(instr.operand(0)->shape());
+  } else if (instr.info().flops_per_element > 1 && instr.info().Is(kElementwise)) {
+    cost.transcendentals += elements;
+  } else {
+    cost.flops += elements * instr.info().flops_per_element;
+  }
+  cost.bytes_accessed += BytesOfShape(instr.shape());
+  for (const Instr* operand : instr.operands())
+    cost.bytes_accessed += BytesOfShape(operand->shape());
+}
+
+const Instr* InstrAt(const Module& module, const TextSpan& where) {
+  for (const auto& computation : module.computations()) {
+    for (const Instr* instr : computation->Instrs()) {
+      TextPos pos = instr->pos();
+      bool here = where.line > 0 ? static_cast<int>(pos.line) == where.line &&
+                                       static_cast<int>(pos.column) == where.column
+                                 : pos.line == 0 && pos.column != 0 && pos.column == where.offset;
+      if (here) return instr;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+Result<std::vector<ParameterInfo>> ParametersOf(const Module& module) {
+  std::vector<ParameterInfo> parameters;
+  for (const Instr* instr : module.entry()->parameters()) {
+    std::string what = "parameter " + std::to_string(parameters.size());
+    TOK_TRY(ArrayInfo info, ArrayOf(instr->shape(), what, SpanOf(*instr)));
+    ParameterInfo parameter;
+    static_cast<ArrayInfo&>(parameter) = std::move(info);
+    parameter.memory_kind = MemoryKindOf(instr->extras().discardable);
+    parameters.push_back(std::move(parameter));
+  }
+  for (const InputOutputAlias& alias : module.aliases) {
+    ParameterInfo& parameter = parameters[static_cast<size_t>(alias.parameter)];
+    parameter.donated = true;
+    parameter.alias_result = alias.output.empty() ? 0 : alias.output[0];
+  }
+  for (const BufferDonor& donor : module.donors)
+    parameters[static_cast<size_t>(donor.parameter)].donated = true;
+  return parameters;
+}
+
+Result<std::vector<ArrayInfo>> ResultsOf(const Module& module) {
+  const Computation& entry = *module.entry();
+  const Shape& shape = entry.root()->shape();
+  std::vector<Shape> shapes;
+  if (shape.IsTuple()) {
+    shapes = shape.elements();
+  } else {
+    shapes.push_back(shape);
+  }
+  std::vector<ArrayInfo> results;
+  for (const Shape& result : shapes) {
+    std::string what = "result " + std::to_string(results.size());
+    TOK_TRY(ArrayInfo info, ArrayOf(result, what, SpanOf(*entry.root())));
+    if (results.size() < entry.results.size())
+      info.memory_kind = MemoryKindOf(entry.results[results.size()].attributes);
+    results.push_back(std::move(info));
+  }
+  return results;
+}
+
+CostAnalysis CostOf(const Module& module) {
+  CostAnalysis cost;
+  for (const auto& computation : module.computations())
+    for (const Instr* instr : computation->Instrs()) AddCost(*instr, cost);
+  return cost;
+}
+
+bool CallsHost(const Module& module) {
+  auto reaches_host = [](const Instr* instr) {
+    if (instr->op() != Op::kCustomCall) return false;
+    const CustomCallAttrs& attrs = instr->attrs<CustomCallAttrs>();
+    return attrs.has_side_effect || IsHostCall(attrs.target);
+  };
+  for (const auto& computation : module.computations()) {
+    std::vector<Instr*> instrs = computation->Instrs();
+    if (std::any_of(instrs.begin(), instrs.end(), reaches_host)) return true;
+  }
+  return false;
+}
+
+void AddOrigin(Error& error, const Module& module) {
+  const Instr* instr = InstrAt(module, error.where);
+  if (instr == nullptr || instr->origins() == OriginId::kNone) return;
+  for (const Origin* origin : module.origins().Of(instr->origins())) {
+    std::string note = origin->op_name.empty() ? "from" : "'" + origin->op_name + "'";
+    if (origin->frame != FrameId::kNone) {
+      const Frame& frame = module.origins().frame(origin->frame);
+      note += " " + frame.file + ":" + std::to_string(frame.line);
+      if (!frame.function.empty()) note += " (" + frame.function + ")";
+    }
+    error.notes.push_back(std::move(note));
+    if (error.notes.size() >= 4) return;
+  }
+}
+
+}  // namespace tokamak

@@ -1,0 +1,46 @@
+#include "driver/report.h"
+
+#include <atomic>
+#include <mutex>
+
+namespace tokamak {
+namespace {
+
+std::atomic<bool> reporting{false};
+
+struct Listener {
+  std::mutex mutex;
+  ReportFn fn = nullptr;
+  void* user = nullptr;
+};
+
+Listener& TheListener() {
+  static auto* listener = new Listener;
+  return *listener;
+}
+
+}  // namespace
+
+void SetReport(ReportFn fn, void* user) {
+  std::lock_guard<std::mutex> lock(TheListener().mutex);
+  TheListener().fn = fn;
+  TheListener().user = user;
+  reporting.store(fn != nullptr, std::memory_order_relaxed);
+}
+
+bool IsReporting() {
+  return reporting.load(std::memory_order_relaxed);
+}
+
+void Report(const std::string& json) {
+  ReportFn fn = nullptr;
+  void* user = nullptr;
+  {
+    std::lock_guard<std::mutex> lock(TheListener().mutex);
+    fn = TheListener().fn;
+    user = TheListener().user;
+  }
+  if (fn != nullptr) fn(json.c_str(), user);
+}
+
+}  // namespace tokamak

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string>
+
+namespace tokamak {
+
+// Who is told, in JSON, what is compiled and run (capi/tokamak.h, tok_set_report). Nobody by
+// default.
+using ReportFn = void (*)(const char* json, void* user);
+void SetReport(ReportFn fn, void* user);
+// Cheap: to be asked before a report is put together.
+bool IsReporting();
+void Report(const std::string& json);
+
+}  // namespace tokamak

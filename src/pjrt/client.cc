@@ -1,0 +1,335 @@
+#include "pjrt/client.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+#include <unistd.h>
+
+#include "pjrt/slots.h"
+#include "runtime/process.h"
+#include "support/hash.h"
+
+namespace tokamak {
+namespace {
+
+constexpr int kMaxClientDevices = 64;
+
+struct TypePair {
+  PJRT_Buffer_Type pjrt;
+  ElementType type;
+};
+constexpr TypePair kTypes[] = {
+#define TOK_PAIR(name, id) \
+  { PJRT_Buffer_Type_##name, ElementType::k##id }
+    TOK_PAIR(PRED, Pred),
+    TOK_PAIR(S2, S2),
+    TOK_PAIR(S4, S4),
+    TOK_PAIR(S8, S8),
+    TOK_PAIR(S16, S16),
+    TOK_PAIR(S32, S32),
+    TOK_PAIR(S64, S64),
+    TOK_PAIR(U2, U2),
+    TOK_PAIR(U4, U4),
+    TOK_PAIR(U8, U8),
+    TOK_PAIR(U16, U16),
+    TOK_PAIR(U32, U32),
+    TOK_PAIR(U64, U64),
+    TOK_PAIR(F4E2M1FN, F4E2M1FN),
+    TOK_PAIR(F6E2M3FN, F6E2M3FN),
+    TOK_PAIR(F6E3M2FN, F6E3M2FN),
+    TOK_PAIR(F8E3M4, F8E3M4),
+    TOK_PAIR(F8E4M3, F8E4M3),
+    TOK_PAIR(F8E4M3FN, F8E4M3FN),
+    TOK_PAIR(F8E4M3FNUZ, F8E4M3FNUZ),
+    TOK_PAIR(F8E4M3B11FNUZ, F8E4M3B11FNUZ),
+    TOK_PAIR(F8E5M2, F8E5M2),
+    TOK_PAIR(F8E5M2FNUZ, F8E5M2FNUZ),
+    TOK_PAIR(F8E8M0FNU, F8E8M0FNU),
+    TOK_PAIR(BF16, BF16),
+    TOK_PAIR(F16, F16),
+    TOK_PAIR(F32, F32),
+    TOK_PAIR(F64, F64),
+    TOK_PAIR(C64, C64),
+    TOK_PAIR(C128, C128),
+#undef TOK_PAIR
+};
+
+// TOKAMAK_NUM_DEVICES, or the client option of the same meaning.
+Result<int> DeviceCount(const PJRT_Client_Create_Args& args) {
+  const char* variable = std::getenv("TOKAMAK_NUM_DEVICES");
+  int64_t count = 1;
+  std::string given;
+  if (variable != nullptr && *variable != '\0') {
+    given = variable;
+    char* end = nullptr;
+    count = std::strtoll(variable, &end, 10);
+    if (*end != '\0') count = -1;
+  }
+  for (size_t i = 0; i < args.num_options; ++i) {
+    const PJRT_NamedValue& option = args.create_options[i];
+    if (std::string_view(option.name, option.name_size) != "num_devices" ||
+        option.type != PJRT_NamedValue_kInt64)
+      continue;
+    count = option.int64_value;
+    given = std::to_string(count);
+  }
+  if (count < 1 || count > kMaxClientDevices)
+    return MakeError(ErrorCode::kOptionValue, "TOKAMAK_NUM_DEVICES is '" + given +
+                                                  "', it must be a number from 1 to " +
+                                                  std::to_string(kMaxClientDevices));
+  return static_cast<int>(count);
+}
+
+void Describe(PJRT_DeviceDescription& description, int id) {
+  description.id = id;
+  description.kind = "cpu";
+  description.text = "TokamakCpuDevice(id=" + std::to_string(id) + ")";
+}
+
+}  // namespace
+
+PJRT_NamedValue& NamedValues::Add(std::string name, PJRT_NamedValue_Type type, size_t size) {
+  texts_.push_back(std::make_unique<std::string>(std::move(name)));
+  PJRT_NamedValue value{};
+  value.struct_size = kStructSize<PJRT_NamedValue>;
+  value.name = texts_.back()->c_str();
+  value.name_size = texts_.back()->size();
+  value.type = type;
+  value.value_size = size;
+  values_.push_back(value);
+  return values_.back();
+}
+void NamedValues::AddString(std::string name, std::string value) {
+  auto held = std::make_unique<std::string>(std::move(value));
+  Add(std::move(name), PJRT_NamedValue_kString, held->size()).string_value = held->c_str();
+  texts_.push_back(std::move(held));
+}
+void NamedValues::AddInts(std::string name, std::vector<int64_t> values) {
+  lists_.push_back(std::make_unique<std::vector<int64_t>>(std::move(values)));
+  Add(std::move(name), PJRT_NamedValue_kInt64List, lists_.back()->size()).int64_array_value =
+      lists_.back()->data();
+}
+void NamedValues::AddInt(std::string name, int64_t value) {
+  Add(std::move(name), PJRT_NamedValue_kInt64, 1).int64_value = value;
+}
+void NamedValues::AddFloat(std::string name, float value) {
+  Add(std::move(name), PJRT_NamedValue_kFloat, 1).float_value = value;
+}
+
+std::optional<ElementType> TypeFromPjrt(PJRT_Buffer_Type type) {
+  for (const TypePair& pair : kTypes)
+    if (pair.pjrt == type) return pair.type;
+  return std::nullopt;
+}
+
+PJRT_Buffer_Type TypeToPjrt(ElementType type) {
+  for (const TypePair& pair : kTypes)
+    if (pair.type == type) return pair.pjrt;
+  return PJRT_Buffer_Type_INVALID;
+}
+
+const std::string& PlatformVersion() {
+  static const auto* version = new std::string("tokamak 0.1.0");
+  return *version;
+}
+
+void DescribeTopology(PJRT_TopologyDescription& topology, int device_count) {
+  topology.platform_version = PlatformVersion();
+  for (int id = 0; id < device_count; ++id) {
+    topology.own_descriptions.push_back(std::make_unique<PJRT_DeviceDescription>());
+    Describe(*topology.own_descriptions.back(), id);
+    topology.descriptions.push_back(topology.own_descriptions.back().get());
+  }
+  Hasher hasher;
+  hasher.Add(std::string_view(topology.platform_version));
+  hasher.Add(device_count);
+  topology.fingerprint = hasher.digest();
+}
+
+PJRT_Client::PJRT_Client(int device_count) {
+  DescribeTopology(topology, device_count);
+  for (int id = 0; id < device_count; ++id) {
+    auto device = std::make_unique<PJRT_Device>();
+    device->client = this;
+    Describe(device->description, id);
+    device->worker = std::make_unique<Workers>("tokamak-dev" + std::to_string(id), 1);
+    for (const char* kind : {"device", "pinned_host"}) {
+      auto memory = std::make_unique<PJRT_Memory>();
+      memory->client = this;
+      memory->device = device.get();
+      memory->id = static_cast<int>(memories.size());
+      memory->kind_id = static_cast<int>(device->memories.size());
+      memory->kind = kind;
+      memory->text = std::string(kind) + " memory of device " + std::to_string(id);
+      memory->counter = new MemoryCounter;
+      device->memories.push_back(memory.get());
+      memories.push_back(memory.get());
+      own_memories.push_back(std::move(memory));
+    }
+    devices.push_back(device.get());
+    own_devices.push_back(std::move(device));
+  }
+}
+
+PJRT_Client::~PJRT_Client() {
+  Stop();
+}
+
+void PJRT_Client::Dispose() {
+  class Deletion final : public Task {
+   public:
+    explicit Deletion(PJRT_Client* client) : client_(client) {}
+    ~Deletion() override = default;
+    void Run(bool stopped) override {
+      // After the pool has stopped this is still the client's own thread: the process is ending.
+      if (!stopped) delete client_;
+      delete this;
+    }
+
+   private:
+    PJRT_Client* client_;
+  };
+  for (PJRT_Device* device : devices) {
+    if (!device->worker->IsOwnThread()) continue;
+    Pool().Post(new Deletion(this));
+    return;
+  }
+  delete this;
+}
+
+void PJRT_Client::Stop() {
+  stopped.store(true, std::memory_order_release);
+  for (PJRT_Device* device : devices) device->worker->Stop();
+}
+
+Status PJRT_Client::CheckRunning() const {
+  if (WasForked()) [[unlikely]]
+    return MakeError(ErrorCode::kForked,
+                     "tokamak: this process was forked after the client had started; start Python "
+                     "processes with multiprocessing's 'spawn' or 'forkserver'");
+  if (stopped.load(std::memory_order_acquire)) [[unlikely]]
+    return MakeError(ErrorCode::kStopped, "tokamak: the client was destroyed");
+  return Ok();
+}
+
+PJRT_Device* PJRT_Client::FindDevice(int64_t id) const {
+  return id >= 0 && id < static_cast<int64_t>(devices.size()) ? devices[static_cast<size_t>(id)]
+                                                              : nullptr;
+}
+
+PJRT_Error* PJRT_Plugin_Initialize(PJRT_Plugin_Initialize_Args&) {
+  return nullptr;
+}
+
+PJRT_Error* PJRT_Plugin_Attributes(PJRT_Plugin_Attributes_Args& args) {
+  static const NamedValues* attributes = [] {
+    auto* values = new NamedValues;
+    // The newest form of programs that our reader is frozen at: newer JAX writes this one too.
+    values->AddInts("stablehlo_current_version", {1, 13, 0});
+    values->AddInts("stablehlo_minimum_version", {0, 9, 0});
+    values->AddInt("xla_version", 2);
+    return values;
+  }();
+  args.attributes = attributes->data();
+  args.num_attributes = attributes->size();
+  return nullptr;
+}
+
+PJRT_Error* PJRT_Client_Create(PJRT_Client_Create_Args& args) {
+  if (WasForked())
+    return Fail(ErrorCode::kForked, "tokamak: this process was forked after a client had started");
+  TOK_PJRT_TRY(int count, DeviceCount(args));
+  args.client = MakeRef<PJRT_Client>(count).Detach();
+  return nullptr;
+}
+
+PJRT_Error* PJRT_Client_Destroy(PJRT_Client_Destroy_Args& args) {
+  if (args.client == nullptr) return nullptr;
+  args.client->Stop();
+  args.client->Release();
+  return nullptr;
+}
+
+PJRT_Error* PJRT_Client_PlatformName(PJRT_Client_PlatformName_Args& args) {
+  args.platform_name = kPlatformName.data();
+  args.platform_name_size = kPlatformName.size();
+  return nullptr;
+}
+
+PJRT_Error* PJRT_Client_ProcessIndex(PJRT_Client_ProcessIndex_Args& args) {
+  args.process_index = 0;
+  return nullptr;
+}
+
+PJRT_Error* PJRT_Client_PlatformVersion(PJRT_Client_PlatformVersion_Args& args) {
+  args.platform_version = PlatformVersion().c_str();
+  args.platform_version_size = PlatformVersion().size();
+  return nullptr;
+}
+
+PJRT_Error* PJRT_Client_TopologyDescription(PJRT_Client_TopologyDescription_Args& args) {
+  args.topology = &args.client->topology;
+  return nullptr;
+}
+
+PJRT_Error* PJRT_Client_Devices(PJRT_Client_Devices_Args& args) {
+  args.devices = args.client->devices.data();
+  args.num_devices = args.client->devices.size();
+  return nullptr;
+}
+
+PJRT_Error* PJRT_Client_AddressableDevices(PJRT_Client_AddressableDevices_Args& args) {
+  args.addressable_devices = args.client->devices.data();
+  args.num_addressable_devices = args.client->devices.size();
+  return nullptr;
+}
+
+PJRT_Error* PJRT_Client_LookupDevice(PJRT_Client_LookupDevice_Args& args) {
+  args.device = args.client->FindDevice(args.id);
+  if (args.device != nullptr) return nullptr;
+  return Fail(ErrorCode::kUnknownDevice, "tokamak: there is no device " + std::to_string(args.id) +
+                                             ", there are " +
+                                             std::to_string(args.client->devices.size()));
+}
+
+PJRT_Error* PJRT_Client_LookupAddressableDevice(PJRT_Client_LookupAddressableDevice_Args& args) {
+  args.addressable_device = args.client->FindDevice(args.local_hardware_id);
+  if (args.addressable_device != nullptr) return nullptr;
+  return Fail(ErrorCode::kUnknownDevice,
+              "tokamak: there is no device " + std::to_string(args.local_hardware_id) +
+                  ", there are " + std::to_string(args.client->devices.size()));
+}
+
+PJRT_Error* PJRT_Client_AddressableMemories(PJRT_Client_AddressableMemories_Args& args) {
+  args.addressable_memories = args.client->memories.data();
+  args.num_addressable_memories = args.client->memories.size();
+  return nullptr;
+}
+
+// Replica after replica, partition after partition.
+PJRT_Error* PJRT_Client_DefaultDeviceAssignment(PJRT_Client_DefaultDeviceAssignment_Args& args) {
+  int64_t wanted = int64_t{args.num_replicas} * args.num_partitions;
+  size_t devices = args.client->devices.size();
+  if (wanted < 1 || wanted > static_cast<int64_t>(devices) ||
+      args.default_assignment_size < static_cast<size_t>(wanted))
+    return Fail(ErrorCode::kUnknownDevice,
+                "tokamak: " + std::to_string(args.num_replicas) + " replicas of " +
+                    std::to_string(args.num_partitions) + " partitions, the client has " +
+                    std::to_string(devices) + " devices");
+  for (int64_t i = 0; i < wanted; ++i) args.default_assignment[i] = static_cast<int>(i);
+  return nullptr;
+}
+
+PJRT_Error* PJRT_Client_UpdateGlobalProcessInfo(PJRT_Client_UpdateGlobalProcessInfo_Args&) {
+  return nullptr;  // there is one process
+}
+
+PJRT_Error* PJRT_Client_DmaMap(PJRT_Client_DmaMap_Args&) {
+  return nullptr;  // the host's memory is the device's
+}
+
+PJRT_Error* PJRT_Client_DmaUnmap(PJRT_Client_DmaUnmap_Args&) {
+  return nullptr;
+}
+
+}  // namespace tokamak

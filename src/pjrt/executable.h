@@ -1,0 +1,57 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "driver/executable.h"
+#include "pjrt/abi.h"
+#include "pjrt/client.h"
+#include "pjrt/compile_options.h"
+#include "support/bytes.h"
+
+namespace tokamak {
+
+// A compiled program with what the getters of the ABI point to. Shared by all handles.
+struct Program {
+  std::shared_ptr<const Executable> executable;
+  Bytes bytes;          // as they came
+  std::string options;  // the serialized compile options, as they came
+  std::string fingerprint;
+  std::string name;
+  NamedValues cost;
+  std::vector<PJRT_Buffer_Type> result_types;
+  std::vector<int64_t> result_dims;  // of all results, one after the other
+  std::vector<size_t> result_ranks;
+  std::vector<const char*> result_kinds, parameter_kinds;
+  std::vector<size_t> result_kind_sizes, parameter_kind_sizes;
+};
+
+// Reads, verifies and compiles; from the caches where they have it.
+Result<std::shared_ptr<const Program>> CompileProgram(std::string_view code,
+                                                      std::string_view options);
+// The bytes of a serialized executable, and back. TK6111.
+std::string SerializeProgram(const Program& program);
+Result<std::shared_ptr<const Program>> DeserializeProgram(std::string_view bytes);
+
+// A program on its way to or from a client.
+struct PJRT_Executable {
+  std::shared_ptr<const Program> program;
+};
+
+struct PJRT_LoadedExecutable {
+  Ref<PJRT_Client> client;
+  std::shared_ptr<const Program> program;
+  std::vector<PJRT_Device*> devices;
+  std::vector<PJRT_LogicalDeviceIds> logical_ids;
+  std::string device_assignment;
+  std::atomic<bool> deleted{false};
+};
+
+// A program with the devices that its options name. TK6109.
+Result<PJRT_LoadedExecutable*> LoadProgram(PJRT_Client& client,
+                                           std::shared_ptr<const Program> program,
+                                           const PjrtCompileOptions& options);
+
+}  // namespace tokamak

@@ -1,0 +1,232 @@
+// Execute: takes hold of the inputs, makes the outputs, and has the program run when the inputs are
+// there. It waits for nothing. Short programs whose inputs are there run on the caller's thread.
+
+#include <algorithm>
+#include <mutex>
+
+#include "pjrt/buffer.h"
+#include "pjrt/event.h"
+#include "pjrt/executable.h"
+#include "pjrt/slots.h"
+#include "runtime/process.h"
+
+namespace tokamak {
+namespace {
+
+// A thread's handover costs about this much.
+constexpr double kRunOnCallerMicros = 20;
+
+// One run of a program. Deletes itself when it is done.
+class Job final : public Task {
+ public:
+  Job(Ref<PJRT_Client> client, std::shared_ptr<const Program> program, Workers& worker)
+      : client_(std::move(client)), program_(std::move(program)), worker_(worker) {}
+  ~Job() override = default;
+
+  std::vector<HeldBuffer> inputs;     // device after device
+  std::vector<Ref<Storage>> outputs;  // the same
+  Ref<Event> done;
+
+  bool InputsAreThere() const {
+    return std::all_of(inputs.begin(), inputs.end(),
+                       [](const HeldBuffer& input) { return input.ready->HasFired(); });
+  }
+  bool IsShort() const {
+    return !program_->executable->calls_host() &&
+           program_->executable->PredictedMicros() < kRunOnCallerMicros;
+  }
+
+  // On this thread. The inputs are there.
+  SharedError RunNow(const std::atomic<bool>* stop) {
+    for (const HeldBuffer& input : inputs)
+      if (const SharedError* error = input.ready->error()) return *error;
+    std::vector<const void*> from;
+    std::vector<void*> to;
+    from.reserve(inputs.size());
+    to.reserve(outputs.size());
+    for (const HeldBuffer& input : inputs) from.push_back(input.storage->data());
+    for (const Ref<Storage>& output : outputs) to.push_back(output->data());
+    Status status = program_->executable->Run(from, to, {.stop = stop});
+    if (status.ok()) return nullptr;
+    return std::make_shared<const Error>(std::move(status.error()));
+  }
+
+  // Has the worker run it once the inputs are there.
+  void Start() {
+    for (const Ref<Storage>& output : outputs) output->AddWriter();
+    waiting_.store(1, std::memory_order_relaxed);
+    for (const HeldBuffer& input : inputs) {
+      if (input.ready->HasFired()) continue;
+      waiting_.fetch_add(1, std::memory_order_relaxed);
+      input.ready->Then([this](const SharedError&) { CountDown(); });
+    }
+    CountDown();
+  }
+
+  void Run(bool stopped) override {
+    SharedError error;
+    if (stopped) {
+      error = std::make_shared<const Error>(
+          MakeError(ErrorCode::kStopped,
+                    "execute: '" + program_->name + "' had not run when the client was destroyed"));
+    } else {
+      error = RunNow(&worker_.stopping());
+    }
+    Finish(error);
+  }
+
+ private:
+  void CountDown() {
+    if (waiting_.fetch_sub(1, std::memory_order_acq_rel) == 1) worker_.Post(this);
+  }
+
+  // Inputs are let go of first: whoever waits for the outputs finds their memory free.
+  void Finish(const SharedError& error) {
+    inputs.clear();
+    for (const Ref<Storage>& output : outputs) output->ReleaseWriter();
+    outputs.clear();
+    Ref<Event> event = std::move(done);
+    Ref<PJRT_Client> client = std::move(client_);  // the worker outlives this task
+    delete this;
+    event->Fire(error);
+  }
+
+  Ref<PJRT_Client> client_;
+  std::shared_ptr<const Program> program_;
+  Workers& worker_;
+  std::atomic<int64_t> waiting_{0};
+};
+
+Error ArgumentsError(const std::string& what) {
+  return MakeError(ErrorCode::kExecuteArguments, "execute: " + what);
+}
+
+Status CheckCall(const PJRT_LoadedExecutable_Execute_Args& args) {
+  PJRT_LoadedExecutable& loaded = *args.executable;
+  TOK_RETURN_IF_ERROR(loaded.client->CheckRunning());
+  const Executable& executable = *loaded.program->executable;
+  if (loaded.deleted.load(std::memory_order_relaxed))
+    return ArgumentsError("'" + loaded.program->name + "' was deleted");
+  if (args.num_devices != loaded.devices.size())
+    return ArgumentsError("'" + loaded.program->name + "' is for " +
+                          std::to_string(loaded.devices.size()) + " devices, given are " +
+                          std::to_string(args.num_devices));
+  if (args.num_args != executable.parameters().size())
+    return ArgumentsError("'" + loaded.program->name + "' has " +
+                          std::to_string(executable.parameters().size()) +
+                          " parameters, given are " + std::to_string(args.num_args));
+  return Ok();
+}
+
+// An array of one kind may not stand for another; of the token any buffer may.
+Status CheckArgument(const PJRT_Buffer& buffer, const ParameterInfo& parameter, size_t number) {
+  std::span<const int64_t> dims = buffer.dims.span();
+  if (parameter.is_token) return Ok();
+  if (buffer.type == parameter.type &&
+      std::equal(dims.begin(), dims.end(), parameter.dims.begin(), parameter.dims.end()))
+    return Ok();
+  return ArgumentsError("parameter " + std::to_string(number) + " is " +
+                        ToString(Shape::Array(parameter.type, parameter.dims)) +
+                        ", its argument is " +
+                        ToString(Shape::Array(buffer.type, Dims(dims.begin(), dims.end()))));
+}
+
+Status HoldInputs(const PJRT_LoadedExecutable_Execute_Args& args, Job& job) {
+  const std::vector<ParameterInfo>& parameters = args.executable->program->executable->parameters();
+  job.inputs.reserve(args.num_devices * args.num_args);
+  for (size_t d = 0; d < args.num_devices; ++d) {
+    for (size_t i = 0; i < args.num_args; ++i) {
+      PJRT_Buffer& buffer = *args.argument_lists[d][i];
+      TOK_RETURN_IF_ERROR(CheckArgument(buffer, parameters[i], i));
+      TOK_TRY(HeldBuffer held, buffer.Hold());
+      job.inputs.push_back(std::move(held));
+    }
+  }
+  return Ok();
+}
+
+bool IsDonatable(const PJRT_ExecuteOptions* options, size_t parameter) {
+  if (options == nullptr || !TOK_PJRT_HOLDS(*options, num_non_donatable_input_indices)) return true;
+  const int64_t* begin = options->non_donatable_input_indices;
+  const int64_t* end = begin + options->num_non_donatable_input_indices;
+  return std::find(begin, end, static_cast<int64_t>(parameter)) == end;
+}
+
+// Donated buffers are the caller's no more. The memory of one that nothing else reads becomes that
+// of its result.
+void TakeDonated(const PJRT_LoadedExecutable_Execute_Args& args, Job& job) {
+  const Executable& executable = *args.executable->program->executable;
+  for (size_t i = 0; i < args.num_args; ++i) {
+    const ParameterInfo& parameter = executable.parameters()[i];
+    if (!parameter.donated || !IsDonatable(args.options, i)) continue;
+    for (size_t d = 0; d < args.num_devices; ++d) {
+      // The same buffer may stand at two places: it is taken once, and read at both.
+      Result<HeldBuffer> taken = args.argument_lists[d][i]->Take();
+      if (!taken.ok() || parameter.alias_result < 0) continue;
+      taken.value() = {};
+      const Ref<Storage>& storage = job.inputs[d * args.num_args + i].storage;
+      size_t result = d * executable.results().size() + static_cast<size_t>(parameter.alias_result);
+      if (storage->MayBeTakenOver() && !job.outputs[result]) job.outputs[result] = storage;
+    }
+  }
+}
+
+PJRT_Memory* MemoryOfKind(PJRT_Device* device, const std::string& kind) {
+  for (PJRT_Memory* memory : device->memories)
+    if (memory->kind == kind) return memory;
+  return device->memories[0];
+}
+
+Status MakeOutputs(const PJRT_LoadedExecutable_Execute_Args& args, Job& job) {
+  const std::vector<ArrayInfo>& results = args.executable->program->executable->results();
+  job.outputs.resize(args.num_devices * results.size());
+  TakeDonated(args, job);
+  for (size_t n = 0; n < job.outputs.size(); ++n) {
+    if (job.outputs[n]) continue;
+    const ArrayInfo& result = results[n % results.size()];
+    PJRT_Device* device = args.executable->devices[n / results.size()];
+    TOK_TRY(job.outputs[n], Storage::Allocate(static_cast<size_t>(result.bytes),
+                                              MemoryOfKind(device, result.memory_kind)->counter));
+  }
+  return Ok();
+}
+
+// The handles of the outputs, all filled when `ready` fires.
+void GiveOutputs(PJRT_LoadedExecutable_Execute_Args& args, PJRT_Device* only,
+                 const std::vector<Ref<Storage>>& outputs, const Ref<Event>& ready) {
+  const std::vector<ArrayInfo>& results = args.executable->program->executable->results();
+  for (size_t d = 0; d < args.num_devices; ++d) {
+    PJRT_Device* device = only != nullptr ? only : args.executable->devices[d];
+    for (size_t r = 0; r < results.size(); ++r) {
+      const ArrayInfo& result = results[r];
+      args.output_lists[d][r] =
+          new PJRT_Buffer(MemoryOfKind(device, result.memory_kind), result.type, result.dims,
+                          {outputs[d * results.size() + r], ready});
+    }
+    if (args.device_complete_events != nullptr) args.device_complete_events[d] = GiveEvent(ready);
+  }
+}
+
+}  // namespace
+
+PJRT_Error* PJRT_LoadedExecutable_Execute(PJRT_LoadedExecutable_Execute_Args& args) {
+  if (Status status = CheckCall(args); !status.ok()) return Fail(status.error());
+  PJRT_LoadedExecutable& loaded = *args.executable;
+  PJRT_Device* only = args.execute_device;
+  Workers& worker = *(only != nullptr ? only : loaded.devices[0])->worker;
+  auto job = std::make_unique<Job>(loaded.client, loaded.program, worker);
+  if (Status status = HoldInputs(args, *job); !status.ok()) return Fail(status.error());
+  if (Status status = MakeOutputs(args, *job); !status.ok()) return Fail(status.error());
+  if (job->IsShort() && job->InputsAreThere()) {
+    SharedError error = job->RunNow(nullptr);
+    GiveOutputs(args, only, job->outputs,
+                error == nullptr ? Event::Ready() : Event::Failed(std::move(error)));
+    return nullptr;
+  }
+  job->done = MakeRef<Event>();
+  GiveOutputs(args, only, job->outputs, job->done);
+  job.release()->Start();
+  return nullptr;
+}
+
+}  // namespace tokamak

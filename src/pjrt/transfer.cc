@@ -1,0 +1,266 @@
+// Arrays between the host and buffers, and between memories.
+
+#include <algorithm>
+#include <cstring>
+
+#include "pjrt/buffer.h"
+#include "pjrt/event.h"
+#include "pjrt/slots.h"
+#include "runtime/strided_copy.h"
+
+namespace tokamak {
+namespace {
+
+// Copies larger than this are not made on the thread that asks.
+constexpr size_t kCopyOnCaller = size_t{1} << 20;
+
+// A function as a task of its own, once.
+template <typename Fn>
+class FnTask final : public Task {
+ public:
+  explicit FnTask(Fn fn) : fn_(std::move(fn)) {}
+  void Run(bool) override {
+    fn_();
+    delete this;
+  }
+  ~FnTask() override = default;
+
+ private:
+  Fn fn_;
+};
+
+// Runs fn now when it is little work, else on the pool.
+template <typename Fn>
+void RunCopy(size_t bytes, Fn fn) {
+  if (bytes <= kCopyOnCaller) {
+    fn();
+  } else {
+    Pool().Post(new FnTask<Fn>(std::move(fn)));
+  }
+}
+
+PJRT_Memory* MemoryOf(PJRT_Device* device, PJRT_Memory* memory) {
+  return memory != nullptr ? memory : device != nullptr ? device->memories[0] : nullptr;
+}
+
+// The byte strides that a layout of the host gives an array; row-major for null.
+Result<Dims> StridesOf(const PJRT_Buffer_MemoryLayout* layout, std::span<const int64_t> dims,
+                       size_t width) {
+  Dims strides(dims.size());
+  DenseStrides(dims, width, strides);
+  if (layout == nullptr) return strides;
+  Error bad = MakeError(ErrorCode::kHostBuffer,
+                        "buffer: the layout of the host's array does not "
+                        "order its dimensions, or has tiles");
+  if (layout->type == PJRT_Buffer_MemoryLayout_Type_Strides) {
+    if (layout->strides.num_byte_strides != dims.size()) return bad;
+    std::copy_n(layout->strides.byte_strides, dims.size(), strides.begin());
+    return strides;
+  }
+  const PJRT_Buffer_MemoryLayout_Tiled& tiled = layout->tiled;
+  if (tiled.num_tiles != 0 || tiled.minor_to_major_size != dims.size()) return bad;
+  std::vector<bool> seen(dims.size(), false);
+  for (size_t i = 0; i < dims.size(); ++i) {
+    int64_t d = tiled.minor_to_major[i];
+    if (d < 0 || d >= static_cast<int64_t>(dims.size()) || seen[static_cast<size_t>(d)]) return bad;
+    seen[static_cast<size_t>(d)] = true;
+  }
+  DenseStrides(dims, {tiled.minor_to_major, dims.size()}, width, strides);
+  return strides;
+}
+
+// Strides of dimensions of one element do not count.
+bool IsDense(std::span<const int64_t> dims, std::span<const int64_t> strides, size_t width) {
+  auto expected = static_cast<int64_t>(width);
+  for (size_t d = dims.size(); d-- > 0;) {
+    if (dims[d] != 1 && strides[d] != expected) return false;
+    expected *= dims[d];
+  }
+  return true;
+}
+
+// Lets go of an array of the host: its owner may reuse it.
+void FireAndRelease(void* user) {
+  Ref<Event> event = Ref<Event>::Adopt(static_cast<Event*>(user));
+  event->Fire();
+}
+
+struct HostArray {
+  std::byte* data;
+  ElementType type;
+  std::span<const int64_t> dims, strides;  // no strides: row-major
+  size_t bytes;
+  bool IsDenseArray() const {
+    return bytes == 0 || strides.empty() ||
+           IsDense(dims, strides, static_cast<size_t>(BytesOf(type)));
+  }
+};
+
+Result<HostArray> HostArrayOf(const PJRT_Client_BufferFromHostBuffer_Args& args) {
+  std::optional<ElementType> type = TypeFromPjrt(args.type);
+  if (!type)
+    return MakeError(ErrorCode::kHostBuffer, "buffer: element type " + std::to_string(args.type) +
+                                                 " of the PJRT ABI is not one of buffers");
+  std::span<const int64_t> dims(args.dims, args.num_dims);
+  TOK_TRY(size_t bytes, BytesOfArray(*type, dims));
+  if (args.num_byte_strides != 0 && args.num_byte_strides != args.num_dims)
+    return MakeError(ErrorCode::kHostBuffer, "buffer: " + std::to_string(args.num_byte_strides) +
+                                                 " strides for " + std::to_string(args.num_dims) +
+                                                 " dimensions");
+  return HostArray{const_cast<std::byte*>(static_cast<const std::byte*>(args.data)), *type, dims,
+                   std::span<const int64_t>(args.byte_strides, args.num_byte_strides), bytes};
+}
+
+Result<Ref<Storage>> CopyIn(const HostArray& array, PJRT_Memory* memory) {
+  TOK_TRY(Ref<Storage> storage, Storage::Allocate(array.bytes, memory->counter));
+  if (array.bytes == 0) return storage;
+  auto width = static_cast<size_t>(BytesOf(array.type));
+  if (array.IsDenseArray()) {
+    std::memcpy(storage->data(), array.data, array.bytes);
+  } else {
+    Dims dense(array.dims.size());
+    DenseStrides(array.dims, width, dense);
+    CopyStrided({storage->data(), dense}, {array.data, array.strides}, array.dims, width);
+  }
+  return storage;
+}
+
+// Copies the contents of a buffer once they are there.
+struct CopyOut {
+  HeldBuffer from;
+  std::byte* to;
+  Dims dims, strides;
+  size_t width;
+  Ref<Event> done;
+
+  void Run(const SharedError& error) {
+    if (error == nullptr && from.storage->size() > 0) {
+      Dims dense(dims.size());
+      DenseStrides(dims, width, dense);
+      if (dense == strides) {
+        std::memcpy(to, from.storage->data(), from.storage->size());
+      } else {
+        CopyStrided({to, strides}, {from.storage->data(), dense}, dims, width);
+      }
+    }
+    from = {};
+    done->Fire(error);
+  }
+};
+
+Result<Ref<Event>> StartCopyOut(HeldBuffer held, CopyOut copy) {
+  size_t bytes = held.storage->size();
+  Ref<Event> ready = held.ready;
+  bool now = ready->HasFired() && bytes <= kCopyOnCaller;
+  copy.done = MakeRef<Event>();
+  Ref<Event> done = copy.done;
+  copy.from = std::move(held);
+  if (now) {
+    const SharedError* error = ready->error();
+    copy.Run(error == nullptr ? nullptr : *error);
+    return done;
+  }
+  ready->Then([copy = std::move(copy), bytes](const SharedError& error) mutable {
+    RunCopy(bytes, [copy = std::move(copy), error]() mutable { copy.Run(error); });
+  });
+  return done;
+}
+
+// A copy of the contents in another memory.
+Result<PJRT_Buffer*> CopyTo(PJRT_Buffer& buffer, PJRT_Memory* memory) {
+  TOK_RETURN_IF_ERROR(memory->client->CheckRunning());
+  TOK_TRY(HeldBuffer held, buffer.Hold());
+  TOK_TRY(Ref<Storage> storage, Storage::Allocate(buffer.bytes, memory->counter));
+  CopyOut copy{{}, storage->data(), {static_cast<int64_t>(buffer.bytes)}, {1}, 1, {}};
+  storage->AddWriter();
+  Ref<Event> done;
+  { TOK_TRY(done, StartCopyOut(std::move(held), std::move(copy))); }
+  done->Then([writer = storage.get()](const SharedError&) { writer->ReleaseWriter(); });
+  return new PJRT_Buffer(memory, buffer.type, buffer.dims.span(), {std::move(storage), done});
+}
+
+}  // namespace
+
+PJRT_Error* PJRT_Client_BufferFromHostBuffer(PJRT_Client_BufferFromHostBuffer_Args& args) {
+  if (Status running = args.client->CheckRunning(); !running.ok()) return Fail(running.error());
+  PJRT_Memory* memory = MemoryOf(args.device, args.memory);
+  if (memory == nullptr)
+    return Fail(ErrorCode::kUnknownDevice, "buffer: neither a device nor a memory is given");
+  TOK_PJRT_TRY(HostArray array, HostArrayOf(args));
+  bool may_share = args.host_buffer_semantics == PJRT_HostBufferSemantics_kImmutableZeroCopy ||
+                   args.host_buffer_semantics == PJRT_HostBufferSemantics_kMutableZeroCopy;
+  bool aligned = reinterpret_cast<uintptr_t>(array.data) % kAlignment == 0;
+  if (may_share && aligned && array.bytes > 0 && array.IsDenseArray()) {
+    bool writable = args.host_buffer_semantics == PJRT_HostBufferSemantics_kMutableZeroCopy;
+    Ref<Event> released = MakeRef<Event>();
+    args.done_with_host_buffer = GiveEvent(released);
+    Ref<Storage> storage =
+        Storage::Borrow(array.data, array.bytes, writable, FireAndRelease, released.Detach());
+    args.buffer =
+        new PJRT_Buffer(memory, array.type, array.dims, {std::move(storage), Event::Ready()});
+    return nullptr;
+  }
+  TOK_PJRT_TRY(Ref<Storage> storage, CopyIn(array, memory));
+  args.done_with_host_buffer = GiveEvent(Event::Ready());
+  args.buffer =
+      new PJRT_Buffer(memory, array.type, array.dims, {std::move(storage), Event::Ready()});
+  return nullptr;
+}
+
+PJRT_Error* PJRT_Buffer_ToHostBuffer(PJRT_Buffer_ToHostBuffer_Args& args) {
+  PJRT_Buffer& buffer = *args.src;
+  auto width = static_cast<size_t>(BytesOf(buffer.type));
+  if (args.dst == nullptr) {
+    args.dst_size = buffer.bytes;
+    return nullptr;
+  }
+  if (args.dst_size < buffer.bytes)
+    return Fail(ErrorCode::kHostBuffer, "buffer: it has " + std::to_string(buffer.bytes) +
+                                            " bytes, the host's memory " +
+                                            std::to_string(args.dst_size));
+  TOK_PJRT_TRY(Dims strides, StridesOf(args.host_layout, buffer.dims.span(), width));
+  if (Status running = buffer.client->CheckRunning(); !running.ok() && WasForked())
+    return Fail(running.error());
+  TOK_PJRT_TRY(HeldBuffer held, buffer.Hold());
+  CopyOut copy{{},
+               static_cast<std::byte*>(args.dst),
+               Dims(buffer.dims.span().begin(), buffer.dims.span().end()),
+               std::move(strides),
+               width,
+               {}};
+  TOK_PJRT_TRY(Ref<Event> done, StartCopyOut(std::move(held), std::move(copy)));
+  args.event = GiveEvent(std::move(done));
+  return nullptr;
+}
+
+PJRT_Error* PJRT_Buffer_CopyRawToHost(PJRT_Buffer_CopyRawToHost_Args& args) {
+  PJRT_Buffer& buffer = *args.buffer;
+  auto total = static_cast<int64_t>(buffer.bytes);
+  if (args.offset < 0 || args.transfer_size < 0 || args.offset > total ||
+      args.transfer_size > total - args.offset)
+    return Fail(ErrorCode::kHostBuffer, "buffer: " + std::to_string(args.transfer_size) +
+                                            " bytes from byte " + std::to_string(args.offset) +
+                                            " are asked for, it has " + std::to_string(total));
+  TOK_PJRT_TRY(HeldBuffer held, buffer.Hold());
+  Ref<Event> done = MakeRef<Event>();
+  Ref<Event> ready = held.ready;
+  ready->Then([storage = std::move(held.storage), done, to = args.dst, at = args.offset,
+               size = args.transfer_size](const SharedError& error) {
+    if (error == nullptr) std::memcpy(to, storage->data() + at, static_cast<size_t>(size));
+    done->Fire(error);
+  });
+  args.event = GiveEvent(std::move(done));
+  return nullptr;
+}
+
+PJRT_Error* PJRT_Buffer_CopyToMemory(PJRT_Buffer_CopyToMemory_Args& args) {
+  TOK_PJRT_TRY(args.dst_buffer, CopyTo(*args.buffer, args.dst_memory));
+  return nullptr;
+}
+
+PJRT_Error* PJRT_Buffer_CopyToDevice(PJRT_Buffer_CopyToDevice_Args& args) {
+  TOK_PJRT_TRY(args.dst_buffer, CopyTo(*args.buffer, args.dst_device->memories[0]));
+  return nullptr;
+}
+
+}  // namespace tokamak

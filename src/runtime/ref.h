@@ -1,0 +1,75 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <utility>
+
+namespace tokamak {
+
+// An object that counts who holds it; the last one to let go deletes it. Born with one holder.
+class RefCounted {
+ public:
+  RefCounted(const RefCounted&) = delete;
+  RefCounted& operator=(const RefCounted&) = delete;
+  void AddRef() const { refs_.fetch_add(1, std::memory_order_relaxed); }
+  void Release() const {
+    if (refs_.fetch_sub(1, std::memory_order_acq_rel) == 1)
+      const_cast<RefCounted*>(this)->Dispose();
+  }
+  // One: nobody but the asker holds it.
+  int32_t HoldCount() const { return refs_.load(std::memory_order_acquire); }
+
+ protected:
+  RefCounted() = default;
+  virtual ~RefCounted() = default;
+  virtual void Dispose() { delete this; }
+
+ private:
+  mutable std::atomic<int32_t> refs_{1};
+};
+
+// One hold on a RefCounted; may be empty.
+template <typename T>
+class Ref {
+ public:
+  Ref() = default;
+  // Takes over a hold that the caller has.
+  static Ref Adopt(T* object) {
+    Ref ref;
+    ref.object_ = object;
+    return ref;
+  }
+  // Another hold.
+  static Ref Share(T* object) {
+    if (object != nullptr) object->AddRef();
+    return Adopt(object);
+  }
+  Ref(const Ref& other) : object_(other.object_) {
+    if (object_ != nullptr) object_->AddRef();
+  }
+  Ref(Ref&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
+  Ref& operator=(Ref other) noexcept {
+    std::swap(object_, other.object_);
+    return *this;
+  }
+  ~Ref() {
+    if (object_ != nullptr) object_->Release();
+  }
+
+  T* get() const { return object_; }
+  T* operator->() const { return object_; }
+  T& operator*() const { return *object_; }
+  explicit operator bool() const { return object_ != nullptr; }
+  // Gives the hold to the caller.
+  T* Detach() { return std::exchange(object_, nullptr); }
+
+ private:
+  T* object_ = nullptr;
+};
+
+template <typename T, typename... Args>
+Ref<T> MakeRef(Args&&... args) {
+  return Ref<T>::Adopt(new T(std::forward<Args>(args)...));
+}
+
+}  // namespace tokamak

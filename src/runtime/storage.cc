@@ -1,0 +1,66 @@
+#include "runtime/storage.h"
+
+#include <cstdlib>
+#include <new>
+#include <string>
+
+namespace tokamak {
+namespace {
+
+constexpr size_t RoundUp(size_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+void RaiseTo(std::atomic<int64_t>& peak, int64_t value) {
+  int64_t seen = peak.load(std::memory_order_relaxed);
+  while (seen < value && !peak.compare_exchange_weak(seen, value, std::memory_order_relaxed)) {
+  }
+}
+
+}  // namespace
+
+void MemoryCounter::Add(int64_t bytes) {
+  int64_t now = in_use.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  RaiseTo(peak, now);
+  RaiseTo(largest, bytes);
+}
+
+Result<Ref<Storage>> Storage::Allocate(size_t bytes, MemoryCounter* counter) {
+  // Object and bytes in one allocation: small buffers come and go with every call.
+  constexpr size_t kHead = RoundUp(sizeof(Storage));
+  void* block =
+      bytes > SIZE_MAX / 2 ? nullptr : std::aligned_alloc(kAlignment, RoundUp(kHead + bytes));
+  if (block == nullptr)
+    return MakeError(ErrorCode::kOutOfMemory,
+                     "buffer: " + std::to_string(bytes) + " bytes cannot be had from the machine");
+  auto* storage = new (block) Storage(static_cast<std::byte*>(block) + kHead, bytes, true);
+  storage->own_ = true;
+  storage->counter_ = counter;
+  if (counter != nullptr) counter->Add(static_cast<int64_t>(bytes));
+  return Ref<Storage>::Adopt(storage);
+}
+
+Ref<Storage> Storage::Borrow(void* data, size_t bytes, bool writable, ReleaseFn release,
+                             void* user) {
+  auto* storage = new Storage(static_cast<std::byte*>(data), bytes, writable);
+  storage->release_ = release;
+  storage->user_ = user;
+  return Ref<Storage>::Adopt(storage);
+}
+
+Storage::~Storage() {
+  if (counter_ != nullptr) counter_->Remove(static_cast<int64_t>(size_));
+  if (release_ != nullptr) release_(user_);
+}
+
+void Storage::Dispose() {
+  if (!own_) {
+    delete this;
+    return;
+  }
+  this->~Storage();
+  std::free(this);
+}
+
+}  // namespace tokamak

@@ -1,0 +1,111 @@
+#include "runtime/worker.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <gtest/gtest.h>
+
+namespace tokamak {
+namespace {
+
+// Counts, and writes down in which order it came.
+class Note final : public Task {
+ public:
+  Note(std::vector<int>& order, int number, std::atomic<int>& stopped_count)
+      : order_(order), number_(number), stopped_(stopped_count) {}
+  ~Note() override = default;
+  void Run(bool stopped) override {
+    if (stopped) {
+      ++stopped_;
+    } else {
+      order_.push_back(number_);
+    }
+    delete this;
+  }
+
+ private:
+  std::vector<int>& order_;
+  int number_;
+  std::atomic<int>& stopped_;
+};
+
+class Sleep final : public Task {
+ public:
+  explicit Sleep(const std::atomic<bool>& until) : until_(until) {}
+  ~Sleep() override = default;
+  void Run(bool) override {
+    while (!until_) std::this_thread::yield();
+    delete this;
+  }
+
+ private:
+  const std::atomic<bool>& until_;
+};
+
+TEST(Workers, OneThreadKeepsTheOrder) {
+  std::vector<int> order;
+  std::atomic<int> stopped{0};
+  Workers worker("test", 1);
+  for (int i = 0; i < 100; ++i) worker.Post(new Note(order, i, stopped));
+  EXPECT_TRUE(WaitAllIdle(10000));
+  ASSERT_EQ(order.size(), 100u);
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(order[static_cast<size_t>(i)], i);
+  EXPECT_EQ(stopped, 0);
+}
+
+TEST(Workers, StopRunsWhatIsQueuedAsStopped) {
+  std::vector<int> order;
+  std::atomic<int> stopped{0};
+  Workers worker("test", 1);
+  worker.Post(new Sleep(worker.stopping()));  // until Stop says so
+  for (int i = 0; i < 10; ++i) worker.Post(new Note(order, i, stopped));
+  EXPECT_FALSE(worker.IsIdle());
+  worker.Stop();
+  EXPECT_EQ(stopped, 10);
+  worker.Post(new Note(order, 0, stopped));
+  EXPECT_EQ(stopped, 11);
+  EXPECT_TRUE(order.empty());
+}
+
+TEST(Workers, ThePoolRunsSeveralAtATime) {
+  std::atomic<int> ran{0};
+  class Count final : public Task {
+   public:
+    explicit Count(std::atomic<int>& ran) : ran_(ran) {}
+    ~Count() override = default;
+    void Run(bool) override {
+      ++ran_;
+      delete this;
+    }
+
+   private:
+    std::atomic<int>& ran_;
+  };
+  for (int i = 0; i < 1000; ++i) Pool().Post(new Count(ran));
+  EXPECT_TRUE(WaitAllIdle(10000));
+  EXPECT_EQ(ran, 1000);
+  EXPECT_GE(Pool().threads(), 1);
+}
+
+#if !defined(__SANITIZE_THREAD__)
+TEST(Workers, AForkedProcessIsToldAndEnds) {
+  Workers worker("test", 1);
+  std::vector<int> order;
+  std::atomic<int> stopped{0};
+  worker.Post(new Note(order, 0, stopped));
+  EXPECT_TRUE(WaitAllIdle(10000));
+  EXPECT_FALSE(WasForked());
+  pid_t child = fork();
+  if (child == 0) {
+    bool forked = WasForked();
+    worker.Stop();  // joins nobody
+    _exit(forked ? 7 : 8);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(WEXITSTATUS(status), 7);
+}
+#endif
+
+}  // namespace
+}  // namespace tokamak
