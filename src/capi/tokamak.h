@@ -4,8 +4,7 @@
  * nothing ends the process. Structs begin with their size, so that later versions may add fields:
  * look at no field that lies behind it.
  */
-#ifndef TOKAMAK_H_
-#define TOKAMAK_H_
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -33,9 +32,9 @@ TOK_API const char* tok_version(void);
 /* An array of the call: dense, row-major, elements of fewer than 8 bits taking a byte each (signed
  * ones sign-extended). */
 typedef struct tok_array {
-  void* data;          /* inputs: only to be read, and only during the call; outputs: to be filled */
+  void* data; /* inputs: only to be read, and only during the call; outputs: to be filled */
   size_t bytes;
-  const char* type;    /* "f32", "bf16", "s64", "u8", "pred", "c64", "f8e4m3fn" ... as HLO has them */
+  const char* type; /* "f32", "bf16", "s64", "u8", "pred", "c64", "f8e4m3fn" ... as HLO has them */
   int64_t rank;
   const int64_t* dims;
 } tok_array;
@@ -50,19 +49,19 @@ typedef struct tok_host_call {
   const char* opaque;
   size_t opaque_size;
   size_t num_inputs;
-  const tok_array* inputs;   /* tokens left out */
+  const tok_array* inputs; /* tokens left out */
   size_t num_outputs;
-  const tok_array* outputs;  /* tokens left out; filled with zeros before the call */
-  int64_t device;            /* which device of the program asks: replica * partitions + partition */
+  const tok_array* outputs; /* tokens left out; filled with zeros before the call */
+  int64_t device;           /* which device of the program asks: replica * partitions + partition */
 } tok_host_call;
 
 /* 0: the outputs are filled. Else the execution fails with the message given by
  * tok_host_call_fail; the outputs of the program are poisoned, the client goes on. */
 typedef int (*tok_host_fn)(const tok_host_call* call, void* user);
 
-/* Registers or (with fn = NULL) takes away a function. Programs look it up at every call. Returns 0,
- * or 1 when target is null or empty. After it was taken away, or replaced, calls that are running
- * still use it. */
+/* Registers or (with fn = NULL) takes away a function. Programs look it up at every call. Returns
+ * 0, or 1 when target is null or empty. After it was taken away, or replaced, calls that are
+ * running still use it. */
 TOK_API int tok_register_host_call(const char* target, tok_host_fn fn, void* user);
 
 /* Says why a call failed; for use inside of the function, with its `call`. The text is copied. */
@@ -70,9 +69,9 @@ TOK_API void tok_host_call_fail(const tok_host_call* call, const char* message);
 
 /* ---- Work in flight --------------------------------------------------------*/
 
-/* Waits until no program is queued or running, or `milliseconds` have passed (< 0: any time). 1 when
- * all is done, 0 when not. To be called before an interpreter that host functions need goes away
- * (ctypes lets go of Python's lock during the call). */
+/* Waits until no program is queued or running, or `milliseconds` have passed (< 0: any time). 1
+ * when all is done, 0 when not. To be called before an interpreter that host functions need goes
+ * away (ctypes lets go of Python's lock during the call). */
 TOK_API int tok_wait_idle(int64_t milliseconds);
 
 /* ---- Reports -----------------------------------------------------------------*/
@@ -87,5 +86,4 @@ TOK_API void tok_set_report(tok_report_fn fn, void* user);
 
 #ifdef __cplusplus
 }
-#endif
 #endif
