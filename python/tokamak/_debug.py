@@ -1,0 +1,119 @@
+"""`with tokamak.debug():` says what each jit inside it does."""
+
+import contextlib
+import json
+import sys
+import threading
+
+from tokamak import _library
+
+# JAX's names of its phases (jax.monitoring, which is public).
+_PHASES = {
+    "/jax/core/compile/jaxpr_trace_duration": "trace",
+    "/jax/core/compile/jaxpr_to_mlir_module_duration": "lower",
+    "/jax/core/compile/backend_compile_duration": "compile",
+}
+
+
+def _plain(name):
+    """jit(f), jit_f and f are one function."""
+    name = str(name)
+    if name.startswith("jit(") and name.endswith(")"):
+        return name[4:-1]
+    return name.removeprefix("jit_")
+
+
+def _ms(seconds):
+    return f"{seconds * 1e3:.1f} ms"
+
+
+class _Report:
+    def __init__(self, file):
+        self.file = file
+        self.lock = threading.Lock()
+        self.spent = {}  # function -> phase -> seconds
+        self.built = {}  # function -> the library's account of its compilation
+
+    def print(self, line):
+        print("tokamak: " + line, file=self.file or sys.stderr, flush=True)
+
+    def phase(self, function, phase, seconds):
+        with self.lock:
+            spent = self.spent.setdefault(function, {})
+            spent[phase] = spent.get(phase, 0) + seconds
+            if phase != "compile":
+                return
+            del self.spent[function]
+            built = self.built.pop(function, {})
+        line = function + ": " + ", ".join(f"{name} {_ms(spent[name])}" for name in _PHASES.values() if name in spent)
+        parts = [f"{name} {_ms(built[key] / 1e6)}" for name, key in
+                 (("read", "read_us"), ("verify", "verify_us"), ("prepare", "prepare_us")) if key in built]  # fmt: skip
+        if "backend" in built:
+            parts.append(f"on {built['backend']}")
+        if "instructions" in built:
+            parts.append(f"{built['instructions']} instructions")
+        if built.get("cache", "none") != "none":
+            parts.append(f"from the cache in {'memory' if built['cache'] == 'memory' else 'files'}")
+        self.print(line + (f" ({', '.join(parts)})" if parts else ""))
+        for fallback in built.get("fallbacks", ()):
+            self.print(f"{function}: falls back: {fallback}")
+
+    def told(self, event):
+        function = _plain(event.get("name", "?"))
+        if event.get("event") == "compile":
+            with self.lock:
+                self.built[function] = event
+        elif event.get("event") == "first_run":
+            self.print(f"{function}: first run {_ms(event.get('run_us', 0) / 1e6)}")
+
+
+_reports = []
+_listening = False
+
+
+def _on_phase(name, seconds, **details):
+    phase = _PHASES.get(name)
+    if phase is not None and "fun_name" in details:
+        for report in list(_reports):
+            report.phase(_plain(details["fun_name"]), phase, seconds)
+
+
+def _on_event(text, _):
+    try:
+        event = json.loads(text.decode())
+        for report in list(_reports):
+            report.told(event)
+    except Exception as error:  # must not reach the library
+        print(f"tokamak: debug: {error!r}", file=sys.stderr)
+
+
+_pointer = _library.REPORT_FN(_on_event)
+
+
+def _listen():
+    global _listening
+    if not _listening:
+        import jax.monitoring
+
+        jax.monitoring.register_event_duration_secs_listener(_on_phase)
+        _listening = True
+
+
+def _tell_library():
+    if _library.has("tok_set_report"):
+        _library.load().tok_set_report(_pointer if _reports else _library.REPORT_FN(), None)
+
+
+@contextlib.contextmanager
+def debug(file=None):
+    """Prints a line for each function that is compiled inside, to `file` (stderr by default): how long tracing,
+    lowering and compiling took, on what it runs and what falls back; and how long its first run took."""
+    _listen()
+    report = _Report(file)
+    _reports.append(report)
+    _tell_library()
+    try:
+        yield
+    finally:
+        _reports.remove(report)
+        _tell_library()

@@ -1,0 +1,188 @@
+"""Python functions that compiled programs call.
+
+A program holds custom calls @tokamak_py_callback with an id. The library calls `_call` with the arrays, from one
+of its own threads; ctypes takes the GIL. An entry lives as long as a lowered program names it (`Keep`) or a
+compiled one does (the library's hold).
+
+    lowering: id = register(f) ── Keep ──┐
+                                         ├─► _entries[id] ─► f
+    compiled program: hold(id, +1 / -1) ─┘
+"""
+
+import atexit
+import ctypes
+import itertools
+import json
+import secrets
+import threading
+import traceback
+
+import ml_dtypes
+import numpy as np
+
+from tokamak import _library
+
+TARGET = "tokamak_py_callback"
+
+# HLO's names of types that NumPy or ml_dtypes calls otherwise.
+_NAMES = {
+    "pred": "bool", "s8": "int8", "s16": "int16", "s32": "int32", "s64": "int64", "u8": "uint8", "u16": "uint16",
+    "u32": "uint32", "u64": "uint64", "f16": "float16", "f32": "float32", "f64": "float64", "bf16": "bfloat16",
+    "c64": "complex64", "c128": "complex128", "s4": "int4", "u4": "uint4", "s2": "int2", "u2": "uint2",
+}  # fmt: skip
+
+
+def _dtype(hlo):
+    name = _NAMES.get(hlo)
+    if name is None and hlo.startswith("f"):  # f8e4m3fn is float8_e4m3fn
+        digits = hlo[1:].partition("e")[0]
+        name = f"float{digits}_{hlo[1 + len(digits):]}"
+    narrow = getattr(ml_dtypes, name or "", None)
+    try:
+        return np.dtype(narrow if narrow is not None else name or hlo)
+    except TypeError:
+        raise TypeError(f"a callback cannot take or give arrays of type {hlo}") from None
+
+
+class _Entry:
+    __slots__ = ("function", "holders")
+
+    def __init__(self, function):
+        self.function = function
+        self.holders = 1  # Keep
+
+
+# Reentrant: a collection may run Keep.__del__ at any allocation, inside the lock too.
+_lock = threading.RLock()
+_entries = {}
+# Ids begin anywhere, so that a program from another process names none of ours.
+_ids = itertools.count(secrets.randbits(62))
+
+
+def _hold(id_, change, _=None):
+    dropped = None  # freed outside of the lock: its destructors are not ours
+    with _lock:
+        entry = _entries.get(id_)
+        if entry is None:
+            return
+        entry.holders += change
+        if entry.holders <= 0:
+            dropped = _entries.pop(id_)
+    del dropped
+
+
+class Keep:
+    """Holds an entry for a lowered program."""
+
+    __slots__ = ("__weakref__", "id")
+
+    def __init__(self, id_):
+        self.id = id_
+
+    def __del__(self):
+        _hold(self.id, -1)
+
+
+def register(function):
+    """Makes `function` callable by programs: it takes and gives NumPy arrays. Returns a Keep with its id."""
+    connect()
+    id_ = next(_ids)
+    with _lock:
+        _entries[id_] = _Entry(function)
+        if not _library.has("tok_set_host_hold"):
+            _entries[id_].holders += 1  # nobody says when the last program is gone: kept for good
+    return Keep(id_)
+
+
+def count():
+    """How many functions are held."""
+    return len(_entries)
+
+
+def _view(array):
+    """A NumPy array over the call's memory."""
+    dtype = _dtype(array.type.decode())
+    dims = tuple(array.dims[i] for i in range(array.rank))
+    if array.bytes == 0 or 0 in dims:
+        return np.empty(dims, dtype)
+    memory = (ctypes.c_char * array.bytes).from_address(array.data)
+    return np.frombuffer(memory, dtype).reshape(dims)
+
+
+def _run(call):
+    entry = _entries.get(json.loads(call.attributes)["id"])
+    if entry is None:
+        raise RuntimeError("the program calls a Python function of another process, or one that is gone")
+    # Copies: the callee may keep its arguments, and the memory is the program's.
+    given = entry.function(*[_view(call.inputs[i]).copy() for i in range(call.num_inputs)])
+    if len(given) != call.num_outputs:
+        raise RuntimeError(f"the program takes {call.num_outputs} results, {len(given)} were given")
+    for i, value in enumerate(given):
+        into, value = _view(call.outputs[i]), np.asarray(value)
+        if value.shape != into.shape or value.dtype != into.dtype:
+            raise RuntimeError(
+                f"the program takes {into.dtype}{list(into.shape)} as result {i}, "
+                f"{value.dtype}{list(value.shape)} was given"
+            )
+        np.copyto(into, value)
+
+
+def _call(call, _):
+    # Nothing may leave this function: ctypes would print it and give 0, which says that all is well.
+    try:
+        _run(call.contents)
+        return 0
+    except BaseException:  # KeyboardInterrupt and SystemExit too: they end this call, not the library's thread
+        try:
+            said = "Python callback raised an exception:\n" + traceback.format_exc().rstrip()
+            _library.load().tok_host_call_fail(call, said.encode(errors="replace"))
+        except BaseException:
+            pass
+        return 1
+
+
+# ctypes keeps neither alive for us.
+_call_pointer = _library.HOST_FN(_call)
+_hold_pointer = _library.HOLD_FN(_hold)
+_connected = False
+
+
+def connect():
+    """Tells the library whom to call. Once; raises when the library cannot call back."""
+    global _connected
+    with _lock:
+        if _connected:
+            return
+        library = _library.load()
+        if not _library.has("tok_register_host_call"):
+            raise NotImplementedError("this libtokamak.so cannot call Python functions: it is older than the package")
+        if library.tok_register_host_call(TARGET.encode(), _call_pointer, None) != 0:
+            raise RuntimeError(f"libtokamak.so did not take the function for {TARGET}")
+        if _library.has("tok_set_host_hold"):
+            library.tok_set_host_hold(TARGET.encode(), _hold_pointer, None)
+        _connected = True
+        atexit.register(_stop)
+
+
+_before_stop = []
+
+
+def before_stop(action):
+    """Runs `action` at exit, while callbacks still work."""
+    if action not in _before_stop:
+        _before_stop.append(action)
+
+
+def _stop():
+    # A thread that asks for the GIL once the interpreter is being torn down never returns: no call may begin
+    # after this. ctypes lets go of the GIL, so that calls under way can end.
+    for action in _before_stop:
+        try:
+            action()
+        except Exception:
+            pass  # what is in flight failed; exit goes on
+    if _library.has("tok_stop_host_calls"):
+        _library.load().tok_stop_host_calls()
+    else:
+        _library.load().tok_register_host_call(TARGET.encode(), _library.HOST_FN(), None)
+        _library.load().tok_wait_idle(2000)

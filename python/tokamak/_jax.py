@@ -1,0 +1,282 @@
+"""Everything of Tokamak that touches private names of JAX. Nothing else in the package may.
+
+JAX gives a platform that it does not know no donation, no callbacks, and no eigh, eig, svd and the like.
+`extend()` adds them. Each addition is a row of `_FEATURES` and stands alone: when a name is gone in a newer JAX,
+that feature is off, a line in the log says so, and the rest works. `features` tells what came of each.
+Tested with JAX 0.10.2 and 0.11.2 (python/tests/test_jax_names.py).
+"""
+
+import ctypes
+import functools
+import logging
+import sys
+
+from tokamak import _host_calls, _library
+
+logger = logging.getLogger("tokamak")
+
+PLATFORM = "tokamak"
+
+# What became of each feature: None, or why it is off.
+features = {}
+
+
+def announce():
+    """Makes the platform known before it is registered: lowering rules can be added, and JAX does not warn
+    that it is experimental."""
+    from jax._src import xla_bridge
+
+    try:
+        xla_bridge._nonexperimental_plugins.add(PLATFORM)
+    except Exception as error:
+        logger.info("tokamak: JAX will call the platform experimental: %r", error)
+
+
+def _wanted_platforms():
+    import jax
+
+    return [name for name in (jax.config.jax_platforms or "").split(",") if name]
+
+
+def is_excluded():
+    """Whether the user chose platforms, and not this one."""
+    wanted = _wanted_platforms()
+    return bool(wanted) and PLATFORM not in wanted
+
+
+def is_asked_for():
+    """Whether the user named this platform."""
+    return PLATFORM in _wanted_platforms()
+
+
+def register(library, priority):
+    from jax._src import xla_bridge
+
+    xla_bridge.register_plugin(PLATFORM, priority=priority, library_path=library)
+
+
+def extend():
+    """Adds each feature once. Never raises."""
+    import jax
+
+    for name, add in _FEATURES.items():
+        if features.get(name, "not tried") is None:
+            continue
+        try:
+            add()
+            features[name] = None
+        except Exception as error:
+            features[name] = f"{type(error).__name__}: {error}"
+            logger.warning("tokamak: %s is off: JAX %s differs from what it was written for (%r)",
+                           name, jax.__version__, error)  # fmt: skip
+
+
+# ---- donation
+
+
+def _add_donation():
+    from jax._src.interpreters import mlir
+
+    if PLATFORM not in mlir._platforms_with_donation:
+        mlir._platforms_with_donation.append(PLATFORM)
+
+
+# ---- rules that JAX has for CPUs
+
+
+def _take_cpu_rule(primitive):
+    """Lowers `primitive` for us as for CPUs: to calls of LAPACK, or of Python."""
+    from jax._src.interpreters import mlir
+
+    entry = mlir._platform_specific_lowerings["cpu"][primitive]
+    mlir.register_lowering(primitive, getattr(entry, "rule", entry), platform=PLATFORM)
+
+
+# Primitives whose CPU rule calls lapack_*_ffi and nothing else. cholesky and triangular_solve are ops of
+# StableHLO, which a compiler can see into: they keep their common rules.
+_LAPACK_PRIMITIVES = (
+    "eig", "eigh", "geqp3", "geqrf", "hessenberg", "householder_product", "lu", "ormqr", "schur", "svd",
+    "tridiagonal", "tridiagonal_solve",
+)  # fmt: skip
+
+
+def _add_linear_algebra():
+    from jax._src.lax import linalg
+
+    missing = []
+    for name in _LAPACK_PRIMITIVES:
+        try:
+            _take_cpu_rule(getattr(linalg, name + "_p"))
+        except (AttributeError, KeyError):
+            missing.append(name)
+    if missing:
+        raise NotImplementedError("no CPU rule for " + ", ".join(missing))
+
+
+# ---- callbacks
+
+
+def _checked(callback, result_avals):
+    """`callback`, its results checked against what it promised. The texts are JAX's own."""
+    import numpy as np
+    from jax._src import dtypes
+
+    def call(*arguments):
+        values = callback(*arguments)
+        if len(values) != len(result_avals):
+            raise RuntimeError(
+                "Mismatched number of outputs from callback. "
+                f"Expected: {len(result_avals)}, Actual: {len(values)}"
+            )
+        values = tuple(dtypes.canonicalize_value(np.asarray(value)) for value in values)
+        for i, (value, aval) in enumerate(zip(values, result_avals)):
+            if value.shape != aval.shape:
+                raise RuntimeError(
+                    f"Incorrect output shape for return value #{i}: Expected: {aval.shape}, Actual: {value.shape}"
+                )
+            if value.dtype != aval.dtype:
+                raise RuntimeError(
+                    f"Incorrect output dtype for return value #{i}: Expected: {aval.dtype}, Actual: {value.dtype}"
+                )
+        return values
+
+    return call
+
+
+def _emit(ctx, callback, token, operands, result_avals, has_side_effect):
+    """custom_call @tokamak_py_callback([token,] operands...) -> ([token,] results...). No sharding is attached:
+    one device runs the whole program, or the rule stands in a manual computation."""
+    import numpy as np
+    from jax._src import core, ffi
+
+    keep = _host_calls.register(_checked(callback, tuple(result_avals)))
+    ctx.module_context.add_keepalive(keep)
+    if token:
+        operands = [token, *operands]
+        ctx = ctx.replace(
+            avals_in=[core.abstract_token, *ctx.avals_in], avals_out=[core.abstract_token, *ctx.avals_out]
+        )
+    build = ffi.build_ffi_lowering_function(_host_calls.TARGET, has_side_effect=has_side_effect)
+    results = list(build(ctx, *operands, id=np.int64(keep.id)).results)
+    if token:
+        token, *results = results
+    return results, token, keep
+
+
+def _add_callbacks():
+    from jax._src import callback as callbacks
+    from jax._src import checkify, debugging
+    from jax._src.interpreters import mlir
+
+    if getattr(callbacks.emit_python_callback, "for_tokamak", False):
+        return
+    of_jax = callbacks.emit_python_callback
+
+    @functools.wraps(of_jax)
+    def emit_python_callback(ctx, callback, token, operands, operand_avals, result_avals, *, has_side_effect, **rest):
+        if tuple(ctx.module_context.platforms) != (PLATFORM,):
+            return of_jax(ctx, callback, token, operands, operand_avals, result_avals,
+                          has_side_effect=has_side_effect, **rest)  # fmt: skip
+        return _emit(ctx, callback, token, operands, result_avals, has_side_effect)
+
+    emit_python_callback.for_tokamak = True
+    callbacks.emit_python_callback = emit_python_callback
+    for module in (mlir, sys.modules.get("jax.interpreters.mlir")):  # where others take it from
+        if getattr(module, "emit_python_callback", None) is of_jax:
+            module.emit_python_callback = emit_python_callback
+    for primitive in (debugging.debug_callback_p, debugging.debug_print_p, checkify.check_p):
+        _take_cpu_rule(primitive)
+
+
+def _has_cpu():
+    from jax._src import xla_bridge
+
+    try:
+        return bool(xla_bridge.local_devices(backend="cpu"))
+    except RuntimeError:
+        return False
+
+
+def _without_cpu(impl):
+    """JAX puts a callback's arguments on a CPU device. With JAX_PLATFORMS=tokamak there is none, and JAX raises;
+    then the callback is given NumPy arrays."""
+
+    @functools.wraps(impl)
+    def call(*arguments, callback, **params):
+        if _has_cpu():
+            return impl(*arguments, callback=callback, **params)
+        import jax
+        import numpy as np
+
+        given = callback(*(np.asarray(argument) for argument in arguments))
+        return jax.tree.map(np.asarray, given) if "result_avals" in params else ()
+
+    call.for_tokamak = True
+    return call
+
+
+def _add_callbacks_without_cpu():
+    from jax._src import callback as callbacks
+    from jax._src import debugging
+
+    for module, name in ((callbacks, "pure_callback_impl"), (callbacks, "io_callback_impl"),
+                         (debugging, "debug_callback_impl")):  # fmt: skip
+        impl = getattr(module, name)
+        if not getattr(impl, "for_tokamak", False):
+            setattr(module, name, _without_cpu(impl))
+    debugging.debug_callback_p.def_impl(debugging.debug_callback_impl)
+
+
+def _add_exit():
+    import jax
+
+    # JAX waits for effects in an atexit handler of its own, which runs after ours.
+    _host_calls.before_stop(jax.effects_barrier)
+
+
+# ---- jax.ffi
+
+
+def _pointer_in(capsule):
+    api = ctypes.pythonapi
+    api.PyCapsule_GetName.restype = ctypes.c_char_p
+    api.PyCapsule_GetName.argtypes = [ctypes.py_object]
+    api.PyCapsule_GetPointer.restype = ctypes.c_void_p
+    api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+    return api.PyCapsule_GetPointer(capsule, api.PyCapsule_GetName(capsule))
+
+
+_ffi_targets = {}  # keeps the capsules
+
+
+def _register_ffi_target(name, target, platform, api_version=0, traits=0):
+    """Hands a target of jax.ffi.register_ffi_target(platform="tokamak") to the library."""
+    name = name.decode() if isinstance(name, bytes) else name
+    if not _library.has("tok_register_ffi_target"):
+        raise NotImplementedError(f"jax.ffi: {name}: this libtokamak.so runs no FFI targets")
+    stages = target if isinstance(target, dict) else {"execute": target}
+    if set(stages) != {"execute"} or api_version != 1:
+        raise NotImplementedError(
+            f"jax.ffi: {name}: only typed handlers (api_version 1) with an execute stage are served, "
+            f"not api_version {api_version} with {', '.join(stages)}"
+        )
+    pointer = _pointer_in(stages["execute"])
+    if _library.load().tok_register_ffi_target(name.encode(), pointer, api_version, int(traits)) != 0:
+        raise RuntimeError(f"jax.ffi: {name}: libtokamak.so did not take it")
+    _ffi_targets[name] = target
+
+
+def _add_ffi():
+    from jax._src.lib import xla_client
+
+    xla_client.register_custom_call_handler(PLATFORM, _register_ffi_target)
+
+
+_FEATURES = {
+    "donation": _add_donation,
+    "callbacks": _add_callbacks,
+    "callbacks without a CPU device": _add_callbacks_without_cpu,
+    "effects at exit": _add_exit,
+    "linear algebra": _add_linear_algebra,
+    "jax.ffi": _add_ffi,
+}

@@ -1,0 +1,121 @@
+"""Finds libtokamak.so and declares its C API (src/capi/tokamak.h)."""
+
+import ctypes
+import functools
+import json
+import os
+import pathlib
+
+NAME = "libtokamak.so"
+
+
+class TokArray(ctypes.Structure):
+    """tok_array: dense, row-major; elements of fewer than 8 bits take a byte each."""
+
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("bytes", ctypes.c_size_t),
+        ("type", ctypes.c_char_p),  # as in HLO: b"f32"
+        ("rank", ctypes.c_int64),
+        ("dims", ctypes.POINTER(ctypes.c_int64)),
+    ]
+
+
+class TokHostCall(ctypes.Structure):
+    """tok_host_call. Tokens are left out of inputs and outputs."""
+
+    _fields_ = [
+        ("struct_size", ctypes.c_size_t),
+        ("target", ctypes.c_char_p),
+        ("attributes", ctypes.c_char_p),  # JSON
+        ("opaque", ctypes.c_void_p),
+        ("opaque_size", ctypes.c_size_t),
+        ("num_inputs", ctypes.c_size_t),
+        ("inputs", ctypes.POINTER(TokArray)),
+        ("num_outputs", ctypes.c_size_t),
+        ("outputs", ctypes.POINTER(TokArray)),
+        ("device", ctypes.c_int64),
+    ]
+
+
+HOST_FN = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(TokHostCall), ctypes.c_void_p)
+HOLD_FN = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int, ctypes.c_void_p)
+REPORT_FN = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_void_p)
+
+# name -> (result, arguments). A library that lacks one is older than this package; what needs the function
+# says so when it is used.
+_FUNCTIONS = {
+    "tok_version": (ctypes.c_char_p, ()),
+    "tok_build_info": (ctypes.c_char_p, ()),
+    "tok_devices": (ctypes.c_char_p, ()),
+    "tok_options": (ctypes.c_char_p, ()),
+    "tok_register_host_call": (ctypes.c_int, (ctypes.c_char_p, HOST_FN, ctypes.c_void_p)),
+    "tok_host_call_fail": (None, (ctypes.POINTER(TokHostCall), ctypes.c_char_p)),
+    "tok_set_host_hold": (ctypes.c_int, (ctypes.c_char_p, HOLD_FN, ctypes.c_void_p)),
+    "tok_stop_host_calls": (None, ()),
+    "tok_wait_idle": (ctypes.c_int, (ctypes.c_int64,)),
+    "tok_set_report": (None, (REPORT_FN, ctypes.c_void_p)),
+    "tok_register_ffi_target": (
+        ctypes.c_int,
+        (ctypes.c_char_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_uint),
+    ),
+}
+
+
+class LibraryMissing(RuntimeError):
+    """libtokamak.so is not where it is looked for."""
+
+
+def path_from_env():
+    """The library that PJRT_NAMES_AND_LIBRARY_PATHS names for tokamak, or None."""
+    for entry in os.environ.get("PJRT_NAMES_AND_LIBRARY_PATHS", "").split(","):
+        name, _, path = entry.partition(":")
+        if name.strip() != "tokamak" or not path:
+            continue
+        if path.endswith(".json"):
+            return json.loads(pathlib.Path(path).read_text())["library_path"]
+        return path
+    return None
+
+
+def path():
+    """The library to use: the one that the environment has JAX load, the installed one, or that of the clone."""
+    named = path_from_env()
+    if named:
+        return named
+    here = pathlib.Path(__file__).resolve().parent
+    places = [here / NAME, here.parent.parent / "build" / "lib" / NAME]
+    for place in places:
+        if place.is_file():
+            return str(place)
+    looked = " and ".join(str(place) for place in places)
+    raise LibraryMissing(f"{NAME} is neither at {looked}: install the package, or build the clone (scripts/bootstrap)")
+
+
+@functools.cache
+def load():
+    """The library, its functions declared. Raises LibraryMissing or OSError."""
+    library = ctypes.CDLL(path())
+    for name, (result, arguments) in _FUNCTIONS.items():
+        function = getattr(library, name, None)
+        if function is not None:
+            function.restype, function.argtypes = result, list(arguments)
+    return library
+
+
+def has(name):
+    return getattr(load(), name, None) is not None
+
+
+def text(name):
+    """What a function without arguments says, as str; None when the library does not have it."""
+    if not has(name):
+        return None
+    said = getattr(load(), name)()
+    return None if said is None else said.decode()
+
+
+def told(name, otherwise):
+    """The JSON that a function without arguments gives; `otherwise` when the library does not have it."""
+    said = text(name)
+    return otherwise if said is None else json.loads(said)
