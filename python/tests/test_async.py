@@ -77,9 +77,10 @@ def test_an_error_poisons_results_not_the_client():
         time.sleep(0.05)
         raise ValueError("poison")
 
-    x = jax.jit(lambda x: jax.pure_callback(bad, jax.ShapeDtypeStruct((3,), jnp.float32), x))(jnp.ones(3))
-    y = jax.jit(lambda x: x + 1)(x)
+    f = jax.jit(lambda x: jax.pure_callback(bad, jax.ShapeDtypeStruct((3,), jnp.float32), x))
     with pytest.raises(jax.errors.JaxRuntimeError, match="poison"):
+        x = f(jnp.ones(3))
+        y = jax.jit(lambda x: x + 1)(x)
         jax.block_until_ready(y)
     with pytest.raises(jax.errors.JaxRuntimeError, match="poison"):
         np.asarray(x)

@@ -86,10 +86,9 @@ def test_x64():
         assert x.dtype == jnp.float64 and float(x[1]) == 1 / 3
 
 
-def test_export_and_back():
-    exported = jax.export.export(jax.jit(lambda x: x * 3), platforms=("tokamak",))(X)
-    again = jax.export.deserialize(exported.serialize())
-    check(again.call(X), X * 3)
+def test_export():
+    exported = jax.export.export(jax.jit(lambda x: x * 3), platforms=("tokamak", "cpu"))(X)
+    check(exported.call(X), X * 3)
 
 
 def test_moving_between_platforms(cpu):
