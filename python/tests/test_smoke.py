@@ -45,7 +45,8 @@ PROGRAMS = {
 def test_program(name, on_cpu):
     got = jax.jit(PROGRAMS[name])(X)
     assert {d.platform for leaf in jax.tree.leaves(got) for d in leaf.devices()} == {"tokamak"}
-    check(got, on_cpu(PROGRAMS[name], X))
+    # XLA keeps a sum of bf16 in f32 when it is widened right after.
+    check(got, on_cpu(PROGRAMS[name], X), 1e-2 if name == "bf16" else 1e-5)
 
 
 def test_eager():
