@@ -92,10 +92,11 @@ def _take_cpu_rule(primitive):
     mlir.register_lowering(primitive, getattr(entry, "rule", entry), platform=PLATFORM)
 
 
-# Primitives whose CPU rule calls lapack_*_ffi and nothing else. cholesky and triangular_solve are ops of
-# StableHLO, which a compiler can see into: they keep their common rules.
+# Primitives whose CPU rule calls lapack_*_ffi and nothing else. triangular_solve is an op of StableHLO, which a
+# compiler can see into: it keeps its common rule. So could cholesky, but the part of its result that nobody should
+# read is then other than on CPUs.
 _LAPACK_PRIMITIVES = (
-    "eig", "eigh", "geqp3", "geqrf", "hessenberg", "householder_product", "lu", "ormqr", "schur", "svd",
+    "cholesky", "eig", "eigh", "geqp3", "geqrf", "hessenberg", "householder_product", "lu", "ormqr", "schur", "svd",
     "tridiagonal", "tridiagonal_solve",
 )  # fmt: skip
 
