@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "interp/interp.h"
-#include "rewrite/normal/expand.h"
+#include "rewrite/normal/expand/expand.h"
 #include "rewrite/normal/graph.h"
 
 namespace tokamak {
@@ -430,6 +430,14 @@ Instr* SimplifySelect(const Site& site) {
   return nullptr;
 }
 
+// A complex number put together from its own parts.
+Instr* SimplifyComplex(const Site& site) {
+  bool parts = site.x()->op() == Op::kReal && site.y()->op() == Op::kImag &&
+               site.x()->operand(0) == site.y()->operand(0) &&
+               site.x()->operand(0)->shape() == site.shape;
+  return parts ? site.x()->operand(0) : nullptr;
+}
+
 Instr* SimplifyClamp(const Site& site) {
   std::vector<Instr*> operands(site.operands.begin(), site.operands.end());
   bool changed = false;
@@ -552,9 +560,12 @@ Instr* SimplifyOp(const Site& site, std::span<Computation* const> called) {
       return SimplifyReduce(site, called);
     case Op::kCustomCall:
       return SimplifyCustomCall(site, called);
-    case Op::kSquare:
-    case Op::kErfInv:
-      return ExpandAsJax(site.graph, site.op, site.shape, site.x());
+    case Op::kReal:
+      return site.x()->op() == Op::kComplex ? site.x()->operand(0) : nullptr;
+    case Op::kImag:
+      return site.x()->op() == Op::kComplex ? site.x()->operand(1) : nullptr;
+    case Op::kComplex:
+      return SimplifyComplex(site);
     case Op::kCopy:
     case Op::kShardingConstraint:
     case Op::kReshard:
@@ -577,6 +588,7 @@ Instr* Simplify(NormalGraph& graph, Op op, const Shape& shape, std::span<Instr* 
   bool pure = op != Op::kConstant && InfoOf(op).traits != 0 && !InfoOf(op).Is(kControlFlow);
   if (pure && shape.IsArray() && !shape.HasDynamicDims() && shape.ElementCount() == 0)
     return graph.Constant(Literal::Array(shape, {}));
+  if (Instr* expanded = ExpandAsJax(graph, op, shape, operands)) return expanded;
   if (Instr* folded = Fold(site)) return folded;
   return SimplifyOp(site, called);
 }
