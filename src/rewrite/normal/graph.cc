@@ -41,7 +41,7 @@ bool IsCommutative(Op op) {
     case Op::kXor:
       return true;
     default:
-      return false;  // compare turns around with its direction: rules.cc
+      return false;  // compare turns around with its direction: arithmetic.cc
   }
 }
 

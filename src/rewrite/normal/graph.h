@@ -52,7 +52,7 @@ class NormalGraph {
 };
 
 // One step of simplification: the value of op(operands) spelled more simply,
-// or null when there is nothing to do. Defined in rules.cc.
+// or null when there is nothing to do. .
 Instr* Simplify(NormalGraph& graph, Op op, const Shape& shape, std::span<Instr* const> operands,
                 const Attrs& attrs, std::span<Computation* const> called);
 

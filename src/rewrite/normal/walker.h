@@ -1,0 +1,77 @@
+#pragma once
+
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "rewrite/normal/graph.h"
+#include "rewrite/normal/needs.h"
+#include "rewrite/normal/tree.h"
+#include "support/result.h"
+
+namespace tokamak {
+
+struct CarriedLoop;
+struct BuiltLoop;
+
+// Walks a program like an interpreter whose values are instructions of the new
+// module: calls inline themselves, tuples dissolve into trees of leaves, equal
+// instructions meet in the table of NormalGraph.
+class Walker {
+ public:
+  Walker(Module& out, const LoopNeeds& needs) : out_(out), needs_(needs) {}
+
+  Status RunEntry(const Computation& source);
+
+ private:
+  using Operands = std::vector<const Tree*>;
+
+  // ---- walk.cc: computations and instructions
+  Result<Tree> Run(const Computation& source, const std::vector<Tree>& arguments,
+                   NormalGraph& graph);
+  Result<Tree> Evaluate(const Instr& instr, const Operands& operands,
+                        const std::vector<Tree>& arguments, NormalGraph& graph);
+  Result<Tree> EvaluatePlain(const Instr& instr, const Operands& operands, NormalGraph& graph);
+  // The normal form of a computation that is called and not inlined, once.
+  Result<Computation*> NormalCallee(const Computation& source);
+
+  // ---- calls.cc: what stands for other instructions
+  Result<Tree> Inline(const Computation& callee, const Operands& operands, NormalGraph& graph);
+  Result<Tree> EvaluateComposite(const Instr& instr, const Operands& operands, NormalGraph& graph);
+  Result<Tree> EvaluateCustomCall(const Instr& instr, const Operands& operands, NormalGraph& graph);
+  Result<Tree> EvaluateApproxTopK(const Instr& instr, const Operands& operands, NormalGraph& graph);
+  Result<Tree> EvaluateManual(const Instr& instr, const Operands& operands, NormalGraph& graph);
+
+  // ---- loops.cc
+  Result<Tree> EvaluateWhile(const Instr& instr, const Operands& operands, NormalGraph& graph);
+  Result<BuiltLoop> Build(const CarriedLoop& loop);
+
+  // ---- branches.cc
+  Result<Tree> EvaluateConditional(const Instr& instr, const Operands& operands,
+                                   NormalGraph& graph);
+  Result<Computation*> BuildBranch(const Computation& source, const std::vector<Tree>& operands,
+                                   std::vector<Instr*>& taken, NormalGraph& outside);
+
+  Module& out_;
+  const LoopNeeds& needs_;
+  ComputationHashes hashes_;
+  std::unordered_map<const Computation*, Computation*> callees_;
+  int depth_ = 0;
+  int64_t steps_ = 0;
+};
+
+// ---- walk.cc: from trees to instructions and back
+
+void SetRoot(NormalGraph& graph, const Tree& root);
+Instr* TupleOf(NormalGraph& graph, const std::vector<Instr*>& leaves);
+std::vector<Instr*> Leaves(const std::vector<const Tree*>& operands);
+// `shape` as a tuple of its leaves, without layouts.
+Shape FlatShape(const Shape& shape);
+// The results of an instruction of shape FlatShape(shape), as the tree of `shape`.
+Tree Results(Instr* instr, const Shape& shape, NormalGraph& graph);
+
+// What bodies hold themselves and do not take from outside.
+bool IsSmallConstant(const Instr* instr);
+Instr* CloneConstant(const Instr* instr, NormalGraph& graph);
+
+}  // namespace tokamak
