@@ -4,6 +4,7 @@
 
 #include "rewrite/normal_form.h"
 
+#include <algorithm>
 #include <unordered_map>
 
 #include "ir/compare.h"
@@ -14,6 +15,7 @@ namespace tokamak {
 namespace {
 
 constexpr int kMaxRounds = 4;
+constexpr int64_t kMinSteps = int64_t{1} << 18, kStepsAnInstruction = 256;
 
 // Copies what the entry reaches, operands first, starting from side effects in
 // program order and then the root: the order no longer depends on the source.
@@ -67,9 +69,18 @@ class Emitter {
   std::unordered_map<const Computation*, Computation*> done_;
 };
 
+// Calls are inlined, so that thirty computations that call the next twice stand
+// for 2^30 instructions. What people write unfolds to a few times its size.
+int64_t MaxSteps(const Module& module) {
+  int64_t count = 0;
+  for (const auto& computation : module.computations())
+    count += static_cast<int64_t>(computation->size());
+  return std::max(kMinSteps, kStepsAnInstruction * count);
+}
+
 Result<std::unique_ptr<Module>> OneRound(const Module& module, const LoopNeeds& needs) {
   Module scratch;
-  TOK_RETURN_IF_ERROR(Walker(scratch, needs).RunEntry(*module.entry()));
+  TOK_RETURN_IF_ERROR(Walker(scratch, needs, MaxSteps(module)).RunEntry(*module.entry()));
   auto out = std::make_unique<Module>("normal");
   out->set_entry(Emitter(*out).Emit(*scratch.entry()));
   return out;

@@ -1,3 +1,5 @@
+#include <utility>
+
 #include "rewrite/normal/rules.h"
 
 namespace tokamak {
@@ -17,24 +19,26 @@ Instr* SimplifyReduce(const Site& site) {
                          {site.x(), SplatOf(site.graph, site.y(), site.shape)}, root->attrs());
 }
 
-// HLO splits and joins along one dimension; StableHLO's join along another moves the parts there.
+// HLO splits and joins along one dimension, into as many parts as a group has
+// members; StableHLO's join along another moves the parts there.
 Instr* SimplifyAllToAll(const Site& site) {
   CollectiveAttrs attrs = site.attrs.As<CollectiveAttrs>();
   bool array = site.operands.size() == 1 && site.shape.IsArray() && attrs.dimensions.size() == 1;
   if (!array || site.shape.HasDynamicDims() || attrs.split_count <= 0) return nullptr;
   int64_t split = attrs.dimensions[0], join = attrs.concat_dimension;
-  if (split == join) return nullptr;
-  Dims dims = site.x()->shape().dims();
-  attrs.concat_dimension = split;
+  int64_t count = std::exchange(attrs.split_count, 0);
+  attrs.concat_dimension = 0;
   Instr* exchanged = site.graph.Make(Op::kAllToAll, site.x()->shape(), {site.x()}, attrs);
-  dims[static_cast<size_t>(split)] /= attrs.split_count;
-  dims.insert(dims.begin() + split, attrs.split_count);
+  if (split == join) return exchanged;
+
+  Dims dims = site.x()->shape().dims();
+  dims[static_cast<size_t>(split)] /= count;
+  dims.insert(dims.begin() + split, count);
   Instr* parts = site.graph.Make(Op::kReshape, site.shape.WithDims(dims), {exchanged});
   Dims order, moved;
   for (int64_t d = 0; d < static_cast<int64_t>(dims.size()); ++d) {
     if (d == split) continue;
-    int64_t original = d > split ? d - 1 : d;
-    if (original == join) order.push_back(split);
+    if ((d > split ? d - 1 : d) == join) order.push_back(split);
     order.push_back(d);
   }
   for (int64_t d : order) moved.push_back(dims[static_cast<size_t>(d)]);

@@ -6,10 +6,6 @@
 namespace tokamak {
 namespace {
 
-// Instructions that a round looks at: calls are inlined, so that thirty
-// computations that call the next twice stand for 2^30 of them.
-constexpr int64_t kMaxNormalSteps = int64_t{1} << 22;
-
 Tree Parameters(NormalGraph& graph, const Shape& shape, int64_t& number) {
   std::vector<Shape> shapes;
   Flatten(shape, shapes);
@@ -97,9 +93,9 @@ Result<Tree> Walker::Run(const Computation& source, const std::vector<Tree>& arg
     return MakeError(ErrorCode::kTooDeep, "call: calls are nested too deeply");
   std::unordered_map<const Instr*, Tree> values;
   for (const Instr* instr : source.PostOrder()) {
-    if (++steps_ > kMaxNormalSteps)
+    if (++steps_ > max_steps_)
       return MakeError(ErrorCode::kTooLarge, "normal form: calls and loops unfold to more than " +
-                                                 std::to_string(kMaxNormalSteps) + " instructions");
+                                                 std::to_string(max_steps_) + " instructions");
     Operands operands;
     for (const Instr* operand : instr->operands()) operands.push_back(&values[operand]);
     TOK_TRY(Tree value, Evaluate(*instr, operands, arguments, graph));

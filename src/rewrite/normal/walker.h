@@ -19,7 +19,9 @@ struct BuiltLoop;
 // instructions meet in the table of NormalGraph.
 class Walker {
  public:
-  Walker(Module& out, const LoopNeeds& needs) : out_(out), needs_(needs) {}
+  // `max_steps`: how many instructions may be looked at.
+  Walker(Module& out, const LoopNeeds& needs, int64_t max_steps)
+      : out_(out), needs_(needs), max_steps_(max_steps) {}
 
   Status RunEntry(const Computation& source);
 
@@ -57,7 +59,7 @@ class Walker {
   ComputationHashes hashes_;
   std::unordered_map<const Computation*, Computation*> callees_;
   int depth_ = 0;
-  int64_t steps_ = 0;
+  int64_t steps_ = 0, max_steps_;
 };
 
 // ---- walk.cc: from trees to instructions and back

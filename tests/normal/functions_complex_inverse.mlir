@@ -1,0 +1,13 @@
+// Inverse functions of complex numbers, by name.
+// RUN: check
+// NORMAL-AS: functions_complex_inverse.hlo
+// NOT-NORMAL-AS: functions_complex.hlo
+func.func public @main(%arg0: tensor<3xcomplex<f32>>) -> (tensor<3xcomplex<f32>>, tensor<3xcomplex<f32>>, tensor<3xcomplex<f32>>, tensor<3xcomplex<f32>>, tensor<3xcomplex<f32>>, tensor<3xcomplex<f32>>) {
+    %0 = chlo.acos %arg0 : tensor<3xcomplex<f32>> -> tensor<3xcomplex<f32>>
+    %1 = chlo.acosh %arg0 : tensor<3xcomplex<f32>> -> tensor<3xcomplex<f32>>
+    %2 = chlo.asin %arg0 : tensor<3xcomplex<f32>> -> tensor<3xcomplex<f32>>
+    %3 = chlo.asinh %arg0 : tensor<3xcomplex<f32>> -> tensor<3xcomplex<f32>>
+    %4 = chlo.atan %arg0 : tensor<3xcomplex<f32>> -> tensor<3xcomplex<f32>>
+    %5 = chlo.atanh %arg0 : tensor<3xcomplex<f32>> -> tensor<3xcomplex<f32>>
+    return %0, %1, %2, %3, %4, %5 : tensor<3xcomplex<f32>>, tensor<3xcomplex<f32>>, tensor<3xcomplex<f32>>, tensor<3xcomplex<f32>>, tensor<3xcomplex<f32>>, tensor<3xcomplex<f32>>
+  }
