@@ -136,6 +136,28 @@ class CliTest(unittest.TestCase):
         np.savez(self.path("io.npz"), in_0=given, out_0=given, out_1=given)
         self.tokamak(*words, expect=1)
 
+    def test_second_opinions(self):
+        words = ["--inputs", self.path("io.npz"), "--expect", self.path("io.npz")]
+        file = self.write("flush.hlo", "ENTRY e {\n x = f32[2] parameter(0)\n h = f32[2] constant({0.5, 1})\n ROOT y = f32[2] divide(h, x)\n}\n")
+        np.savez(self.path("io.npz"), in_0=np.array([1e-38, 2], "f4"), out_0=np.array([np.inf, 0.5], "f4"))
+        self.assertIn("note: out_0 agrees with subnormal", self.tokamak("run", file, *words).stdout)
+        self.tokamak("run", file, *words, "--strict", expect=1)
+        self.tokamak("run", file, *words, "--strict", "--flush-subnormals")
+        np.savez(self.path("io.npz"), in_0=np.array([1e-38, 2], "f4"), out_0=np.array([np.inf, 0.6], "f4"))
+        self.tokamak("run", file, *words, expect=1)
+        file = self.write("oracle.hlo", "ENTRY e {\n x = f32[] parameter(0)\n one = f32[] constant(1)\n y = f32[] add(x, one)\n ROOT z = f32[] subtract(y, one)\n}\n")
+        np.savez(self.path("io.npz"), in_0=np.float32(1e-9), out_0=np.float32(1e-9))
+        self.assertIn("rounded at the end", self.tokamak("run", file, *words, "--rtol", "1e-4", "--atol", "0").stdout)
+
+    def test_results_with_bounds(self):
+        file = self.write("b.hlo", "ENTRY e {\n x = f32[2,2] parameter(0)\n n = s32[] constant(1)\n ROOT y = f32[2,<=2] set-dimension-size(x, n), dimensions={1}\n}\n")
+        given = np.array([[1, 2], [3, 4]], "f4")
+        words = ["run", file, "--inputs", self.path("io.npz"), "--expect", self.path("io.npz")]
+        np.savez(self.path("io.npz"), in_0=given, out_0=np.array([[1, 3], [7e30, np.nan]], "f4"))
+        self.tokamak(*words)  # two elements there are, whatever lies behind them
+        np.savez(self.path("io.npz"), in_0=given, out_0=np.array([[1, 2], [0, 0]], "f4"))
+        self.tokamak(*words, expect=1)
+
     def test_json(self):
         file = self.write("p.hlo", SAME.replace("TYPE", "f32[3]"))
         report = json.loads(self.tokamak("check", file, "--json", "--hash", "--histogram").stdout)

@@ -24,7 +24,9 @@ Examples:
   tokamak run model.mlirbc --inputs in.npz --outputs out.npz
 
 Default tolerance of --expect: integers and preds exact; floats 1e-4 + 1e-4*|expected|
-(bf16, f16: 2e-2; f8: 1e-1); NaN equals NaN.
+(bf16, f16: 2e-2; f8: 1e-1); NaN equals NaN. An element also agrees when the program run
+again with reals rounded at the end only, or with subnormal numbers taken as 0 (as XLA
+CPU has them), comes close; a note says so. --strict judges by the first run alone.
 Exit codes: 0 fine, 1 a mismatch or a refused check, 2 bad input or usage,
 3 unsupported, 4 the machine, 70 a bug of ours. Several programs: the highest.
 )";
@@ -78,9 +80,12 @@ void AddRun(CLI::App& app, RunCommand& run) {
   command->add_option("--repeat", run.repeat, "Run N times, print times, and compare the bits")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   command->add_option("--seed", run.seed, "Draw the inputs: reals in [-1, 1), integers in [0, 4)");
-  command->add_flag("--strict", run.strict, "No rewrite that may change a value");
+  command->add_flag("--strict", run.strict,
+                    "No rewrite that may change a value, no second opinion of --expect");
   command->add_flag("--oracle", run.oracle,
                     "Keep reals in double to the end instead of rounding after every op");
+  command->add_flag("--flush-subnormals", run.flush_subnormals,
+                    "Take subnormal numbers for 0 after every op, as XLA CPU does");
   command->add_option("--rtol", run.tolerance.rtol, "Relative tolerance of --expect");
   command->add_option("--atol", run.tolerance.atol, "Absolute tolerance of --expect");
   command->add_option("--ulp", run.tolerance.ulp, "Tolerance of --expect in representable steps");

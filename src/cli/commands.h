@@ -20,8 +20,10 @@ struct RunCommand {
   std::string inputs, expect, outputs;
   int64_t repeat = 1;
   std::optional<uint64_t> seed;
-  bool strict = false;  // no rewrite that changes a value; the interpreter has none
-  bool oracle = false;  // reals stay double to the end
+  // No rewrite that changes a value (the interpreter has none); --expect judges by one run.
+  bool strict = false;
+  bool oracle = false;            // reals stay double to the end
+  bool flush_subnormals = false;  // as XLA CPU does
   Tolerance tolerance;
   bool json = false;
   bool spoil = false;  // change what every check expects (driver/spoil.h)

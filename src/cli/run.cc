@@ -8,6 +8,7 @@
 #include "cli/json_error.h"
 #include "driver/arguments.h"
 #include "driver/backend.h"
+#include "driver/expect.h"
 #include "driver/load.h"
 #include "driver/spoil.h"
 #include "interp/interp.h"
@@ -124,7 +125,10 @@ class Runner {
     if (!arguments.ok()) return Fail(arguments.error(), {}, entry);
     Result<RunOutcome> outcome = Execute(module, arguments.value(), entry);
     if (!outcome.ok()) return Fail(outcome.error(), file.source(), entry);
-    return Judge(module, file.source(), outcome.value(), i, entry);
+    int exit = Judge(module, file.source(), outcome.value(), i, entry);
+    if (!command_.expect.empty())
+      exit = std::max(exit, CompareAll(module, arguments.value(), outcome.value(), entry));
+    return exit;
   }
 
   Result<std::vector<Value>> Arguments(const Module& module) const {
@@ -146,6 +150,7 @@ class Runner {
                              json& entry) {
     RunOptions options;
     options.mode = command_.oracle ? NumericMode::kOracle : NumericMode::kLaw;
+    options.flush_subnormals = command_.flush_subnormals;
     if (console_.ShowsProgress())
       options.progress = [this](int64_t done, int64_t total) { Progress(done, total); };
     std::vector<double> times;
@@ -197,7 +202,6 @@ class Runner {
       Status written = WriteFileBytes(command_.outputs, WriteNpz(results));
       if (!written.ok()) exit = std::max(exit, Fail(written.error(), {}, entry));
     }
-    if (!command_.expect.empty()) exit = std::max(exit, CompareAll(results, entry));
     if (command_.outputs.empty() && command_.expect.empty() && !command_.json) Print(results, i);
     return exit;
   }
@@ -209,43 +213,19 @@ class Runner {
     }
   }
 
-  int CompareAll(const Arrays& results, json& entry) {
+  int CompareAll(const Module& module, const std::vector<Value>& arguments,
+                 const RunOutcome& outcome, json& entry) {
+    ExpectOptions options{command_.tolerance,
+                          command_.strict || command_.oracle || command_.flush_subnormals};
+    ExpectOutcome compared =
+        CompareWithExpected(expect_, module, arguments, outcome.results, options);
     int exit = 0;
-    for (const auto& [name, got] : results) {
-      const Literal* stored = expect_.Find(name);
-      if (stored == nullptr) {
-        exit = std::max(exit, Fail(MakeError(ErrorCode::kMissingArray,
-                                             "npz: no array '" + name + "' to compare " +
-                                                 ToString(got.shape()) + " with",
-                                             {.file = expect_.path}),
-                                   {}, entry));
-        continue;
-      }
-      exit = std::max(exit, CompareOne(name, got, *stored, entry));
+    for (const Error& fault : compared.faults) exit = std::max(exit, Fail(fault, {}, entry));
+    for (const std::string& note : compared.notes) {
+      entry["notes"].push_back(note);
+      if (!command_.json) console_.Out("note: " + note + "\n");
     }
-    std::string surplus = "out_" + std::to_string(results.size());
-    if (expect_.Find(surplus) != nullptr)
-      exit =
-          std::max(exit, Fail(MakeError(ErrorCode::kResultMismatch,
-                                        "run: '" + surplus + "' is expected, the program gives " +
-                                            std::to_string(results.size()) + " arrays",
-                                        {.file = expect_.path}),
-                              {}, entry));
     return exit;
-  }
-
-  int CompareOne(const std::string& name, const Literal& got, const Literal& stored, json& entry) {
-    Result<Literal> expected = FromCarrier(stored, got.shape(), name, expect_.path);
-    if (!expected.ok()) {
-      Error error = std::move(expected.error());
-      error.code = ErrorCode::kResultMismatch;  // the program gives something else
-      return Fail(error, {}, entry);
-    }
-    std::string difference = DifferenceBeyond(got, expected.value(), command_.tolerance);
-    if (difference.empty()) return 0;
-    return Fail(
-        MakeError(ErrorCode::kResultMismatch, name + ": " + difference, {.file = expect_.path}), {},
-        entry);
   }
 
   const RunCommand& command_;

@@ -1,5 +1,6 @@
 #include "driver/compare_arrays.h"
 
+#include <algorithm>
 #include <cmath>
 #include <complex>
 
@@ -92,14 +93,15 @@ int64_t UlpsBetween(ElementType type, double a, double b) {
   return __builtin_sub_overflow(high, low, &steps) ? INT64_MAX : steps;
 }
 
-std::string DifferenceBeyond(const Literal& got, const Literal& expected,
-                             const Tolerance& tolerance) {
+std::string DifferenceBeyond(std::span<const Literal> opinions, const Literal& expected,
+                             const Tolerance& tolerance, int64_t count) {
+  const Literal& got = opinions[0];
   Bounds bounds = BoundsFor(got.type(), tolerance);
-  int64_t count = got.shape().ElementCount(), first = -1, far = 0;
+  int64_t first = -1, far = 0;
   double worst = 0;
-  if (got.is_splat() && expected.is_splat()) count = std::min<int64_t>(count, 1);
   for (int64_t i = 0; i < count; ++i) {
-    if (CloseAt(got, expected, i, bounds)) continue;
+    auto close = [&](const Literal& opinion) { return CloseAt(opinion, expected, i, bounds); };
+    if (std::any_of(opinions.begin(), opinions.end(), close)) continue;
     if (first < 0) first = i;
     ++far;
     double error = ErrorAt(got, expected, i);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 
 #include "ir/literal.h"
@@ -16,11 +17,11 @@ struct Tolerance {
   int64_t ulp = -1;                  // given alone, it replaces rtol and atol
 };
 
-// Empty when `got` is close to `expected` everywhere; else the first element
-// that is not, the worst error and how many there are, in words. Both have
-// equal shapes.
-std::string DifferenceBeyond(const Literal& got, const Literal& expected,
-                             const Tolerance& tolerance);
+// Empty when the first `count` elements are close to `expected` in at least one of the opinions;
+// else the first element that is not, the worst error of the first opinion and how many there are,
+// in words. All have equal shapes.
+std::string DifferenceBeyond(std::span<const Literal> opinions, const Literal& expected,
+                             const Tolerance& tolerance, int64_t count);
 
 // Steps between two numbers of a real type; 0 for equal ones and for +0, -0.
 int64_t UlpsBetween(ElementType type, double a, double b);

@@ -98,6 +98,28 @@ Result<Value> EvalDynamicPad(const Instr& instr, std::span<const Value> operands
   return result;
 }
 
+namespace {
+
+// The bound of a dimension whose size is known at run time only; nothing: it has none.
+std::optional<int64_t> BoundOf(const Shape& shape, size_t d) {
+  if (shape.dim(d) != kDynamic || d >= shape.bounds().size()) return std::nullopt;
+  return shape.bounds()[d] == kDynamic ? std::nullopt : std::optional(shape.bounds()[d]);
+}
+
+// The elements of `operand` in order, as many as `dims` take, then zeros.
+Value Refill(const Instr& instr, const Value& operand, const Dims& dims) {
+  return DispatchStorage(operand.type(), [&]<typename T>() {
+    std::span<const T> from = operand.Data<T>();
+    std::vector<T> elements(static_cast<size_t>(ProductOf(dims)));
+    std::copy_n(from.begin(), std::min(from.size(), elements.size()), elements.begin());
+    return Value::Array(ResultShape(instr, dims), std::move(elements));
+  });
+}
+
+}  // namespace
+
+// Sizes beyond the bounds that a result states are cut, and the elements need not fill it then: XLA
+// keeps such a result in a buffer of its bounds and reads no further.
 Result<Value> EvalDynamicReshape(const Instr& instr, std::span<const Value> operands, Context&) {
   Dims dims = ShapeOperand(operands.subspan(1));
   // One -1 stands for what is left, as in XLA.
@@ -107,7 +129,15 @@ Result<Value> EvalDynamicReshape(const Instr& instr, std::span<const Value> oper
     std::optional<int64_t> rest = CheckedElementCount(dims);
     *open = rest && *rest > 0 ? operands[0].ElementCount() / *rest : 0;
   }
+  bool bounded = false;
+  for (size_t d = 0; d < dims.size() && d < instr.shape().dims().size(); ++d) {
+    std::optional<int64_t> bound = BoundOf(instr.shape(), d);
+    if (bound) dims[d] = std::clamp<int64_t>(dims[d], 0, *bound);
+    bounded = bounded || bound;
+  }
   TOK_RETURN_IF_ERROR(CheckDims(instr, dims));
+  if (ProductOf(dims) != operands[0].ElementCount() && bounded)
+    return Refill(instr, operands[0], dims);
   if (ProductOf(dims) != operands[0].ElementCount()) {
     return RunError(ErrorCode::kBadRunTimeShape, instr,
                     "operand " + ToString(operands[0].shape()) + " does not fill " + Text(dims));
@@ -146,7 +176,8 @@ Result<Value> EvalGetDimensionSize(const Instr& instr, std::span<const Value> op
 }
 
 // Only the first `size` along the dimension count from here on: the value
-// itself becomes that small, or is padded with zeros when it was smaller.
+// itself becomes that small, or is padded with zeros when it was smaller. A size
+// beyond the bound is cut to it.
 Result<Value> EvalSetDimensionSize(const Instr& instr, std::span<const Value> operands, Context&) {
   const size_t along = static_cast<size_t>(instr.attrs<DimensionAttrs>().dimension);
   const Value& operand = operands[0];
@@ -154,8 +185,9 @@ Result<Value> EvalSetDimensionSize(const Instr& instr, std::span<const Value> op
   const Shape& written = instr.shape();
   // A result that is static all the same has nowhere to keep another size.
   if (written.dim(along) != kDynamic) return operand;
-  int64_t bound = along < written.bounds().size() ? written.bounds()[along] : kDynamic;
-  if (size < 0 || (bound != kDynamic && size > bound)) {
+  if (std::optional<int64_t> bound = BoundOf(written, along))
+    size = std::clamp<int64_t>(size, 0, *bound);
+  if (size < 0) {
     return RunError(ErrorCode::kRunIndexOutOfRange, instr,
                     "dimension " + std::to_string(along) + " of " + ToString(written) +
                         " is given the size " + std::to_string(size));

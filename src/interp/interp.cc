@@ -84,6 +84,9 @@ auto WithoutBadAlloc(Fn&& fn) -> decltype(fn()) {
 Result<Value> RunChecked(Walker& walker, const Computation& computation,
                          std::span<const Value> arguments) {
   TOK_TRY(std::vector<Value> checked, CheckArguments(computation, arguments));
+  if (walker.options != nullptr && walker.options->flush_subnormals) {
+    for (Value& argument : checked) argument = WithoutSubnormals(std::move(argument));
+  }
   return walker.Call(computation, std::move(checked));
 }
 

@@ -27,6 +27,9 @@ enum class NumericMode : uint8_t {
 
 struct RunOptions {
   NumericMode mode = NumericMode::kLaw;
+  // Take subnormal numbers of f32, f64, bf16 and their complex kinds for 0, as arguments and after
+  // every op: what XLA CPU computes. For comparisons with it.
+  bool flush_subnormals = false;
   // Where interpreter.probe writes and check.expect_serialized_eq reads; "": a fresh temporary
   // folder.
   std::string probe_dir;

@@ -1,5 +1,10 @@
 // sort, topk. A merge sort of our own: a comparator that is no order gives some
-// permutation, never a fault, and equal elements keep their places.
+// permutation, never a fault, and equal elements keep their places. Where the
+// program does not ask for that (is_stable), they are put first where the
+// quicksort of GNU's C++ library leaves them: any order is right, and this is
+// the one that XLA CPU gives.
+
+#include <bit>
 
 #include "interp/body_call.h"
 #include "interp/evaluators.h"
@@ -32,6 +37,81 @@ Status MergeSort(std::vector<int64_t>& order, Less&& less) {
   return Ok();
 }
 
+// Partitions `order` around medians of three until at most 16 elements are left in a part, or the
+// medians turn out to be poor; a merge sort of what this leaves gives std::sort's result.
+template <typename Less>
+class Quicksort {
+ public:
+  Quicksort(std::vector<int64_t>& order, Less& less) : order_(order), less_(less) {}
+
+  Status Partition() {
+    const auto n = static_cast<int64_t>(order_.size());
+    // Twice the logarithm: deeper than that, merging is quicker.
+    const auto depth = static_cast<int64_t>(2 * std::bit_width(order_.size()) - 2);
+    std::vector<Part> left = {{0, n, depth}};
+    while (!left.empty()) {
+      Part part = left.back();
+      left.pop_back();
+      if (part.end - part.begin <= 16 || part.depth <= 0) continue;
+      TOK_RETURN_IF_ERROR(MedianToFront(part.begin, part.end));
+      TOK_TRY(int64_t cut, Cut(part.begin, part.end));
+      left.push_back({part.begin, cut, part.depth - 1});
+      left.push_back({cut, part.end, part.depth - 1});
+    }
+    return Ok();
+  }
+
+ private:
+  struct Part {
+    int64_t begin, end, depth;
+  };
+
+  int64_t& At(int64_t i) { return order_[static_cast<size_t>(i)]; }
+
+  // Of the second, the middle and the last element.
+  Status MedianToFront(int64_t begin, int64_t end) {
+    int64_t a = begin + 1, b = begin + (end - begin) / 2, c = end - 1;
+    TOK_TRY(bool in_order, less_(At(a), At(b)));
+    if (!in_order) std::swap(a, b);  // a is before b, or they are equal
+    TOK_TRY(bool b_first, less_(At(b), At(c)));
+    int64_t median = b;
+    if (!b_first) {
+      TOK_TRY(bool a_first, less_(At(a), At(c)));
+      median = a_first ? c : a;
+    }
+    std::swap(At(begin), At(median));
+    return Ok();
+  }
+
+  // Where the part is cut in two. The ends are watched: a comparator that is no order would lead
+  // beyond them.
+  Result<int64_t> Cut(int64_t begin, int64_t end) {
+    const int64_t pivot = At(begin);
+    int64_t low = begin + 1, high = end;
+    while (true) {
+      for (; low < end; ++low) {
+        TOK_TRY(bool before, less_(At(low), pivot));
+        if (!before) break;
+      }
+      for (--high; high > begin; --high) {
+        TOK_TRY(bool after, less_(pivot, At(high)));
+        if (!after) break;
+      }
+      if (low >= high) return std::clamp(low, begin + 1, end - 1);
+      std::swap(At(low++), At(high));
+    }
+  }
+
+  std::vector<int64_t>& order_;
+  Less& less_;
+};
+
+template <typename Less>
+Status SortOrder(std::vector<int64_t>& order, bool stable, Less&& less) {
+  if (!stable) TOK_RETURN_IF_ERROR(Quicksort(order, less).Partition());
+  return MergeSort(order, less);
+}
+
 // compare(p2i, p2i+1) in one direction: the operand it looks at.
 struct PlainComparator {
   size_t operand;
@@ -59,6 +139,7 @@ class LineSorter {
  public:
   LineSorter(const Instr& instr, std::span<const Value> operands, Context& context)
       : inputs_(operands.subspan(0, operands.size() - instr.captures())),
+        stable_(instr.attrs<SortAttrs>().is_stable),
         plain_(PlainComparatorOf(*instr.called(0))),
         call_(*instr.called(0), operands.subspan(inputs_.size()), context) {
     if (plain_ && plain_->operand < inputs_.size()) return;
@@ -69,7 +150,7 @@ class LineSorter {
 
   Status Sort(std::vector<int64_t>& order, int64_t base, int64_t stride) {
     if (plain_) return SortPlainly(order, base, stride);
-    return MergeSort(order, [&](int64_t a, int64_t b) -> Result<bool> {
+    return SortOrder(order, stable_, [&](int64_t a, int64_t b) -> Result<bool> {
       for (size_t k = 0; k < scalars_.size(); ++k) {
         arguments_[2 * k] = scalars_[k][static_cast<size_t>(base + a * stride)];
         arguments_[2 * k + 1] = scalars_[k][static_cast<size_t>(base + b * stride)];
@@ -85,7 +166,7 @@ class LineSorter {
     const Value& keys = inputs_[plain_->operand];
     return DispatchStorage(keys.type(), [&]<typename T>() {
       const T* data = keys.Data<T>().data() + base;
-      return MergeSort(order, [&](int64_t a, int64_t b) -> Result<bool> {
+      return SortOrder(order, stable_, [&](int64_t a, int64_t b) -> Result<bool> {
         T x = data[a * stride], y = data[b * stride];
         if constexpr (std::is_same_v<T, double>) {
           if (plain_->total_order)
@@ -97,6 +178,7 @@ class LineSorter {
   }
 
   std::span<const Value> inputs_;
+  bool stable_;
   std::optional<PlainComparator> plain_;
   BodyCall call_;
   std::vector<std::vector<Scalar>> scalars_;

@@ -1,7 +1,10 @@
 #include "interp/value.h"
 
+#include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstring>
+#include <limits>
 
 namespace tokamak {
 namespace {
@@ -65,6 +68,45 @@ Value Value::Token() {
   Value value;
   value.shape_ = Shape::Token();
   return value;
+}
+
+namespace {
+
+double Flushed(double x, double least) {
+  return std::abs(x) < least ? std::copysign(0.0, x) : x;
+}
+Complex Flushed(Complex x, double least) {
+  return {Flushed(x.real(), least), Flushed(x.imag(), least)};
+}
+
+template <typename T>
+Value FlushArray(Value value, double least) {
+  std::span<const T> elements = value.Data<T>();
+  auto subnormal = [&](T x) { return Flushed(x, least) != x; };
+  if (std::none_of(elements.begin(), elements.end(), subnormal)) return value;
+  Shape shape = value.shape();
+  std::vector<T> flushed = std::move(value).TakeData<T>();
+  for (T& x : flushed) x = Flushed(x, least);
+  return Value::Array(std::move(shape), std::move(flushed));
+}
+
+}  // namespace
+
+Value WithoutSubnormals(Value value) {
+  if (value.shape().IsTuple()) {
+    std::vector<Value> elements = value.elements();
+    value = Value();  // what only this tuple held is changed in place
+    for (Value& element : elements) element = WithoutSubnormals(std::move(element));
+    return Value::Tuple(std::move(elements));
+  }
+  if (!value.shape().IsArray()) return value;
+  ElementType part = RealPartOf(value.type());
+  bool flushed = part == ElementType::kF32 || part == ElementType::kF64;
+  if (!flushed && part != ElementType::kBF16) return value;
+  double least = part == ElementType::kF64 ? std::numeric_limits<double>::min()
+                                           : std::numeric_limits<float>::min();
+  if (IsComplex(value.type())) return FlushArray<Complex>(std::move(value), least);
+  return FlushArray<double>(std::move(value), least);
 }
 
 Value Value::WithShape(Shape shape) const {

@@ -124,6 +124,10 @@ Result<Value> ValueFromLiteral(const Literal& literal);
 // Numbers are rounded to the element type (in law mode they are there already).
 Literal LiteralFromValue(const Value& value);
 
+// Subnormal numbers become 0 of their sign, in tuples too. f16 and narrower types, which are
+// computed with as f32, keep theirs.
+Value WithoutSubnormals(Value value);
+
 // Wraps an integer to the width of its type.
 int64_t WrapSigned(ElementType type, int64_t value);
 uint64_t WrapUnsigned(ElementType type, uint64_t value);

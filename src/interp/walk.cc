@@ -92,7 +92,7 @@ Result<Value> Evaluate(const Instr& instr, std::vector<Value>& operands, Context
 
 // Walks the instructions backwards: the first read seen of a value is its last use. Of a tuple
 // that only get-tuple-element reads, each element is followed for itself, so that a loop whose
-// state is one tuple can still write its arrays in place.
+// state is one tuple can still write its arrays in place, and what a tuple holds in vain is dead.
 WalkPlan::WalkPlan(const Computation& computation) {
   std::vector<Instr*> order = computation.PostOrder();
   InstrMap<uint8_t> read(computation, 0);
@@ -118,7 +118,12 @@ WalkPlan::WalkPlan(const Computation& computation) {
       step.frees_tuple = read[tuple] == 0;
       read[tuple] = 1;
     } else {
+      bool by_element = instr->op() == Op::kTuple && OnlyElementsAreRead(*instr);
       for (size_t i = instr->operand_count(); i-- > 0;) {
+        if (by_element && read_elements.count({instr, static_cast<int64_t>(i)}) == 0) {
+          step.operands[i] = Pass::kNothing;
+          continue;
+        }
         if (read[instr->operand(i)] == 0) step.operands[i] = Pass::kMove;
         read[instr->operand(i)] = 1;
       }
@@ -249,7 +254,9 @@ Result<Value> Walker::Walk(PlanInRun& run, const Computation& computation,
     operands.clear();
     for (size_t i = 0; i < step.operands.size(); ++i) {
       Value& value = slot(instr.operand(i));
-      if (step.operands[i] == WalkPlan::Pass::kMove) {
+      if (step.operands[i] == WalkPlan::Pass::kNothing) {
+        operands.emplace_back();
+      } else if (step.operands[i] == WalkPlan::Pass::kMove) {
         operands.push_back(std::move(value));
       } else {
         operands.push_back(value);
@@ -257,6 +264,8 @@ Result<Value> Walker::Walk(PlanInRun& run, const Computation& computation,
     }
     Result<Value> result = Evaluate(instr, operands, *this);
     if (!result.ok()) return Placed(std::move(result.error()), instr);
+    if (options != nullptr && options->flush_subnormals)
+      result = WithoutSubnormals(std::move(result.value()));
     if (step.closed && run.calls > 1) Keep(run, instr, result.value());
     if (!step.unused) slot(&instr) = std::move(result.value());
   }

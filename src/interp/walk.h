@@ -27,6 +27,7 @@ class WalkPlan {
     kCopy,         // others read the value later
     kMove,         // its last use
     kMoveElement,  // get-tuple-element: the last look at this element of a tuple
+    kNothing,      // tuple: nobody looks at this element
   };
   struct Step {
     const Instr* instr;

@@ -1,0 +1,116 @@
+#include "driver/expect.h"
+
+#include <optional>
+
+#include "driver/arguments.h"
+#include "interp/interp.h"
+
+namespace tokamak {
+namespace {
+
+using Arrays = std::vector<std::pair<std::string, Literal>>;
+
+class Comparison {
+ public:
+  Comparison(const NpzFile& expected, const Module& module, std::span<const Value> arguments,
+             const ExpectOptions& options)
+      : expected_(expected), module_(module), arguments_(arguments), options_(options) {}
+
+  ExpectOutcome Run(const std::vector<Value>& results) {
+    Arrays named = NameResults(results, *module_.entry());
+    std::vector<int64_t> counts = CountsOf(results);
+    for (size_t i = 0; i < named.size(); ++i) CompareOne(named[i], i, counts[i]);
+    std::string surplus = "out_" + std::to_string(named.size());
+    if (expected_.Find(surplus) != nullptr)
+      Refuse(ErrorCode::kResultMismatch, "run: '" + surplus + "' is expected, the program gives " +
+                                             std::to_string(named.size()) + " arrays");
+    return std::move(outcome_);
+  }
+
+ private:
+  void Refuse(ErrorCode code, std::string text) {
+    outcome_.faults.push_back(MakeError(code, std::move(text), {.file = expected_.path}));
+  }
+
+  void CompareOne(const std::pair<std::string, Literal>& result, size_t i, int64_t count) {
+    const auto& [name, got] = result;
+    const Literal* stored = expected_.Find(name);
+    if (stored == nullptr) {
+      Refuse(ErrorCode::kMissingArray,
+             "npz: no array '" + name + "' to compare " + ToString(got.shape()) + " with");
+      return;
+    }
+    Result<Literal> carried = FromCarrier(*stored, got.shape(), name, expected_.path);
+    if (!carried.ok()) {  // the program gives something else
+      Refuse(ErrorCode::kResultMismatch, carried.error().message);
+      return;
+    }
+    std::vector<Literal> opinions = {got};
+    auto difference = [&] {
+      return DifferenceBeyond(opinions, carried.value(), options_.tolerance, count);
+    };
+    std::string words = difference();
+    if (words.empty()) return;
+    // Integers are the law's own.
+    bool rounded = IsReal(got.type()) || IsComplex(got.type());
+    if (rounded && AskAlso(opinions, Oracle(), i) && difference().empty()) {
+      outcome_.notes.push_back(name + " agrees with reals that are rounded at the end only");
+      return;
+    }
+    if (AskAlso(opinions, Flushed(), i) && difference().empty()) {
+      outcome_.notes.push_back(name + " agrees with subnormal numbers taken as 0");
+      return;
+    }
+    Refuse(ErrorCode::kResultMismatch, name + ": " + words);
+  }
+
+  static bool AskAlso(std::vector<Literal>& opinions, const Arrays& arrays, size_t i) {
+    if (i >= arrays.size() || arrays[i].second.shape() != opinions[0].shape()) return false;
+    opinions.push_back(arrays[i].second);
+    return true;
+  }
+
+  const Arrays& Oracle() {
+    if (!oracle_) oracle_ = Again(NumericMode::kOracle, false);
+    return *oracle_;
+  }
+  const Arrays& Flushed() {
+    if (!flushed_) flushed_ = Again(NumericMode::kLaw, true);
+    return *flushed_;
+  }
+
+  // Nothing when the run fails: it is an opinion that the program does not have.
+  Arrays Again(NumericMode mode, bool flush_subnormals) const {
+    if (options_.strict) return {};
+    RunOptions run;
+    run.mode = mode;
+    run.flush_subnormals = flush_subnormals;
+    Result<RunOutcome> outcome = Interpret(module_, arguments_, run);
+    return outcome.ok() ? NameResults(outcome.value().results, *module_.entry()) : Arrays{};
+  }
+
+  // How many elements each array has: with bounds, fewer than NameResults gives.
+  static std::vector<int64_t> CountsOf(const std::vector<Value>& results) {
+    std::vector<int64_t> counts;
+    for (const Value& value : results)
+      if (!value.shape().IsToken()) counts.push_back(value.ElementCount());
+    return counts;
+  }
+
+  const NpzFile& expected_;
+  const Module& module_;
+  std::span<const Value> arguments_;
+  const ExpectOptions& options_;
+  std::optional<Arrays> oracle_, flushed_;
+  ExpectOutcome outcome_;
+};
+
+}  // namespace
+
+ExpectOutcome CompareWithExpected(const NpzFile& expected, const Module& module,
+                                  std::span<const Value> arguments,
+                                  const std::vector<Value>& results, const ExpectOptions& options) {
+  return Comparison(expected, module, arguments, options).Run(results);
+}
+
+}  // namespace tokamak
