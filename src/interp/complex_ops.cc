@@ -74,7 +74,10 @@ struct Functions {
     return {std::log1p(sum + rest) / 2, angle};
   }
   static C<P> Logistic(C<P> z) { return C<P>(1) / (C<P>(1) + Exp(-z)); }
-  static C<P> Sqrt(C<P> z) { return std::sqrt(z); }
+  // On the cut, -0 counts as 0: the programs that XLA writes for a square root ask for y < 0.
+  static C<P> Sqrt(C<P> z) {
+    return std::sqrt(z.imag() == 0 ? C<P>(z.real(), std::fabs(z.imag())) : z);
+  }
   static C<P> Rsqrt(C<P> z) { return C<P>(1) / std::sqrt(z); }
   static C<P> Cbrt(C<P> z) {
     if (z.real() == 0 && z.imag() == 0) return z;

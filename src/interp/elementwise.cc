@@ -2,6 +2,7 @@
 // from scalar_ops.h runs over the elements and each result is rounded.
 
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "interp/evaluators.h"
@@ -61,6 +62,9 @@ Result<Value> UnaryComplex(const Instr& instr, std::span<const Value> operands, 
   switch (instr.op()) {
     case Op::kAbs:
       return Into<Complex, double>(instr, operands[0], [=](Complex z) {
+        // As XLA has it; Annex G finds (inf, NaN) infinite.
+        if (std::isnan(z.real()) || std::isnan(z.imag()))
+          return std::numeric_limits<double>::quiet_NaN();
         return round(static_cast<double>(
             std::hypot(static_cast<long double>(z.real()), static_cast<long double>(z.imag()))));
       });

@@ -74,6 +74,14 @@ ElementType ProductType(const Shape& x, const Shape& y) {
   return InfoOf(y.type()).bits > InfoOf(x.type()).bits ? y.type() : x.type();
 }
 
+// Whether products of `type` may be summed as another type: JAX asks for integers of another sign,
+// and for reals of integers (preferred_element_type).
+bool SumsAs(ElementType type, ElementType sum) {
+  if (IsReal(type) || (IsInteger(type) && IsReal(sum))) return IsReal(sum);
+  bool same_kind = KindOf(sum) == KindOf(type) || (IsInteger(type) && IsInteger(sum));
+  return same_kind && InfoOf(sum).bits >= InfoOf(type).bits;
+}
+
 }  // namespace
 
 Result<Shape> GiveProducts(const InferInput& in, const Sizes& dims) {
@@ -85,6 +93,7 @@ Result<Shape> GiveProducts(const InferInput& in, const Sizes& dims) {
     return GiveArray(in, written->type(), dims, written);
   }
   bool together = x.type() == y.type() || (IsReal(x.type()) && IsReal(y.type())) ||
+                  (IsInteger(x.type()) && IsInteger(y.type())) ||
                   (in.op == Op::kConvolution && IsMask(x, y)) ||
                   (in.op == Op::kConvolution && IsMask(y, x));
   if (!together)
@@ -92,8 +101,7 @@ Result<Shape> GiveProducts(const InferInput& in, const Sizes& dims) {
                  ToString(x), ToString(y));
   ElementType type = ProductType(x, y);
   if (in.written != nullptr && in.written->IsArray() && in.written->type() != type) {
-    if (KindOf(in.written->type()) != KindOf(type) ||
-        (!IsReal(type) && InfoOf(in.written->type()).bits < InfoOf(type).bits))
+    if (!SumsAs(type, in.written->type()))
       return Fault(in, ErrorCode::kDotTypes, "the result is written {}, lhs is {}, rhs is {}",
                    ToString(*in.written), ToString(x), ToString(y));
     type = in.written->type();
