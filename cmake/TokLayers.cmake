@@ -49,7 +49,11 @@ function(tok_layer folder)
     add_executable(tok_unit_${name} ${tests})
     target_link_libraries(tok_unit_${name} PRIVATE ${target} GTest::gtest GTest::gtest_main)
     add_test(NAME unit.${name} COMMAND tok_unit_${name} --gtest_brief=1)
-    set_tests_properties(unit.${name} PROPERTIES LABELS "unit;asan" TIMEOUT 300)
+    set(labels unit asan)
+    if(name MATCHES "^(runtime|pjrt)$")  # the layers with threads
+      list(APPEND labels tsan)
+    endif()
+    set_tests_properties(unit.${name} PROPERTIES LABELS "${labels}" TIMEOUT 300)
   endif()
 
   if(headers AND TOK_CHECK_HEADERS)

@@ -1,24 +1,53 @@
 #include <chrono>
+#include <cstdio>
+
+#include <nlohmann/json.hpp>
 
 #include "driver/backend.h"
+#include "driver/dump.h"
 #include "driver/executable.h"
 #include "driver/interp_executable.h"
 #include "driver/program_facts.h"
+#include "driver/report.h"
 #include "ir/infer.h"
 
 namespace tokamak {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double MicrosSince(Clock::time_point begin) {
+  return std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
+}
+
+void ReportCompile(const Executable& executable, double verify_us, double prepare_us) {
+  if (!IsReporting()) return;
+  Report(nlohmann::json{{"event", "compile"},
+                        {"name", executable.name()},
+                        {"cache", "none"},
+                        {"verify_us", verify_us},
+                        {"prepare_us", prepare_us},
+                        {"parameters", executable.parameters().size()},
+                        {"results", executable.results().size()}}
+             .dump());
+}
+
+}  // namespace
 
 Status Executable::Run(std::span<const void* const> inputs, std::span<void* const> outputs,
                        const RunControl& control) const {
-  auto begin = std::chrono::steady_clock::now();
+  Clock::time_point begin = Clock::now();
   Status status = RunOnce(inputs, outputs, control);
-  std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - begin;
+  double took = MicrosSince(begin);
   // The first measurement replaces the price; then a quarter of the new one. A race loses one.
   double before = predicted_us_.load(std::memory_order_relaxed);
-  double after = measured_.load(std::memory_order_relaxed) ? before * 0.75 + took.count() * 0.25
-                                                           : took.count();
-  measured_.store(true, std::memory_order_relaxed);
-  predicted_us_.store(after, std::memory_order_relaxed);
+  bool first = !measured_.load(std::memory_order_relaxed);
+  predicted_us_.store(first ? took : before * 0.75 + took * 0.25, std::memory_order_relaxed);
+  if (first) {
+    measured_.store(true, std::memory_order_relaxed);
+    if (IsReporting())
+      Report(nlohmann::json{{"event", "first_run"}, {"name", name_}, {"run_us", took}}.dump());
+  }
   return status;
 }
 
@@ -29,12 +58,21 @@ Result<std::shared_ptr<const Executable>> Compile(std::unique_ptr<Module> module
     return MakeError(ErrorCode::kNoEntry,
                      "compile: the module has neither @main nor an only public function",
                      {.file = module->file});
-  Status verified = VerifyModule(*module);
+  Dump dump(options.dump_dir, module->name());
+  dump.Before(*module);
+  Clock::time_point begin = Clock::now();
+  Status verified = options.verified ? Ok() : VerifyModule(*module);
   if (!verified.ok()) {
     AddOrigin(verified.error(), *module);
     return std::move(verified.error());
   }
-  return MakeInterpExecutable(std::move(module), options);
+  double verify_us = MicrosSince(begin);
+  begin = Clock::now();
+  TOK_TRY(std::shared_ptr<const Executable> executable,
+          MakeInterpExecutable(std::move(module), options));
+  ReportCompile(*executable, verify_us, MicrosSince(begin));
+  dump.After(*executable);
+  return executable;
 }
 
 }  // namespace tokamak

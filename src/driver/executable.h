@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "driver/spread.h"
 #include "ir/ir.h"
 #include "support/result.h"
 
@@ -19,6 +20,8 @@ namespace tokamak {
 struct ArrayInfo {
   ElementType type = ElementType::kPred;
   Dims dims;
+  Dims whole_dims;  // of the program, of which `dims` is one device's part
+  Spread spread;
   int64_t bytes = 1;
   std::string memory_kind = "device";
   bool is_token = false;
@@ -89,10 +92,13 @@ class Executable {
 
 struct CompileOptions {
   int64_t num_replicas = 1, num_partitions = 1;
-  std::string backend;  // "": the best that is built
+  std::string backend;    // "": the best that is built
+  bool strict = false;    // every value as the program states it, no rewrite that may change bits
+  bool verified = false;  // this build has verified an equal module before
+  std::string dump_dir;   // where the program is written before and after compilation; "": nowhere
 };
 
-// Makes a program executable. The module is verified here.
+// Makes a program executable. The module is verified here, unless the options say that it was.
 Result<std::shared_ptr<const Executable>> Compile(std::unique_ptr<Module> module,
                                                   const CompileOptions& options);
 

@@ -31,8 +31,25 @@ Result<ArrayInfo> ArrayOf(const Shape& shape, const std::string& what, const Tex
   if (!count || *count > kMaxElements / 16)
     return MakeError(ErrorCode::kUnsupportedResult, what + " is too large: " + ToString(shape),
                      where);
+  info.whole_dims = info.dims;
   info.bytes = *count * BytesOf(info.type);
   return info;
+}
+
+// Makes `info` one device's part of the array.
+Status SpreadOver(ArrayInfo& info, const Sharding* sharding, const Module& module,
+                  int64_t devices) {
+  if (devices == 1 || sharding == nullptr || info.is_token) return Ok();
+  TOK_TRY(info.spread, SpreadOf(*sharding, module, info.whole_dims, devices));
+  info.dims = info.spread.ShardDims(info.whole_dims);
+  info.bytes = BytesOf(info.type);
+  for (int64_t dim : info.dims) info.bytes *= dim;
+  return Ok();
+}
+
+Error At(Error error, const Instr& instr) {
+  error.where = SpanOf(instr);
+  return error;
 }
 
 std::string MemoryKindOf(const AttrDict& attributes) {
@@ -113,11 +130,14 @@ const Instr* InstrAt(const Module& module, const TextSpan& where) {
 
 }  // namespace
 
-Result<std::vector<ParameterInfo>> ParametersOf(const Module& module) {
+Result<std::vector<ParameterInfo>> ParametersOf(const Module& module, int64_t devices) {
   std::vector<ParameterInfo> parameters;
   for (const Instr* instr : module.entry()->parameters()) {
     std::string what = "parameter " + std::to_string(parameters.size());
     TOK_TRY(ArrayInfo info, ArrayOf(instr->shape(), what, SpanOf(*instr)));
+    const std::optional<Sharding>& sharding = instr->extras().sharding;
+    Status spread = SpreadOver(info, sharding ? &*sharding : nullptr, module, devices);
+    if (!spread.ok()) return At(std::move(spread.error()), *instr);
     ParameterInfo parameter;
     static_cast<ArrayInfo&>(parameter) = std::move(info);
     parameter.memory_kind = MemoryKindOf(instr->extras().discardable);
@@ -133,7 +153,7 @@ Result<std::vector<ParameterInfo>> ParametersOf(const Module& module) {
   return parameters;
 }
 
-Result<std::vector<ArrayInfo>> ResultsOf(const Module& module) {
+Result<std::vector<ArrayInfo>> ResultsOf(const Module& module, int64_t devices) {
   const Computation& entry = *module.entry();
   const Shape& shape = entry.root()->shape();
   std::vector<Shape> shapes;
@@ -148,9 +168,36 @@ Result<std::vector<ArrayInfo>> ResultsOf(const Module& module) {
     TOK_TRY(ArrayInfo info, ArrayOf(result, what, SpanOf(*entry.root())));
     if (results.size() < entry.results.size())
       info.memory_kind = MemoryKindOf(entry.results[results.size()].attributes);
+    Status spread = SpreadOver(info, ShardingOfResult(module, results.size()), module, devices);
+    if (!spread.ok()) return At(std::move(spread.error()), *entry.root());
     results.push_back(std::move(info));
   }
   return results;
+}
+
+void MatchDonors(std::vector<ParameterInfo>& parameters, const std::vector<ArrayInfo>& results) {
+  std::vector<bool> taken(results.size(), false);
+  for (ParameterInfo& parameter : parameters) {
+    if (parameter.alias_result < 0) continue;
+    auto r = static_cast<size_t>(parameter.alias_result);
+    // An alias between arrays of different sizes is one in name only.
+    if (r >= results.size() || taken[r] || results[r].bytes != parameter.bytes) {
+      parameter.alias_result = -1;
+    } else {
+      taken[r] = true;
+    }
+  }
+  for (ParameterInfo& parameter : parameters) {
+    if (!parameter.donated || parameter.alias_result >= 0 || parameter.is_token) continue;
+    for (size_t r = 0; r < results.size() && parameter.alias_result < 0; ++r) {
+      const ArrayInfo& result = results[r];
+      if (taken[r] || result.is_token || result.type != parameter.type ||
+          result.dims != parameter.dims || result.memory_kind != parameter.memory_kind)
+        continue;
+      taken[r] = true;
+      parameter.alias_result = static_cast<int64_t>(r);
+    }
+  }
 }
 
 CostAnalysis CostOf(const Module& module) {

@@ -11,9 +11,11 @@
 namespace tokamak {
 
 // The parameters and results of the entry. TK6116 for what no buffer holds: tuples inside tuples,
-// dynamic sizes without bounds.
-Result<std::vector<ParameterInfo>> ParametersOf(const Module& module);
-Result<std::vector<ArrayInfo>> ResultsOf(const Module& module);
+// dynamic sizes without bounds. TK6108 for a spread over `devices` that cannot be had.
+Result<std::vector<ParameterInfo>> ParametersOf(const Module& module, int64_t devices);
+Result<std::vector<ArrayInfo>> ResultsOf(const Module& module, int64_t devices);
+// Gives the memory of donated parameters that are not tied to a result to results of their kind.
+void MatchDonors(std::vector<ParameterInfo>& parameters, const std::vector<ArrayInfo>& results);
 
 // Each instruction counted once, loops too; called computations where they are called.
 CostAnalysis CostOf(const Module& module);

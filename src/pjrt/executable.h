@@ -13,6 +13,13 @@
 
 namespace tokamak {
 
+// Serialized shardings as the ABI lists them.
+struct ShardingTexts {
+  std::vector<std::string> texts;
+  std::vector<const char*> data;
+  std::vector<size_t> sizes;
+};
+
 // A compiled program with what the getters of the ABI point to. Shared by all handles.
 struct Program {
   std::shared_ptr<const Executable> executable;
@@ -26,6 +33,8 @@ struct Program {
   std::vector<size_t> result_ranks;
   std::vector<const char*> result_kinds, parameter_kinds;
   std::vector<size_t> result_kind_sizes, parameter_kind_sizes;
+  std::vector<PJRT_Layouts_MemoryLayout*> result_layouts, parameter_layouts;
+  ShardingTexts result_shardings, parameter_shardings;  // empty for one device
 };
 
 // Reads, verifies and compiles; from the caches where they have it.

@@ -1,8 +1,20 @@
 // Programs: compiled, kept, written and read back.
 
+#include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <mutex>
+#include <unordered_map>
 
+#include <nlohmann/json.hpp>
+
+#include "driver/report.h"
 #include "pjrt/executable.h"
+#include "pjrt/extensions.h"
+#include "pjrt/op_sharding.h"
+#include "pjrt/own_options.h"
+#include "runtime/disk_cache.h"
+#include "runtime/process.h"
 #include "support/bytes.h"
 #include "support/hash.h"
 #include "text/read.h"
@@ -12,10 +24,16 @@ namespace {
 
 constexpr std::string_view kMagic = "TOKEXE1\n";
 
-std::string Hex(uint64_t number) {
-  char text[17];
-  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(number));
-  return text;
+template <typename Info>
+ShardingTexts ShardingsOf(const std::vector<Info>& arrays, int64_t devices) {
+  ShardingTexts texts;
+  if (devices == 1) return texts;
+  for (const Info& array : arrays) texts.texts.push_back(WriteOpSharding(array.spread, devices));
+  for (const std::string& text : texts.texts) {
+    texts.data.push_back(text.data());
+    texts.sizes.push_back(text.size());
+  }
+  return texts;
 }
 
 void Describe(Program& program) {
@@ -31,19 +49,78 @@ void Describe(Program& program) {
     program.result_ranks.push_back(result.dims.size());
     program.result_kinds.push_back(result.memory_kind.c_str());
     program.result_kind_sizes.push_back(result.memory_kind.size());
+    program.result_layouts.push_back(RowMajorLayout(result.dims.size()));
   }
   for (const ParameterInfo& parameter : executable.parameters()) {
     program.parameter_kinds.push_back(parameter.memory_kind.c_str());
     program.parameter_kind_sizes.push_back(parameter.memory_kind.size());
+    program.parameter_layouts.push_back(RowMajorLayout(parameter.dims.size()));
   }
+  program.parameter_shardings = ShardingsOf(executable.parameters(), executable.devices());
+  program.result_shardings = ShardingsOf(executable.results(), executable.devices());
 }
 
-std::string FingerprintOf(std::string_view code, std::string_view options) {
-  Hasher hasher;
-  hasher.Add(std::string_view(PlatformVersion()));
-  hasher.Add(code);
-  hasher.Add(options);
-  return Hex(hasher.digest());
+// Programs of this process, by what they were made from: a function that is traced twice, or two
+// threads that compile the same, share one. The oldest go when there are too many.
+class ProgramCache {
+ public:
+  std::shared_ptr<const Program> Find(const std::string& key, std::string_view code) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    auto it = programs_.find(key);
+    if (it == programs_.end() || it->second.program->bytes.text() != code) return nullptr;
+    it->second.used = ++clock_;
+    return it->second.program;
+  }
+
+  void Add(const std::string& key, std::shared_ptr<const Program> program) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    auto [it, added] = programs_.emplace(key, Entry{program, ++clock_});
+    if (!added) return;
+    bytes_ += program->bytes.size();
+    while (programs_.size() > kMaxPrograms || (bytes_ > kMaxBytes && programs_.size() > 1)) {
+      auto oldest = std::min_element(
+          programs_.begin(), programs_.end(),
+          [](const auto& a, const auto& b) { return a.second.used < b.second.used; });
+      bytes_ -= oldest->second.program->bytes.size();
+      programs_.erase(oldest);
+    }
+  }
+
+  static ProgramCache& OfProcess() {
+    static auto* cache = new ProgramCache;
+    return *cache;
+  }
+
+ private:
+  static constexpr size_t kMaxPrograms = 1024, kMaxBytes = size_t{64} << 20;
+  struct Entry {
+    std::shared_ptr<const Program> program;
+    uint64_t used;
+  };
+  std::mutex mutex_;
+  std::unordered_map<std::string, Entry> programs_;
+  uint64_t clock_ = 0;
+  size_t bytes_ = 0;
+};
+
+// Programs from this size on, and no smaller ones, are worth a look at the disk.
+constexpr size_t kDiskCacheFrom = size_t{64} << 10;
+
+double MicrosSince(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin)
+      .count();
+}
+
+void ReportHit(const Program& program) {
+  if (IsReporting())
+    Report(
+        nlohmann::json{{"event", "compile"}, {"name", program.name}, {"cache", "memory"}}.dump());
+}
+
+// What the disk keeps of a program: that this build accepted it, and what that took.
+std::string DiskRecord(const Program& program, double compile_us) {
+  return nlohmann::json{{"name", program.name}, {"verified", true}, {"compile_us", compile_us}}
+      .dump();
 }
 
 }  // namespace
@@ -51,17 +128,30 @@ std::string FingerprintOf(std::string_view code, std::string_view options) {
 Result<std::shared_ptr<const Program>> CompileProgram(std::string_view code,
                                                       std::string_view options) {
   TOK_TRY(PjrtCompileOptions read, ReadCompileOptions(options));
+  TOK_TRY(CompileOptions compile, OwnOptions(read));
+  std::string key = CacheKey().Add(PlatformVersion()).Add(code).Add(options).Text();
+  // A program that is to be written down is compiled as if it were new.
+  if (std::shared_ptr<const Program> kept = ProgramCache::OfProcess().Find(key, code);
+      kept != nullptr && compile.dump_dir.empty()) {
+    ReportHit(*kept);
+    return kept;
+  }
+  auto begin = std::chrono::steady_clock::now();
   auto program = std::make_shared<Program>();
   program->bytes = Bytes::FromString(std::string(code));
   program->options = options;
-  program->fingerprint = FingerprintOf(code, options);
+  program->fingerprint = key;
   TOK_TRY(std::unique_ptr<Module> module, ReadModule(program->bytes, "program"));
-  CompileOptions compile;
-  compile.num_replicas = read.num_replicas;
-  compile.num_partitions = read.num_partitions;
+  DiskCache* disk = code.size() < kDiskCacheFrom ? nullptr : DiskCache::OfProcess();
+  std::string disk_key = disk == nullptr ? "" : CacheKey().Add(BuildId()).Add(key).Text();
+  compile.verified = disk != nullptr && disk->Get(disk_key).has_value();
   TOK_TRY(program->executable, Compile(std::move(module), compile));
   Describe(*program);
-  return std::shared_ptr<const Program>(std::move(program));
+  if (disk != nullptr && !compile.verified)
+    disk->Put(disk_key, DiskRecord(*program, MicrosSince(begin)));
+  std::shared_ptr<const Program> made = std::move(program);
+  ProgramCache::OfProcess().Add(key, made);
+  return made;
 }
 
 std::string SerializeProgram(const Program& program) {

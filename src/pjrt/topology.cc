@@ -1,5 +1,8 @@
 // Topologies: what devices there would be.
 
+#include <cstdlib>
+#include <memory>
+
 #include "pjrt/client.h"
 #include "pjrt/slots.h"
 
@@ -35,6 +38,33 @@ PJRT_Error* PJRT_TopologyDescription_GetDeviceDescriptions(
     PJRT_TopologyDescription_GetDeviceDescriptions_Args& args) {
   args.descriptions = args.topology->descriptions.data();
   args.num_descriptions = args.topology->descriptions.size();
+  return nullptr;
+}
+
+// Version, then the number of devices: all that there is to say of CPU devices.
+PJRT_Error* PJRT_TopologyDescription_Serialize(PJRT_TopologyDescription_Serialize_Args& args) {
+  auto* text = new std::string(args.topology->platform_version + "\n" +
+                               std::to_string(args.topology->descriptions.size()));
+  args.serialized_bytes = text->data();
+  args.serialized_bytes_size = text->size();
+  args.serialized_topology = reinterpret_cast<PJRT_SerializedTopology*>(text);
+  args.serialized_topology_deleter = [](PJRT_SerializedTopology* held) {
+    delete reinterpret_cast<std::string*>(held);
+  };
+  return nullptr;
+}
+
+PJRT_Error* PJRT_TopologyDescription_Deserialize(PJRT_TopologyDescription_Deserialize_Args& args) {
+  std::string text(args.serialized_topology, args.serialized_topology_size);
+  size_t line = text.find('\n');
+  char* end = nullptr;
+  long count = line == std::string::npos ? 0 : std::strtol(text.c_str() + line + 1, &end, 10);
+  if (count < 1 || count > 4096 || *end != '\0' || text.substr(0, line) != PlatformVersion())
+    return Fail(ErrorCode::kSerializedProgram,
+                "serialized topology: the bytes are not of one of this version");
+  auto topology = std::make_unique<PJRT_TopologyDescription>();
+  DescribeTopology(*topology, static_cast<int>(count));
+  args.topology = topology.release();
   return nullptr;
 }
 

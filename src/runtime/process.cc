@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <dlfcn.h>
 #include <mutex>
 #include <pthread.h>
+#include <sys/stat.h>
 #include <vector>
 
 namespace tokamak {
@@ -42,6 +44,20 @@ void InChild() {
 }
 
 }  // namespace
+
+const std::string& BuildId() {
+  static const auto* id = [] {
+    auto* text = new std::string("unknown");
+    Dl_info loaded{};
+    struct stat info {};
+    if (dladdr(reinterpret_cast<const void*>(&BuildId), &loaded) != 0 &&
+        loaded.dli_fname != nullptr && stat(loaded.dli_fname, &info) == 0)
+      *text = std::to_string(info.st_size) + "." + std::to_string(info.st_mtim.tv_sec) + "." +
+              std::to_string(info.st_mtim.tv_nsec);
+    return text;
+  }();
+  return *id;
+}
 
 void GuardAtExit(Stoppable* stoppable) {
   static const bool once = [] {

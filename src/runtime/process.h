@@ -1,6 +1,11 @@
 #pragma once
 
+#include <string>
+
 namespace tokamak {
+
+// Differs between builds of Tokamak: the file that this code was loaded from, its size and time.
+const std::string& BuildId();
 
 // What owns threads and has to end them before the process's static objects go.
 class Stoppable {
