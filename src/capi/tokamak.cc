@@ -1,12 +1,19 @@
 #include "capi/tokamak.h"
 
-#include <cstring>
-#include <exception>
+#include <algorithm>
+#include <cstdlib>
+#include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
+#include "driver/backend.h"
 #include "driver/host_calls.h"
+#include "driver/named_options.h"
 #include "driver/report.h"
+#include "runtime/process.h"
 #include "runtime/worker.h"
 
 namespace tokamak {
@@ -43,11 +50,66 @@ std::string CallC(const HostCallFrame& frame, void* fn, void* user) {
   return in_c.failure.empty() ? "it returned " + std::to_string(code) : in_c.failure;
 }
 
+// Texts that were returned; each once.
+const char* KeepText(std::string text) {
+  static auto* mutex = new std::mutex;
+  static auto* texts = new std::set<std::string>;
+  std::lock_guard<std::mutex> lock(*mutex);
+  return texts->insert(std::move(text)).first->c_str();
+}
+
+std::string DevicesJson() {
+  const char* wanted = std::getenv("TOKAMAK_DEVICE");
+  nlohmann::json out{{"devices", nlohmann::json::array()}};
+  Result<const BackendInfo*> backend = FindBackend(wanted == nullptr ? "" : wanted);
+  if (!backend.ok()) {
+    out["reason"] = backend.error().message;
+    return out.dump();
+  }
+  const char* number = std::getenv("TOKAMAK_NUM_DEVICES");
+  long count = number == nullptr || *number == '\0' ? 1 : std::strtol(number, nullptr, 10);
+  for (long i = 0; i < std::clamp(count, 1L, 64L); ++i)
+    out["devices"].push_back({{"kind", std::string(backend.value()->name)},
+                              {"name", "TokamakCpuDevice(id=" + std::to_string(i) + ")"}});
+  return out.dump();
+}
+
 }  // namespace
 }  // namespace tokamak
 
 const char* tok_version(void) {
   return "0.1.0";
+}
+
+const char* tok_build_info(void) {
+  static const auto* text = [] {
+    nlohmann::json backends = nlohmann::json::array();
+    for (const tokamak::BackendInfo& backend : tokamak::AllBackends())
+      if (backend.built) backends.push_back(std::string(backend.name));
+    nlohmann::json info{{"version", tok_version()},
+                        {"build", tokamak::BuildId()},
+                        {"backends", backends},
+                        {"lapack", TOK_HAVE_LAPACK != 0}};
+    return new std::string(info.dump());
+  }();
+  return text->c_str();
+}
+
+const char* tok_devices(void) {
+  return tokamak::KeepText(tokamak::DevicesJson());
+}
+
+const char* tok_options(void) {
+  static const auto* text = [] {
+    nlohmann::json list = nlohmann::json::array();
+    for (const tokamak::NamedOption& option : tokamak::AllOptions())
+      list.push_back({{"name", std::string(option.name)},
+                      {"type", std::string(option.type)},
+                      {"default", std::string(option.standard)},
+                      {"meaning", std::string(option.meaning)}});
+    return new std::string(list.dump());
+  }();
+  return text->c_str();
 }
 
 int tok_register_host_call(const char* target, tok_host_fn fn, void* user) {
@@ -64,6 +126,16 @@ void tok_host_call_fail(const tok_host_call* call, const char* message) {
   if (call == nullptr) return;
   auto* in_c = reinterpret_cast<tokamak::CallInC*>(const_cast<tok_host_call*>(call));
   in_c->failure = message == nullptr || *message == '\0' ? "it gave no reason" : message;
+}
+
+int tok_set_host_hold(const char* target, tok_hold_fn fn, void* user) {
+  if (target == nullptr || *target == '\0') return 1;
+  tokamak::SetHostHold(target, fn, user);
+  return 0;
+}
+
+void tok_stop_host_calls(void) {
+  tokamak::StopHostCalls();
 }
 
 int tok_wait_idle(int64_t milliseconds) {

@@ -17,6 +17,15 @@ extern "C" {
 
 /* "0.1.0". */
 TOK_API const char* tok_version(void);
+/* {"version": "0.1.0", "build": "...", "backends": ["interp"], "lapack": true}. Like all texts that
+ * are returned here it stays where it is for ever. */
+TOK_API const char* tok_build_info(void);
+/* The devices that a client would have: {"devices": [{"kind": "interp", "name": "..."}], "reason":
+ * "why there are none"}. Honours TOKAMAK_DEVICE and TOKAMAK_NUM_DEVICES as they are now. */
+TOK_API const char* tok_devices(void);
+/* The options of jax.jit(f, compiler_options={...}):
+ * [{"name": "tokamak_strict", "type": "bool", "default": "false", "meaning": "..."}]. */
+TOK_API const char* tok_options(void);
 
 /* ---- Functions of the host ------------------------------------------------
  *
@@ -66,6 +75,17 @@ TOK_API int tok_register_host_call(const char* target, tok_host_fn fn, void* use
 
 /* Says why a call failed; for use inside of the function, with its `call`. The text is copied. */
 TOK_API void tok_host_call_fail(const tok_host_call* call, const char* message);
+
+/* Told of the programs that call `target`: (the call's attribute `id`, +1) when one was compiled,
+ * (id, -1) when it is gone, after its last run. Not while a lock is held. Returns 0, or 1 when
+ * target is null or empty; fn = NULL ends it. */
+typedef void (*tok_hold_fn)(int64_t id, int change, void* user);
+TOK_API int tok_set_host_hold(const char* target, tok_hold_fn fn, void* user);
+
+/* When it returns, no function given to this API is running and none will be called: custom calls
+ * to the host fail with TK6103. For the end of the host, such as Python's atexit; waits for those
+ * that run now, so the caller may not hold a lock that they need. */
+TOK_API void tok_stop_host_calls(void);
 
 /* ---- Work in flight --------------------------------------------------------*/
 

@@ -1,16 +1,19 @@
 #include "driver/host_calls.h"
 
-#include <cmath>
+#include <atomic>
+#include <chrono>
 #include <cstring>
 #include <mutex>
-#include <new>
+#include <optional>
 #include <shared_mutex>
+#include <thread>
 #include <unordered_map>
 
 #include <nlohmann/json.hpp>
 
 #include "driver/array_bytes.h"
 #include "interp/context.h"
+#include "runtime/worker.h"
 
 namespace tokamak {
 namespace {
@@ -21,10 +24,20 @@ struct Registered {
   void* user = nullptr;
 };
 
+struct Holder {
+  HoldFn fn = nullptr;
+  void* user = nullptr;
+};
+
 struct Registry {
   std::shared_mutex mutex;
   std::unordered_map<std::string, Registered> functions;
+  std::unordered_map<std::string, Holder> holders;
 };
+
+// How many are inside of the host; negative from StopHostCalls on.
+constexpr int64_t kStopped = INT64_MIN / 2;
+std::atomic<int64_t> inside_host{0};
 
 Registry& Functions() {
   static auto* functions = new Registry;
@@ -82,6 +95,19 @@ std::string AttributesOf(const Instr& instr) {
   return object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
+// The attribute `id` of a call.
+std::optional<int64_t> IdOf(const Instr& instr) {
+  const AttrDict* dicts[3] = {&instr.attrs<CustomCallAttrs>().backend_dict, nullptr, nullptr};
+  size_t count = 1;
+  for (const char* name : {"mhlo.attributes", "mhlo.backend_config"})
+    if (const AttrValue* inner = Find(instr.extras().discardable, name))
+      if (const AttrDict* dict = inner->As<AttrDict>()) dicts[count++] = dict;
+  for (size_t i = 0; i < count; ++i)
+    if (const AttrValue* value = Find(*dicts[i], "id"))
+      if (const IntAttr* number = value->As<IntAttr>()) return number->value;
+  return std::nullopt;
+}
+
 HostArrayView ViewOf(const Shape& shape, std::vector<std::byte>& bytes) {
   return {bytes.data(), bytes.size(), std::string(HloName(shape.type())), shape.dims()};
 }
@@ -126,7 +152,16 @@ class HostCallTable final : public HostCalls {
       bytes.emplace_back(static_cast<size_t>(shape.ByteSize()));
       frame.outputs.push_back(ViewOf(shape, bytes.back()));
     }
-    std::string failure = function.caller(frame, function.fn, function.user);
+    if (!EnterHost())
+      return MakeError(ErrorCode::kStopped,
+                       "custom-call: '" + attrs.target + "': functions of the host were stopped",
+                       SpanOf(instr));
+    std::string failure;
+    {
+      HostScope scope;
+      failure = function.caller(frame, function.fn, function.user);
+    }
+    LeaveHost();
     if (!failure.empty())
       return MakeError(ErrorCode::kHostCall, "custom-call: '" + attrs.target + "': " + failure,
                        SpanOf(instr));
@@ -166,6 +201,58 @@ void UnregisterHostCall(const std::string& target) {
 bool IsHostCall(const std::string& target) {
   std::shared_lock<std::shared_mutex> lock(Functions().mutex);
   return Functions().functions.contains(target);
+}
+
+void SetHostHold(const std::string& target, HoldFn fn, void* user) {
+  std::unique_lock<std::shared_mutex> lock(Functions().mutex);
+  Functions().holders[target] = {fn, user};
+}
+
+HostHolds::HostHolds(const Module& module) {
+  {
+    std::shared_lock<std::shared_mutex> lock(Functions().mutex);
+    if (Functions().holders.empty()) return;
+    for (const auto& computation : module.computations()) {
+      for (const Instr* instr : computation->Instrs()) {
+        if (instr->op() != Op::kCustomCall) continue;
+        auto it = Functions().holders.find(instr->attrs<CustomCallAttrs>().target);
+        std::optional<int64_t> id = IdOf(*instr);
+        if (it == Functions().holders.end() || it->second.fn == nullptr || !id) continue;
+        holds_.push_back({it->second.fn, it->second.user, *id});
+      }
+    }
+  }
+  for (const Hold& hold : holds_) {
+    if (!EnterHost()) return;
+    hold.fn(hold.id, 1, hold.user);
+    LeaveHost();
+  }
+}
+
+HostHolds::~HostHolds() {
+  for (const Hold& hold : holds_) {
+    if (!EnterHost()) return;
+    hold.fn(hold.id, -1, hold.user);
+    LeaveHost();
+  }
+}
+
+bool EnterHost() {
+  if (inside_host.fetch_add(1, std::memory_order_acq_rel) >= 0) return true;
+  inside_host.fetch_sub(1, std::memory_order_acq_rel);
+  return false;
+}
+
+void LeaveHost() {
+  inside_host.fetch_sub(1, std::memory_order_acq_rel);
+}
+
+void StopHostCalls() {
+  int64_t inside = inside_host.load();
+  while (inside >= 0 && !inside_host.compare_exchange_weak(inside, inside + kStopped)) {
+  }
+  while (inside_host.load(std::memory_order_acquire) != kStopped)
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
 }
 
 HostCalls& RegisteredHostCalls() {

@@ -33,6 +33,35 @@ void RegisterHostCall(const std::string& target, HostFn caller, void* fn, void* 
 void UnregisterHostCall(const std::string& target);
 bool IsHostCall(const std::string& target);
 
+// Called with the attribute `id` of each call to `target` in a program, and +1 when the program was
+// compiled, -1 when it is gone. Null: nobody is told.
+using HoldFn = void (*)(int64_t id, int change, void* user);
+void SetHostHold(const std::string& target, HoldFn fn, void* user);
+
+// The holds of one program, for as long as this lives.
+class HostHolds {
+ public:
+  explicit HostHolds(const Module& module);
+  ~HostHolds();
+  HostHolds(const HostHolds&) = delete;
+  HostHolds& operator=(const HostHolds&) = delete;
+
+ private:
+  struct Hold {
+    HoldFn fn;
+    void* user;
+    int64_t id;
+  };
+  std::vector<Hold> holds_;
+};
+
+// When it returns, no function of the host is running and none will be called any more: calls fail
+// with TK6103, holds and reports are not told.
+void StopHostCalls();
+// Whether the host may be called now; if so, LeaveHost() must follow.
+bool EnterHost();
+void LeaveHost();
+
 // For runs of the interpreter: custom calls to what is registered.
 HostCalls& RegisteredHostCalls();
 

@@ -33,7 +33,7 @@ double PriceOf(const Computation& computation) {
 class InterpExecutable final : public Executable {
  public:
   InterpExecutable(std::unique_ptr<Module> module, const CompileOptions& options)
-      : module_(std::move(module)), prepared_(*module_) {
+      : module_(std::move(module)), prepared_(*module_), holds_(*module_) {
     name_ = module_->name();
     replicas_ = options.num_replicas;
     partitions_ = options.num_partitions;
@@ -159,6 +159,7 @@ class InterpExecutable final : public Executable {
 
   std::unique_ptr<Module> module_;
   PreparedModule prepared_;
+  HostHolds holds_;
   std::vector<Shape> shapes_;
 };
 

@@ -3,6 +3,8 @@
 #include <atomic>
 #include <mutex>
 
+#include "driver/host_calls.h"
+
 namespace tokamak {
 namespace {
 
@@ -40,7 +42,9 @@ void Report(const std::string& json) {
     fn = TheListener().fn;
     user = TheListener().user;
   }
-  if (fn != nullptr) fn(json.c_str(), user);
+  if (fn == nullptr || !EnterHost()) return;
+  fn(json.c_str(), user);
+  LeaveHost();
 }
 
 }  // namespace tokamak

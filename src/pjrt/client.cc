@@ -175,28 +175,6 @@ PJRT_Client::~PJRT_Client() {
   Stop();
 }
 
-void PJRT_Client::Dispose() {
-  class Deletion final : public Task {
-   public:
-    explicit Deletion(PJRT_Client* client) : client_(client) {}
-    ~Deletion() override = default;
-    void Run(bool stopped) override {
-      // After the pool has stopped this is still the client's own thread: the process is ending.
-      if (!stopped) delete client_;
-      delete this;
-    }
-
-   private:
-    PJRT_Client* client_;
-  };
-  for (PJRT_Device* device : devices) {
-    if (!device->worker->IsOwnThread()) continue;
-    Pool().Post(new Deletion(this));
-    return;
-  }
-  delete this;
-}
-
 void PJRT_Client::Stop() {
   stopped.store(true, std::memory_order_release);
   for (PJRT_Device* device : devices) device->worker->Stop();

@@ -70,8 +70,6 @@ struct PJRT_TopologyDescription {
 struct PJRT_Client final : RefCounted {
   explicit PJRT_Client(int device_count);
   ~PJRT_Client() override;
-  // The last hold may be dropped by work on one of its own threads, which cannot join itself.
-  void Dispose() override;
 
   // Ends and joins the workers; work that is queued gets TK6103.
   void Stop();

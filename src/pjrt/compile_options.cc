@@ -82,7 +82,7 @@ Status ReadBuildOptions(ProtoReader reader, PjrtCompileOptions& options) {
 // A row of map<string, {1 string, 2 bool, 3 int64, 4 double}>.
 Status ReadOverride(ProtoReader reader, PjrtCompileOptions& options) {
   std::string name;
-  PjrtCompileOptions::Value value;
+  OptionValue value;
   while (!reader.AtEnd()) {
     TOK_TRY(ProtoReader::Field field, reader.Next());
     if (field.number == 1) name = field.data;

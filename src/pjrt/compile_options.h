@@ -4,9 +4,9 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <variant>
 #include <vector>
 
+#include "driver/named_options.h"
 #include "support/result.h"
 
 namespace tokamak {
@@ -20,8 +20,7 @@ struct PjrtCompileOptions {
   // Device of each replica and partition, replica after replica; empty: none was given.
   std::vector<int64_t> devices;
   // jax.jit(f, compiler_options={...}), in the order given.
-  using Value = std::variant<std::string, bool, int64_t, double>;
-  std::vector<std::pair<std::string, Value>> overrides;
+  std::vector<std::pair<std::string, OptionValue>> overrides;
 };
 
 // TK6105 with the place of the fault in the bytes.

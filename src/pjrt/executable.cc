@@ -213,6 +213,10 @@ PJRT_Error* PJRT_Executable_OptimizedProgram(PJRT_Executable_OptimizedProgram_Ar
 
 PJRT_Error* PJRT_Executable_Serialize(PJRT_Executable_Serialize_Args& args) {
   using Owned = OwnedBytes<PJRT_SerializedExecutable>;
+  if (args.executable->program->executable->calls_host())
+    return Fail(ErrorCode::kSerializedProgram,
+                "serialize: '" + args.executable->program->name +
+                    "' calls functions of this process, which no other has");
   args.serialized_executable = Owned::Give(SerializeProgram(*args.executable->program),
                                            &args.serialized_bytes, &args.serialized_bytes_size);
   args.serialized_executable_deleter = Owned::Free;

@@ -31,7 +31,9 @@ class Job final : public Task {
     return std::all_of(inputs.begin(), inputs.end(),
                        [](const HeldBuffer& input) { return input.ready->HasFired(); });
   }
-  bool IsShort() const {
+  // A function of the host that launches a program holds up the worker.
+  bool RunsOnCaller() const {
+    if (HostScope::IsInside()) return true;
     return !program_->executable->calls_host() &&
            program_->executable->PredictedMicros() < kRunOnCallerMicros;
   }
@@ -69,6 +71,9 @@ class Job final : public Task {
       error = std::make_shared<const Error>(
           MakeError(ErrorCode::kStopped,
                     "execute: '" + program_->name + "' had not run when the client was destroyed"));
+    } else if (program_->executable->calls_host()) {
+      Workers::Away away(worker_);
+      error = RunNow(&worker_.stopping());
     } else {
       error = RunNow(&worker_.stopping());
     }
@@ -213,11 +218,12 @@ PJRT_Error* PJRT_LoadedExecutable_Execute(PJRT_LoadedExecutable_Execute_Args& ar
   if (Status status = CheckCall(args); !status.ok()) return Fail(status.error());
   PJRT_LoadedExecutable& loaded = *args.executable;
   PJRT_Device* only = args.execute_device;
-  Workers& worker = *(only != nullptr ? only : loaded.devices[0])->worker;
+  Workers& own = *(only != nullptr ? only : loaded.devices[0])->worker;
+  Workers& worker = HostScope::IsInside() ? Pool() : own;
   auto job = std::make_unique<Job>(loaded.client, loaded.program, worker);
   if (Status status = HoldInputs(args, *job); !status.ok()) return Fail(status.error());
   if (Status status = MakeOutputs(args, *job); !status.ok()) return Fail(status.error());
-  if (job->IsShort() && job->InputsAreThere()) {
+  if (job->RunsOnCaller() && job->InputsAreThere()) {
     SharedError error = job->RunNow(nullptr);
     GiveOutputs(args, only, job->outputs,
                 error == nullptr ? Event::Ready() : Event::Failed(std::move(error)));

@@ -8,11 +8,11 @@
 
 #include <nlohmann/json.hpp>
 
+#include "driver/named_options.h"
 #include "driver/report.h"
 #include "pjrt/executable.h"
 #include "pjrt/extensions.h"
 #include "pjrt/op_sharding.h"
-#include "pjrt/own_options.h"
 #include "runtime/disk_cache.h"
 #include "runtime/process.h"
 #include "support/bytes.h"
@@ -128,7 +128,11 @@ std::string DiskRecord(const Program& program, double compile_us) {
 Result<std::shared_ptr<const Program>> CompileProgram(std::string_view code,
                                                       std::string_view options) {
   TOK_TRY(PjrtCompileOptions read, ReadCompileOptions(options));
-  TOK_TRY(CompileOptions compile, OwnOptions(read));
+  CompileOptions compile = OptionsOfEnvironment();
+  compile.num_replicas = read.num_replicas;
+  compile.num_partitions = read.num_partitions;
+  for (const auto& [name, value] : read.overrides)
+    TOK_RETURN_IF_ERROR(SetOption(compile, name, value));
   std::string key = CacheKey().Add(PlatformVersion()).Add(code).Add(options).Text();
   // A program that is to be written down is compiled as if it were new.
   if (std::shared_ptr<const Program> kept = ProgramCache::OfProcess().Find(key, code);
@@ -147,6 +151,8 @@ Result<std::shared_ptr<const Program>> CompileProgram(std::string_view code,
   compile.verified = disk != nullptr && disk->Get(disk_key).has_value();
   TOK_TRY(program->executable, Compile(std::move(module), compile));
   Describe(*program);
+  // Functions of the host are of this process, and let go of with the program.
+  if (program->executable->calls_host()) return std::shared_ptr<const Program>(std::move(program));
   if (disk != nullptr && !compile.verified)
     disk->Put(disk_key, DiskRecord(*program, MicrosSince(begin)));
   std::shared_ptr<const Program> made = std::move(program);

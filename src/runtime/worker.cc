@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
 #include <pthread.h>
 #include <system_error>
 
@@ -12,9 +15,37 @@ namespace {
 // by then: zero means that nothing is left.
 std::atomic<int64_t> all_pending{0};
 
+thread_local int host_depth = 0;
+
 }  // namespace
 
-Workers::Workers(std::string name, int threads) : name_(std::move(name)), count_(threads) {
+struct Workers::State {
+  std::mutex mutex;
+  std::condition_variable filled, changed;
+  std::deque<Task*> queue;
+  std::vector<std::thread> threads;
+  int live = 0, away = 0;  // threads in their loop, and those of them that are away
+  std::atomic<int64_t> pending{0};
+  std::atomic<bool> stopping{false};
+};
+
+struct Workers::Away::Count {
+  std::shared_ptr<State> state;
+};
+
+Workers::Away::Away(Workers& workers) : count_(std::make_unique<Count>(Count{workers.state_})) {
+  std::lock_guard<std::mutex> lock(count_->state->mutex);
+  ++count_->state->away;
+  count_->state->changed.notify_all();
+}
+
+Workers::Away::~Away() {
+  std::lock_guard<std::mutex> lock(count_->state->mutex);
+  --count_->state->away;
+}
+
+Workers::Workers(std::string name, int threads)
+    : name_(std::move(name)), count_(threads), state_(std::make_shared<State>()) {
   GuardAtExit(this);
 }
 
@@ -23,75 +54,100 @@ Workers::~Workers() {
   Stop();
 }
 
+bool Workers::IsIdle() const {
+  return state_->pending.load(std::memory_order_acquire) == 0;
+}
+
+const std::atomic<bool>& Workers::stopping() const {
+  return state_->stopping;
+}
+
 void Workers::StartLocked() {
   for (int i = 0; i < count_; ++i) {
     try {
-      threads_.emplace_back([this] { Loop(); });
+      state_->threads.emplace_back([state = state_] { Loop(state); });
     } catch (const std::system_error&) {
       return;  // fewer threads do; with none, Post runs the task itself
     }
-    pthread_setname_np(threads_.back().native_handle(), name_.substr(0, 15).c_str());
+    ++state_->live;
+    pthread_setname_np(state_->threads.back().native_handle(), name_.substr(0, 15).c_str());
   }
 }
 
 void Workers::Post(Task* task) {
+  State& state = *state_;
   {
-    std::lock_guard<std::mutex> lock(mutex_);
-    if (threads_.empty() && !stopping_.load(std::memory_order_relaxed)) StartLocked();
-    if (!threads_.empty() && !stopping_.load(std::memory_order_relaxed)) {
-      pending_.fetch_add(1, std::memory_order_relaxed);
+    std::lock_guard<std::mutex> lock(state.mutex);
+    bool stopping = state.stopping.load(std::memory_order_relaxed);
+    if (state.threads.empty() && !stopping) StartLocked();
+    if (!state.threads.empty() && !stopping) {
+      state.pending.fetch_add(1, std::memory_order_relaxed);
       all_pending.fetch_add(1, std::memory_order_relaxed);
-      queue_.push_back(task);
-      filled_.notify_one();
+      state.queue.push_back(task);
+      state.filled.notify_one();
       return;
     }
   }
-  task->Run(stopping_.load(std::memory_order_relaxed));
+  task->Run(state.stopping.load(std::memory_order_relaxed));
 }
 
-void Workers::Loop() {
-  std::unique_lock<std::mutex> lock(mutex_);
+void Workers::Loop(const std::shared_ptr<State>& state) {
+  std::unique_lock<std::mutex> lock(state->mutex);
   for (;;) {
-    filled_.wait(lock, [this] { return !queue_.empty() || stopping_.load(); });
-    if (queue_.empty()) return;
-    Task* task = queue_.front();
-    queue_.pop_front();
+    state->filled.wait(lock, [&] { return !state->queue.empty() || state->stopping.load(); });
+    if (state->queue.empty()) break;
+    Task* task = state->queue.front();
+    state->queue.pop_front();
     lock.unlock();
-    task->Run(stopping_.load(std::memory_order_relaxed));
+    task->Run(state->stopping.load(std::memory_order_relaxed));
     lock.lock();
-    pending_.fetch_sub(1, std::memory_order_acq_rel);
+    state->pending.fetch_sub(1, std::memory_order_acq_rel);
     all_pending.fetch_sub(1, std::memory_order_acq_rel);
   }
+  --state->live;
+  state->changed.notify_all();
 }
 
 void Workers::Stop() {
+  State& state = *state_;
   if (WasForked()) {
-    for (std::thread& thread : threads_) thread.detach();  // they are of the parent
-    threads_.clear();
+    for (std::thread& thread : state.threads) thread.detach();  // they are of the parent
+    state.threads.clear();
     return;
   }
   std::vector<std::thread> threads;
+  bool ended = false;
   {
-    std::lock_guard<std::mutex> lock(mutex_);
-    stopping_.store(true);
-    threads.swap(threads_);
-    filled_.notify_all();
+    std::unique_lock<std::mutex> lock(state.mutex);
+    state.stopping.store(true);
+    state.filled.notify_all();
+    auto is_this = [](const std::thread& thread) {
+      return thread.get_id() == std::this_thread::get_id();
+    };
+    if (std::none_of(state.threads.begin(), state.threads.end(), is_this))
+      state.changed.wait(lock, [&] { return state.live <= state.away; });
+    ended = state.live == 0;
+    threads.swap(state.threads);
   }
   for (std::thread& thread : threads) {
-    // At exit, when a task of ours ends the process: nobody is left to join it.
-    if (thread.get_id() == std::this_thread::get_id()) {
-      thread.detach();
-    } else {
+    if (ended) {
       thread.join();
+    } else {
+      thread.detach();
     }
   }
 }
 
-bool Workers::IsOwnThread() {
-  std::lock_guard<std::mutex> lock(mutex_);
-  return std::any_of(threads_.begin(), threads_.end(), [](const std::thread& thread) {
-    return thread.get_id() == std::this_thread::get_id();
-  });
+HostScope::HostScope() {
+  ++host_depth;
+}
+
+HostScope::~HostScope() {
+  --host_depth;
+}
+
+bool HostScope::IsInside() {
+  return host_depth > 0;
 }
 
 bool WaitAllIdle(int64_t milliseconds) {

@@ -1,10 +1,8 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
-#include <deque>
-#include <mutex>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -36,28 +34,48 @@ class Workers final : public Stoppable {
   // The task runs later, or, after Stop, at once as stopped.
   void Post(Task* task);
   // Nothing is queued or running; the answer may be old by the time it is read.
-  bool IsIdle() const { return pending_.load(std::memory_order_acquire) == 0; }
+  bool IsIdle() const;
   // For tasks that look: they should come to an end.
-  const std::atomic<bool>& stopping() const { return stopping_; }
-  // What is queued runs as stopped, what runs is waited for. Any thread but its own.
+  const std::atomic<bool>& stopping() const;
+  // What is queued runs as stopped. What runs is waited for, unless it is away (below): then it
+  // ends by itself. May be called by a task of its own.
   void Stop() override;
 
   int threads() const { return count_; }
-  // Whether the caller is one of its threads.
-  bool IsOwnThread();
+
+  // For the time that a task of these workers may wait for a lock of the host, such as Python's:
+  // whoever stops the workers may hold it.
+  class Away {
+   public:
+    explicit Away(Workers& workers);
+    ~Away();
+    Away(const Away&) = delete;
+    Away& operator=(const Away&) = delete;
+
+   private:
+    struct Count;
+    std::unique_ptr<Count> count_;
+  };
 
  private:
-  void Loop();
+  struct State;
   void StartLocked();
+  static void Loop(const std::shared_ptr<State>& state);
 
   std::string name_;
   int count_;
-  std::mutex mutex_;
-  std::condition_variable filled_;
-  std::deque<Task*> queue_;
-  std::vector<std::thread> threads_;
-  std::atomic<int64_t> pending_{0};
-  std::atomic<bool> stopping_{false};
+  std::shared_ptr<State> state_;  // of the threads too: one that is away may outlive the rest
+};
+
+// Marks that this thread is in a function of the host, called by a program. A program that is
+// launched from there must not wait for the worker that waits for the function.
+class HostScope {
+ public:
+  HostScope();
+  ~HostScope();
+  HostScope(const HostScope&) = delete;
+  HostScope& operator=(const HostScope&) = delete;
+  static bool IsInside();
 };
 
 // Waits until no Workers of the process have anything queued or running, or `milliseconds` have

@@ -1,5 +1,7 @@
 #include "runtime/worker.h"
 
+#include <memory>
+#include <mutex>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -65,6 +67,43 @@ TEST(Workers, StopRunsWhatIsQueuedAsStopped) {
   worker.Post(new Note(order, 0, stopped));
   EXPECT_EQ(stopped, 11);
   EXPECT_TRUE(order.empty());
+}
+
+// Whoever stops the workers may hold the very lock that a task waits for.
+TEST(Workers, WhatIsAwayIsNotWaitedFor) {
+  std::mutex host;
+  std::atomic<bool> waiting{false}, done{false};
+  class Waits final : public Task {
+   public:
+    Waits(Workers& workers, std::mutex& host, std::atomic<bool>& waiting, std::atomic<bool>& done)
+        : workers_(workers), host_(host), waiting_(waiting), done_(done) {}
+    ~Waits() override = default;
+    void Run(bool) override {
+      {
+        Workers::Away away(workers_);
+        waiting_ = true;
+        std::lock_guard<std::mutex> lock(host_);
+      }
+      done_ = true;
+      delete this;
+    }
+
+   private:
+    Workers& workers_;
+    std::mutex& host_;
+    std::atomic<bool>&waiting_, &done_;
+  };
+  auto workers = std::make_unique<Workers>("test", 1);
+  {
+    std::lock_guard<std::mutex> lock(host);
+    workers->Post(new Waits(*workers, host, waiting, done));
+    while (!waiting) std::this_thread::yield();
+    workers->Stop();
+    workers.reset();
+    EXPECT_FALSE(done);
+  }
+  EXPECT_TRUE(WaitAllIdle(10000));
+  EXPECT_TRUE(done);
 }
 
 TEST(Workers, ThePoolRunsSeveralAtATime) {

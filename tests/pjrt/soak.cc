@@ -12,10 +12,8 @@
 
 #include "pjrt/test_client.h"
 
+namespace tokamak::test {
 namespace {
-
-using namespace tokamak;        // NOLINT: a program of its own
-using namespace tokamak::test;  // NOLINT
 
 constexpr int kThreads = 4;
 constexpr int kWidth = 16;
@@ -237,8 +235,9 @@ class Soak {
 };
 
 }  // namespace
+}  // namespace tokamak::test
 
 int main(int argc, char** argv) {
   bool full = argc > 1 && std::strcmp(argv[1], "--full") == 0;
-  return Soak(full ? 10000 : 1000).Run();
+  return tokamak::test::Soak(full ? 10000 : 1000).Run();
 }

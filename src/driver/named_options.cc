@@ -1,0 +1,96 @@
+#include "driver/named_options.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <vector>
+
+#include "driver/dump.h"
+
+namespace tokamak {
+namespace {
+
+// docs/pjrt.md lists them.
+constexpr NamedOption kOptions[] = {
+    {"tokamak_backend", "string", "", "what runs the program: interp, cpu or cuda"},
+    {"tokamak_dump_to", "string", "", "folder for the program before and after compilation"},
+    {"tokamak_strict", "bool", "false", "no rewrite that may change a bit of a result"},
+};
+
+size_t Distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      size_t above = row[j];
+      row[j] = std::min({above + 1, row[j - 1] + 1, diagonal + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      diagonal = above;
+    }
+  }
+  return row[b.size()];
+}
+
+Error UnknownOption(std::string_view name) {
+  auto closer = [&](const NamedOption& a, const NamedOption& b) {
+    return Distance(name, a.name) < Distance(name, b.name);
+  };
+  const NamedOption* nearest = std::min_element(std::begin(kOptions), std::end(kOptions), closer);
+  return MakeError(ErrorCode::kUnknownOption, "compiler option '" + std::string(name) +
+                                                  "': there is none; did you mean '" +
+                                                  std::string(nearest->name) + "'?");
+}
+
+Error BadValue(const NamedOption& option, const char* takes) {
+  return MakeError(ErrorCode::kOptionValue, "compiler option '" + std::string(option.name) +
+                                                "': it takes " + takes + " (" +
+                                                std::string(option.meaning) + ")");
+}
+
+Result<std::string> Text(const NamedOption& option, const OptionValue& value) {
+  if (const std::string* text = std::get_if<std::string>(&value)) return *text;
+  return BadValue(option, "a text");
+}
+
+// JAX passes True as a bool, "true" as a text.
+Result<bool> Truth(const NamedOption& option, const OptionValue& value) {
+  if (const bool* truth = std::get_if<bool>(&value)) return *truth;
+  if (const int64_t* number = std::get_if<int64_t>(&value)) return *number != 0;
+  if (const std::string* text = std::get_if<std::string>(&value)) {
+    if (*text == "true" || *text == "True" || *text == "1") return true;
+    if (*text == "false" || *text == "False" || *text == "0") return false;
+  }
+  return BadValue(option, "True or False");
+}
+
+}  // namespace
+
+std::span<const NamedOption> AllOptions() {
+  return kOptions;
+}
+
+Status SetOption(CompileOptions& options, std::string_view name, const OptionValue& value) {
+  if (!name.starts_with("tokamak_")) return Ok();
+  const NamedOption* option =
+      std::find_if(std::begin(kOptions), std::end(kOptions),
+                   [&](const NamedOption& row) { return row.name == name; });
+  if (option == std::end(kOptions)) return UnknownOption(name);
+  if (name == "tokamak_backend") {
+    TOK_TRY(options.backend, Text(*option, value));
+  } else if (name == "tokamak_dump_to") {
+    TOK_TRY(options.dump_dir, Text(*option, value));
+  } else {
+    TOK_TRY(options.strict, Truth(*option, value));
+  }
+  return Ok();
+}
+
+CompileOptions OptionsOfEnvironment() {
+  CompileOptions options;
+  options.dump_dir = DumpDirOfEnvironment();
+  if (const char* device = std::getenv("TOKAMAK_DEVICE"); device != nullptr)
+    options.backend = device;
+  return options;
+}
+
+}  // namespace tokamak

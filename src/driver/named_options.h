@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "driver/executable.h"
+#include "support/result.h"
+
+namespace tokamak {
+
+// The options of a compilation by their names, as jax.jit(f, compiler_options={...}) gives them.
+struct NamedOption {
+  std::string_view name, type, standard, meaning;
+};
+std::span<const NamedOption> AllOptions();
+
+using OptionValue = std::variant<std::string, bool, int64_t, double>;
+// TK6106 names the nearest for a tokamak_* that does not exist, TK6107 what the option takes. Names
+// that do not begin with tokamak_ are somebody else's and left alone.
+Status SetOption(CompileOptions& options, std::string_view name, const OptionValue& value);
+
+// What TOKAMAK_DEVICE, TOKAMAK_EXPLAIN and XLA_FLAGS ask for.
+CompileOptions OptionsOfEnvironment();
+
+}  // namespace tokamak
