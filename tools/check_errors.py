@@ -30,9 +30,9 @@ def tests_by_code():
         if path.suffix in (".hlo", ".mlir", ".bytes"):
             for code, place in EXPECTED.findall(path.read_text(errors="replace")):
                 found.setdefault(code, []).append((path, place))
-    generated = ROOT / "tests/errors/generated.py"  # inputs that are made, not kept
-    for code in re.findall(r'"(TK\d{4})"', generated.read_text()):
-        found.setdefault(code, []).append((generated, ""))
+    for path in sorted((ROOT / "tests/errors/made").glob("*.py")):  # inputs that are made, not kept
+        for code in re.findall(r'"(TK\d{4})"', path.read_text()):
+            found.setdefault(code, []).append((path, ""))
     return found
 
 

@@ -1,0 +1,171 @@
+"""Archives of arrays that are not what they say."""
+import struct
+import zipfile
+import zlib
+
+from made.case import case, hlo, write
+
+TAKES = "ENTRY e {\n  x = f32[4] parameter(0)\n  ROOT y = f32[4] negate(x)\n}\n"
+
+
+def npy(dtype="<f4", shape="(4,)", data=b"\0" * 16, order="False", version=1):
+    header = f"{{'descr': '{dtype}', 'fortran_order': {order}, 'shape': {shape}, }}"
+    header += " " * (63 - (len(header) + 10) % 64) + "\n"
+    size = struct.pack("<H" if version == 1 else "<I", len(header))
+    return b"\x93NUMPY" + bytes([version, 0]) + size + header.encode() + data
+
+
+def npz(folder, arrays, method=zipfile.ZIP_STORED):
+    path = folder / "io.npz"
+    with zipfile.ZipFile(path, "w", method) as archive:
+        for name, data in arrays.items():
+            archive.writestr(name + ".npy", data)
+    return path
+
+
+def with_inputs(folder, path, *options):
+    return ["run", hlo(folder, TAKES, name="p.hlo"), "--inputs", str(path), *options]
+
+
+@case
+def npz_fine(d):
+    return with_inputs(d, npz(d, {"in_0": npy()})), None, None
+
+
+@case
+def npz_missing_array(d):
+    return with_inputs(d, npz(d, {"in_1": npy()})), "TK6005", None
+
+
+@case
+def npz_another_type(d):
+    return with_inputs(d, npz(d, {"in_0": npy("<f8", data=b"\0" * 32)})), "TK6006", None
+
+
+@case
+def npz_another_shape(d):
+    return with_inputs(d, npz(d, {"in_0": npy(shape="(2, 2)")})), "TK6006", None
+
+
+@case
+def npz_strings(d):
+    return with_inputs(d, npz(d, {"in_0": npy("<U1")})), "TK6009", None
+
+
+@case
+def npz_objects(d):
+    return with_inputs(d, npz(d, {"in_0": npy("|O", data=b"cos\nsystem\n(S'true'\ntR.")})), "TK6009", None
+
+
+@case
+def npz_big_endian(d):
+    return with_inputs(d, npz(d, {"in_0": npy(">f4")})), None, None
+
+
+@case
+def npz_lying_shape(d):
+    return with_inputs(d, npz(d, {"in_0": npy(shape="(1152921504606846976,)")})), "TK6008", None
+
+
+@case
+def npz_overflowing_shape(d):
+    return with_inputs(d, npz(d, {"in_0": npy(shape="(4294967296, 4294967296, 4294967296)")})), "TK6008", None
+
+
+@case
+def npz_negative_shape(d):
+    return with_inputs(d, npz(d, {"in_0": npy(shape="(-4,)")})), "TK6008", None
+
+
+@case
+def npz_deep_shape(d):
+    return with_inputs(d, npz(d, {"in_0": npy(shape="(" * 100_000, version=2)})), "TK6008", None
+
+
+@case
+def npz_short_data(d):
+    return with_inputs(d, npz(d, {"in_0": npy(data=b"\0" * 15)})), "TK6008", None
+
+
+@case
+def npz_header_past_the_end(d):
+    return with_inputs(d, npz(d, {"in_0": b"\x93NUMPY\x02\0\xff\xff\xff\xff{}"})), "TK6008", None
+
+
+@case
+def npz_cut(d):
+    data = npz(d, {"in_0": npy()}).read_bytes()
+    return with_inputs(d, write(d, "cut.npz", data[:-10])), "TK6008", None
+
+
+@case
+def npz_wrong_checksum(d):
+    data = bytearray(npz(d, {"in_0": npy()}).read_bytes())
+    data[100] ^= 255
+    return with_inputs(d, write(d, "bad.npz", bytes(data))), "TK6008", None
+
+
+@case
+def npz_lying_size(d):
+    """The central directory says that 16 EiB follow."""
+    data = bytearray(npz(d, {"in_0": npy()}).read_bytes())
+    at = data.index(b"PK\1\2")
+    data[at + 20:at + 28] = struct.pack("<II", 0xFFFFFFFE, 0xFFFFFFFE)
+    return with_inputs(d, write(d, "bad.npz", bytes(data))), "TK6008", None
+
+
+@case
+def npz_lying_offset(d):
+    data = bytearray(npz(d, {"in_0": npy()}).read_bytes())
+    at = data.index(b"PK\1\2")
+    data[at + 42:at + 46] = struct.pack("<I", 0xFFFFFFF0)
+    return with_inputs(d, write(d, "bad.npz", bytes(data))), "TK6008", None
+
+
+@case
+def npz_bomb(d):
+    """A kilobyte of zip that unfolds to a megabyte of zeros for an array of four."""
+    return with_inputs(d, npz(d, {"in_0": npy(data=bytes(1 << 20))}, zipfile.ZIP_DEFLATED)), "TK6008", None
+
+
+@case
+def npz_lying_deflate(d):
+    """Deflated data that is longer than the archive says."""
+    data = bytearray(npz(d, {"in_0": npy(data=bytes(1 << 20))}, zipfile.ZIP_DEFLATED).read_bytes())
+    at = data.index(b"PK\1\2")
+    for place in (at + 24, 22):
+        data[place:place + 4] = struct.pack("<I", 200)
+    return with_inputs(d, write(d, "bad.npz", bytes(data))), "TK6008", None
+
+
+@case
+def npz_not_deflate(d):
+    path = npz(d, {"in_0": npy()}, zipfile.ZIP_DEFLATED)
+    data = bytearray(path.read_bytes())
+    compressed = zlib.compress(npy())[2:-4]
+    at = data.index(compressed[:8]) if compressed[:8] in data else 38
+    data[at:at + 8] = b"\xff" * 8
+    return with_inputs(d, write(d, "bad.npz", bytes(data))), "TK6008", None
+
+
+@case
+def npz_bytes_flipped(d):
+    """Every byte of an archive inverted, one at a time: an error or an array, never a signal."""
+    data = npz(d, {"in_0": npy()}).read_bytes()
+    program = hlo(d, TAKES, name="p.hlo")
+    words = []
+    for n in range(len(data)):
+        words.append(["run", program, "--inputs", write(d, f"{n}.npz", data[:n] + bytes([data[n] ^ 255]) + data[n + 1:])])
+    return words[::7], "any", None
+
+
+@case
+def npz_expected_differs(d):
+    path = npz(d, {"in_0": npy(), "out_0": npy(data=struct.pack("<4f", 1, 2, 3, 4))})
+    return with_inputs(d, path, "--expect", str(path)), "TK6011", None
+
+
+@case
+def npz_expected_missing(d):
+    path = npz(d, {"in_0": npy()})
+    return with_inputs(d, path, "--expect", str(path)), "TK6005", None
