@@ -16,7 +16,7 @@ find_package(Threads REQUIRED)
 tok_require(fmt libfmt-dev)
 tok_require(nlohmann_json nlohmann-json3-dev)
 tok_require(CLI11 libcli11-dev)
-if(TOK_TESTS AND NOT TOK_FUZZ)
+if(TOK_TESTS)
   tok_require(GTest libgtest-dev)
 endif()
 

@@ -28,7 +28,7 @@ function(tok_layer folder)
   if(sources)
     set(scope PUBLIC)
     add_library(${target} STATIC ${sources})
-    set_target_properties(${target} PROPERTIES EXCLUDE_FROM_ALL ${TOK_FUZZ})  # there, only what fuzzers link
+    set_target_properties(${target} PROPERTIES EXCLUDE_FROM_ALL ${TOK_FUZZ})  # there, only what is linked
   else()
     set(scope INTERFACE)
     add_library(${target} INTERFACE)
@@ -45,7 +45,7 @@ function(tok_layer folder)
     set_property(GLOBAL APPEND PROPERTY TOK_LAYERS_PRESENT "${folder}")
   endif()
 
-  if(tests AND TOK_TESTS AND NOT TOK_FUZZ)
+  if(tests AND TOK_TESTS)
     add_executable(tok_unit_${name} ${tests})
     target_link_libraries(tok_unit_${name} PRIVATE ${target} GTest::gtest GTest::gtest_main)
     add_test(NAME unit.${name} COMMAND tok_unit_${name} --gtest_brief=1)

@@ -39,6 +39,11 @@ count_tests() {
   ctest --test-dir "$folder" -N "$@" 2>/dev/null | sed -n 's/^Total Tests: //p'
 }
 
+# can_fuzz: clang, with the runtime of libFuzzer.
+can_fuzz() {
+  command -v clang++ >/dev/null && [ -n "$(find "$(clang++ -print-resource-dir)/lib" -name 'libclang_rt.fuzzer*.a' 2>/dev/null)" ]
+}
+
 # finish: the closing lines and the exit code.
 finish() {
   say 'results'

@@ -6,6 +6,7 @@
 
 #include "cli/commands.h"
 #include "support/check.h"
+#include "support/sanitizers.h"
 
 namespace tokamak {
 namespace {
@@ -56,7 +57,7 @@ void LimitMemory() {
 }  // namespace tokamak
 
 int main(int argc, char** argv) {
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if !TOK_SANITIZED
   tokamak::CatchCrashes();
   tokamak::LimitMemory();
 #endif

@@ -105,7 +105,7 @@ class HloCursor {
     constexpr CharSet() {
       for (int c = '0'; c <= '9'; ++c) set[c] = true;
       for (int c = 'a'; c <= 'z'; ++c) set[c] = set[c - 'a' + 'A'] = true;
-      set['_'] = set['.'] = set['-'] = true;
+      for (unsigned char c : {'_', '.', '-'}) set[c] = true;
     }
   };
   static const CharSet kWordChars;

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "runner/run_test.h"
+#include "support/sanitizers.h"
 
 namespace tokamak {
 namespace {
@@ -117,7 +118,7 @@ void Work(size_t slot, const std::vector<std::string>& tests, const RunnerOption
 }
 
 void LimitMemory() {
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if !TOK_SANITIZED
   struct rlimit limit {};
   limit.rlim_cur = limit.rlim_max = rlim_t{4} << 30;
   setrlimit(RLIMIT_AS, &limit);
