@@ -99,6 +99,12 @@ int64_t LapackCall::Attr(std::string_view name, int64_t otherwise) const {
   return otherwise;
 }
 
+char LapackCall::Letter(std::string_view name, char otherwise) const {
+  const AttrValue* value = Find(instr.attrs<CustomCallAttrs>().backend_dict, name);
+  const IntAttr* letter = value == nullptr ? nullptr : value->As<IntAttr>();
+  return letter == nullptr ? otherwise : static_cast<char>(letter->value);
+}
+
 bool IsLinearAlgebraCall(std::string_view target) {
   return target == "cu_lu_pivots_to_permutation" || target == "hip_lu_pivots_to_permutation" ||
          !NameOf(target).empty();

@@ -28,6 +28,9 @@ struct LapackCall {
   bool is_complex;
   // The character, number or bool of an attribute; `otherwise` when it is absent.
   int64_t Attr(std::string_view name, int64_t otherwise) const;
+  // An attribute that is a letter; `otherwise` when it is absent or something else. LAPACK ends the
+  // process at a letter that it does not know: those were refused before the call.
+  char Letter(std::string_view name, char otherwise) const;
 };
 using LapackFn = Result<Value> (*)(const LapackCall&);
 

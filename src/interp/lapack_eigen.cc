@@ -10,12 +10,6 @@ namespace tokamak {
 #if TOK_HAVE_LAPACK
 namespace {
 
-template <typename T>
-constexpr bool kIsReal = std::is_same_v<T, double>;
-
-int AtLeastOne(int n) {
-  return std::max(1, n);
-}
 size_t Square(int n) {
   return static_cast<size_t>(AtLeastOne(n)) * static_cast<size_t>(AtLeastOne(n));
 }
@@ -58,18 +52,15 @@ int Eigh(std::vector<T>& a, int n, char mode, char uplo, std::vector<double>& w)
 // lapack_*syevd_ffi: vectors, values, info. XLA's Eigh has the same without info.
 template <typename T>
 Result<Value> Syevd(const LapackCall& call) {
-  MatrixBatch<T> batch(call.instr, call.operands, call.context);
+  MatrixBatch<T> batch(call);
   const char mode = call.Attr("mode", 'V') == 'N' ? 'N' : 'V';
-  const char uplo = static_cast<char>(call.Attr("uplo", 'L'));
-  for (int64_t b = 0; b < batch.count(); ++b) {
+  const char uplo = call.Letter("uplo", 'L');
+  return batch.ForEach([&](int64_t b) {
     std::vector<T> a = batch.Matrix(0, b);
     std::vector<double> w;
     int info = Eigh(a, batch.rows(), mode, uplo, w);
-    batch.PutMatrix(0, b, a, batch.rows());
-    batch.PutVector(1, b, w);
-    batch.PutInt(2, b, info);
-  }
-  return batch.Finish();
+    batch.Put(b, ColumnMajor{a, batch.rows()}, w, info);
+  });
 }
 
 // LAPACK keeps a pair of conjugate eigenvectors as real and imaginary part.
@@ -95,11 +86,11 @@ std::vector<Complex> Unpacked(const std::vector<double>& v, const std::vector<do
 
 // Real: real parts, imaginary parts, left and right vectors (complex), info.
 Result<Value> RealGeev(const LapackCall& call) {
-  MatrixBatch<double> batch(call.instr, call.operands, call.context);
+  MatrixBatch<double> batch(call);
   const int n = batch.rows(), ld = AtLeastOne(n);
-  const char left = static_cast<char>(call.Attr("compute_left", 'N'));
-  const char right = static_cast<char>(call.Attr("compute_right", 'V'));
-  for (int64_t b = 0; b < batch.count(); ++b) {
+  const char left = call.Letter("compute_left", 'N');
+  const char right = call.Letter("compute_right", 'V');
+  return batch.ForEach([&](int64_t b) {
     std::vector<double> a = batch.Matrix(0, b), vl(Square(n)), vr(Square(n));
     std::vector<double> real(static_cast<size_t>(ld)), imag(static_cast<size_t>(ld));
     const int size = 16 * ld + 64;
@@ -107,22 +98,18 @@ Result<Value> RealGeev(const LapackCall& call) {
     int info = 0;
     dgeev_(&left, &right, &n, a.data(), &ld, real.data(), imag.data(), vl.data(), &ld, vr.data(),
            &ld, work.data(), &size, &info, 1, 1);
-    batch.PutVector(0, b, real);
-    batch.PutVector(1, b, imag);
-    batch.PutMatrix(2, b, Unpacked(vl, imag, n), n);
-    batch.PutMatrix(3, b, Unpacked(vr, imag, n), n);
-    batch.PutInt(4, b, info);
-  }
-  return batch.Finish();
+    batch.Put(b, real, imag, ColumnMajor{Unpacked(vl, imag, n), n},
+              ColumnMajor{Unpacked(vr, imag, n), n}, info);
+  });
 }
 
 // Complex: values, left and right vectors, info.
 Result<Value> ComplexGeev(const LapackCall& call) {
-  MatrixBatch<Complex> batch(call.instr, call.operands, call.context);
+  MatrixBatch<Complex> batch(call);
   const int n = batch.rows(), ld = AtLeastOne(n);
-  const char left = static_cast<char>(call.Attr("compute_left", 'N'));
-  const char right = static_cast<char>(call.Attr("compute_right", 'V'));
-  for (int64_t b = 0; b < batch.count(); ++b) {
+  const char left = call.Letter("compute_left", 'N');
+  const char right = call.Letter("compute_right", 'V');
+  return batch.ForEach([&](int64_t b) {
     std::vector<Complex> a = batch.Matrix(0, b), vl(Square(n)), vr(Square(n));
     std::vector<Complex> w(static_cast<size_t>(ld));
     std::vector<double> rwork(static_cast<size_t>(2 * ld));
@@ -131,26 +118,22 @@ Result<Value> ComplexGeev(const LapackCall& call) {
     int info = 0;
     zgeev_(&left, &right, &n, a.data(), &ld, w.data(), vl.data(), &ld, vr.data(), &ld, work.data(),
            &size, rwork.data(), &info, 1, 1);
-    batch.PutVector(0, b, w);
-    batch.PutMatrix(1, b, vl, n);
-    batch.PutMatrix(2, b, vr, n);
-    batch.PutInt(3, b, info);
-  }
-  return batch.Finish();
+    batch.Put(b, w, ColumnMajor{vl, n}, ColumnMajor{vr, n}, info);
+  });
 }
 
 // Singular values: what is left of the operand, values, left vectors, right
 // vectors (adjoint), info. Mode A: all vectors, S: as many as values, N: none.
 template <typename T>
 Result<Value> Gesdd(const LapackCall& call) {
-  MatrixBatch<T> batch(call.instr, call.operands, call.context);
+  MatrixBatch<T> batch(call);
   const int m = batch.rows(), n = batch.columns(), k = std::min(m, n);
   const int64_t asked = call.Attr("mode", 'A');
   const char mode = asked == 'A' || asked == 'S' ? static_cast<char>(asked) : 'N';
   const int columns = mode == 'A' ? m : k, rows = mode == 'A' ? n : k;
   const int lda = AtLeastOne(m), ldvt = AtLeastOne(rows);
   const size_t least = static_cast<size_t>(AtLeastOne(k));
-  for (int64_t b = 0; b < batch.count(); ++b) {
+  return batch.ForEach([&](int64_t b) {
     std::vector<T> a = batch.Matrix(0, b);
     std::vector<T> u(static_cast<size_t>(lda) * static_cast<size_t>(AtLeastOne(columns)));
     std::vector<T> vt(static_cast<size_t>(ldvt) * static_cast<size_t>(AtLeastOne(n)));
@@ -177,25 +160,22 @@ Result<Value> Gesdd(const LapackCall& call) {
                 work.data(), &size, rwork.data(), iwork.data(), &info, 1);
       }
     }
-    batch.PutMatrix(0, b, a, m);
-    batch.PutVector(1, b, s);
-    if (mode != 'N') {
-      batch.PutMatrix(2, b, u, m);
-      batch.PutMatrix(3, b, vt, rows);
+    if (mode == 'N') {
+      batch.Put(b, ColumnMajor{a, m}, s, NotMade{}, NotMade{}, info);
+    } else {
+      batch.Put(b, ColumnMajor{a, m}, s, ColumnMajor{u, m}, ColumnMajor{vt, rows}, info);
     }
-    batch.PutInt(4, b, info);
-  }
-  return batch.Finish();
+  });
 }
 
 // Schur form, Schur vectors, eigenvalues (real: two results), selected, info.
 template <typename T>
 Result<Value> Gees(const LapackCall& call) {
-  MatrixBatch<T> batch(call.instr, call.operands, call.context);
+  MatrixBatch<T> batch(call);
   const int n = batch.rows(), ld = AtLeastOne(n);
   const size_t length = static_cast<size_t>(ld);
   const char mode = call.Attr("mode", 'V') == 'N' ? 'N' : 'V', sort = 'N';
-  for (int64_t b = 0; b < batch.count(); ++b) {
+  return batch.ForEach([&](int64_t b) {
     std::vector<T> a = batch.Matrix(0, b), vs(Square(n)), w(length);
     std::vector<double> imag(length), rwork(length);
     const int size = 16 * ld + 64;
@@ -205,43 +185,28 @@ Result<Value> Gees(const LapackCall& call) {
     if constexpr (kIsReal<T>) {
       dgees_(&mode, &sort, nullptr, &n, a.data(), &ld, &selected, w.data(), imag.data(), vs.data(),
              &ld, work.data(), &size, unused.data(), &info, 1, 1);
+      batch.Put(b, ColumnMajor{a, n}, ColumnMajor{vs, n}, w, imag, selected, info);
     } else {
       zgees_(&mode, &sort, nullptr, &n, a.data(), &ld, &selected, w.data(), vs.data(), &ld,
              work.data(), &size, rwork.data(), unused.data(), &info, 1, 1);
+      batch.Put(b, ColumnMajor{a, n}, ColumnMajor{vs, n}, w, selected, info);
     }
-    batch.PutMatrix(0, b, a, n);
-    batch.PutMatrix(1, b, vs, n);
-    batch.PutVector(2, b, w);
-    size_t next = 3;
-    if (kIsReal<T>) batch.PutVector(next++, b, imag);
-    batch.PutInt(next++, b, selected);
-    batch.PutInt(next, b, info);
-  }
-  return batch.Finish();
+  });
+}
+
+// The one for complex numbers or the one for real numbers, as the call has them.
+template <LapackFn complex, LapackFn real>
+Result<Value> ByType(const LapackCall& call) {
+  return call.is_complex ? complex(call) : real(call);
 }
 
 }  // namespace
 
 LapackFn FindDecomposition(std::string_view name) {
-  if (name == "syevd" || name == "eigh") {
-    return [](const LapackCall& call) {
-      return call.is_complex ? Syevd<Complex>(call) : Syevd<double>(call);
-    };
-  }
-  if (name == "geev") {
-    return
-        [](const LapackCall& call) { return call.is_complex ? ComplexGeev(call) : RealGeev(call); };
-  }
-  if (name == "gesdd" || name == "gesvd") {
-    return [](const LapackCall& call) {
-      return call.is_complex ? Gesdd<Complex>(call) : Gesdd<double>(call);
-    };
-  }
-  if (name == "gees") {
-    return [](const LapackCall& call) {
-      return call.is_complex ? Gees<Complex>(call) : Gees<double>(call);
-    };
-  }
+  if (name == "syevd" || name == "eigh") return ByType<Syevd<Complex>, Syevd<double>>;
+  if (name == "geev") return ByType<ComplexGeev, RealGeev>;
+  if (name == "gesdd" || name == "gesvd") return ByType<Gesdd<Complex>, Gesdd<double>>;
+  if (name == "gees") return ByType<Gees<Complex>, Gees<double>>;
   return nullptr;
 }
 

@@ -1,11 +1,12 @@
 #pragma once
 
-// LAPACK's own routines in double and complex double, overloaded by type. The
+// LAPACK's own routines in double and complex double; Pick takes one by type. The
 // trailing sizes are the lengths of the character arguments, as gfortran
 // passes them.
 
 #include <complex>
 #include <cstddef>
+#include <type_traits>
 
 #if TOK_HAVE_LAPACK
 
@@ -60,5 +61,27 @@ void dgees_(const char*, const char*, void*, const int*, double*, const int*, in
 void zgees_(const char*, const char*, void*, const int*, TokZ*, const int*, int*, TokZ*, TokZ*,
             const int*, TokZ*, const int*, double*, int*, int*, size_t, size_t);
 }
+
+namespace tokamak {
+
+template <typename T>
+constexpr bool kIsReal = std::is_same_v<T, double>;
+
+// The routine for numbers of type T, of the two that do the same.
+template <typename T, typename Real, typename Complex>
+constexpr auto Pick(Real* real, Complex* complex) {
+  if constexpr (kIsReal<T>) {
+    return real;
+  } else {
+    return complex;
+  }
+}
+
+// What a leading dimension or a workspace is at the least.
+inline int AtLeastOne(int n) {
+  return n < 1 ? 1 : n;
+}
+
+}  // namespace tokamak
 
 #endif  // TOK_HAVE_LAPACK

@@ -1,15 +1,28 @@
 #pragma once
 
+#include <algorithm>
 #include <complex>
 #include <span>
 #include <vector>
 
 #include "interp/context.h"
+#include "interp/lapack.h"
 #include "interp/results.h"
 #include "interp/value.h"
 #include "ir/ir.h"
 
 namespace tokamak {
+
+// A matrix as LAPACK keeps it, with `stride` rows in memory.
+template <typename U>
+struct ColumnMajor {
+  const std::vector<U>& elements;
+  int stride;
+};
+template <typename U>
+ColumnMajor(const std::vector<U>&, int) -> ColumnMajor<U>;
+
+struct NotMade {};  // in place of a result that the call does not compute: it stays zero
 
 // The operands and results of a linear-algebra call, one matrix of the batch
 // at a time and column-major as LAPACK wants them. All numbers are double
@@ -19,26 +32,19 @@ namespace tokamak {
 template <typename T>
 class MatrixBatch {
  public:
-  MatrixBatch(const Instr& instr, std::span<const Value> operands, Context& context)
-      : instr_(instr), context_(context) {
-    for (const Value& operand : operands) {
+  explicit MatrixBatch(const LapackCall& call) : instr_(call.instr), context_(call.context) {
+    for (const Value& operand : call.operands) {
       dims_.push_back(operand.dims());
       operands_.push_back(ElementsAs<T>(operand));
     }
-    shapes_ =
-        instr.shape().IsTuple() ? instr.shape().elements() : std::vector<Shape>{instr.shape()};
-    for (const Shape& shape : shapes_)
-      results_.emplace_back(static_cast<size_t>(shape.ElementCount()));
+    const Shape& shape = instr_.shape();
+    shapes_ = shape.IsTuple() ? shape.elements() : std::vector<Shape>{shape};
+    for (const Shape& part : shapes_)
+      results_.emplace_back(static_cast<size_t>(part.ElementCount()));
   }
 
   int rows(size_t operand = 0) const { return Last(operand, 2); }
   int columns(size_t operand = 0) const { return Last(operand, 1); }
-  // Matrices in the batch of operand 0, whose last `rank` dimensions are one item.
-  int64_t count(size_t rank = 2) const {
-    int64_t count = 1;
-    for (size_t d = 0; d + rank < dims_[0].size(); ++d) count *= dims_[0][d];
-    return count;
-  }
 
   std::vector<T> Matrix(size_t operand, int64_t item) const {
     const int m = rows(operand), n = columns(operand);
@@ -56,14 +62,35 @@ class MatrixBatch {
     return to;
   }
 
-  bool Has(size_t result) const { return result < results_.size(); }
   int ResultColumns(size_t result) const {
     return shapes_[result].dims().empty() ? 1 : static_cast<int>(shapes_[result].dims().back());
   }
-  // A column-major matrix with `stride` rows in memory.
+  // Runs compute(item) for each item of the batch; its Put keeps the results. An item is what the
+  // last `rank` dimensions of operand 0 hold.
+  template <typename Fn>
+  Result<Value> ForEach(Fn&& compute, size_t rank = 2) {
+    int64_t count = 1;
+    for (size_t d = 0; d + rank < dims_[0].size(); ++d) count *= dims_[0][d];
+    for (int64_t item = 0; item < count; ++item) compute(item);
+    return Finish();
+  }
+  // The results of one item, in order: matrices, vectors, numbers.
+  template <typename... Parts>
+  void Put(int64_t item, const Parts&... parts) {
+    size_t result = 0;
+    (PutOne(result++, item, parts), ...);
+  }
+
+  static size_t Index(int i, int j, int stride) {
+    return static_cast<size_t>(j) * static_cast<size_t>(stride) + static_cast<size_t>(i);
+  }
+
+ private:
+  bool Has(size_t result) const { return result < results_.size(); }
   template <typename U>
-  void PutMatrix(size_t result, int64_t item, const std::vector<U>& from, int stride) {
+  void PutOne(size_t result, int64_t item, const ColumnMajor<U>& matrix) {
     if (!Has(result)) return;
+    const auto& [from, stride] = matrix;
     const Dims& dims = shapes_[result].dims();
     const int64_t m = dims.size() < 2 ? 0 : dims[dims.size() - 2],
                   n = dims.empty() ? 0 : dims.back();
@@ -80,20 +107,21 @@ class MatrixBatch {
     }
   }
   template <typename U>
-  void PutVector(size_t result, int64_t item, const std::vector<U>& from) {
+  void PutOne(size_t result, int64_t item, const std::vector<U>& from) {
     if (!Has(result)) return;
     const size_t n = static_cast<size_t>(ResultColumns(result));
     if (!Fits(results_[result].size(), item, n)) return;
     for (size_t i = 0; i < n && i < from.size(); ++i)
       results_[result][static_cast<size_t>(item) * n + i] = Complex(static_cast<U>(from[i]));
   }
-  void PutVector(size_t result, int64_t item, const std::vector<int>& from) {
-    PutVector(result, item, std::vector<double>(from.begin(), from.end()));
+  void PutOne(size_t result, int64_t item, const std::vector<int>& from) {
+    PutOne(result, item, std::vector<double>(from.begin(), from.end()));
   }
-  void PutInt(size_t result, int64_t item, int value) {
+  void PutOne(size_t result, int64_t item, int value) {
     if (Has(result) && Fits(results_[result].size(), item, 1))
       results_[result][static_cast<size_t>(item)] = Complex(value);
   }
+  void PutOne(size_t, int64_t, NotMade) {}
 
   Result<Value> Finish() const {
     if (!fits_) {
@@ -106,11 +134,6 @@ class MatrixBatch {
     return instr_.shape().IsTuple() ? Value::Tuple(std::move(values)) : std::move(values[0]);
   }
 
-  static size_t Index(int i, int j, int stride) {
-    return static_cast<size_t>(j) * static_cast<size_t>(stride) + static_cast<size_t>(i);
-  }
-
- private:
   bool Fits(size_t have, int64_t item, size_t size) const {
     bool fits = (static_cast<size_t>(item) + 1) * size <= have;
     fits_ = fits_ && fits;

@@ -12,6 +12,7 @@
 #include "text/hlo_attr_value.h"
 #include "text/hlo_literal.h"
 #include "text/hlo_names_out.h"
+#include "text/hlo_origins_out.h"
 #include "text/hlo_reader.h"
 #include "text/hlo_sharding.h"
 #include "text/write.h"
@@ -57,15 +58,16 @@ constexpr bool kIsPlain =
 
 class ModuleWriter {
  public:
-  explicit ModuleWriter(const Module& module) : module_(module), context_{module.meshes} {}
+  explicit ModuleWriter(const Module& module)
+      : module_(module), origins_(module.origins()), context_{module.meshes} {}
 
   std::string Write() {
     std::vector<Computation*> order = PrintOrder();
     for (const Computation* computation : order)
       names_.emplace(computation, namer_.Unique(computation->name(), "computation"));
-    CollectFrames(order);
+    origins_.Collect(order);
     Header(order);
-    Tables();
+    origins_.AppendTables(out_);
     for (const Computation* computation : order) Print(*computation);
     return std::move(out_);
   }
@@ -219,116 +221,6 @@ class ModuleWriter {
     out_ += '}';
   }
 
-  // ---- source places
-
-  // Frames that are more than a file and a line are printed as tables.
-  static bool IsInline(const Frame& frame) {
-    return frame.caller == FrameId::kNone && frame.function.empty();
-  }
-
-  void CollectFrames(const std::vector<Computation*>& order) {
-    auto collect = [&](OriginId origins) {
-      for (const Origin* origin : module_.origins().Of(origins))
-        if (!IsInline(module_.origins().frame(origin->frame))) AddFrame(origin->frame);
-    };
-    for (const Computation* computation : order) {
-      collect(computation->origins);
-      for (const Instr* instr : computation->Instrs()) collect(instr->origins());
-    }
-  }
-
-  // Callers get lower numbers.
-  void AddFrame(FrameId id) {
-    std::vector<FrameId> chain;
-    for (; id != FrameId::kNone && !frame_ids_.contains(id);
-         id = module_.origins().frame(id).caller)
-      chain.push_back(id);
-    for (size_t i = chain.size(); i-- > 0;) {
-      frames_.push_back(chain[i]);
-      frame_ids_.emplace(chain[i], static_cast<int64_t>(frames_.size()));
-    }
-  }
-
-  void Tables() {
-    if (frames_.empty()) return;
-    std::vector<std::string_view> files, functions;
-    std::unordered_map<std::string_view, size_t> file_ids, function_ids;
-    auto intern = [](auto& table, auto& ids, std::string_view text) {
-      auto [it, is_new] = ids.try_emplace(text, table.size() + 1);
-      if (is_new) table.push_back(text);
-      return it->second;
-    };
-    std::string locations, stack;
-    for (size_t i = 0; i < frames_.size(); ++i) {
-      const Frame& frame = module_.origins().frame(frames_[i]);
-      std::string number = std::to_string(i + 1);
-      int64_t parent = frame.caller == FrameId::kNone ? 0 : frame_ids_.at(frame.caller);
-      locations +=
-          number + " {file_name_id=" + std::to_string(intern(files, file_ids, frame.file)) +
-          " function_name_id=" + std::to_string(intern(functions, function_ids, frame.function)) +
-          " line=" + std::to_string(frame.line) + " end_line=" + std::to_string(frame.end_line) +
-          " column=" + std::to_string(frame.column) +
-          " end_column=" + std::to_string(frame.end_column) + "}\n";
-      stack += number + " {file_location_id=" + number +
-               " parent_frame_id=" + std::to_string(parent + 1) + "}\n";
-    }
-    auto print = [&](std::string_view title, const std::vector<std::string_view>& table) {
-      out_.append(title) += '\n';
-      for (size_t i = 0; i < table.size(); ++i) {
-        out_ += std::to_string(i + 1) + " ";
-        AppendQuoted(out_, table[i]);
-        out_ += '\n';
-      }
-    };
-    out_ += '\n';
-    print("FileNames", files);
-    out_ += '\n';
-    print("FunctionNames", functions);
-    out_ += "\nFileLocations\n" + locations + "\nStackFrames\n" + stack;
-  }
-
-  void Metadata(const Origin& origin) {
-    out_ += '{';
-    std::string_view space;
-    auto text = [&](std::string_view name, const std::string& value) {
-      if (value.empty()) return;
-      out_.append(space).append(name) += '=';
-      AppendQuoted(out_, value);
-      space = " ";
-    };
-    auto number = [&](std::string_view name, int64_t value) {
-      if (value == 0) return;
-      out_.append(space).append(name) += '=';
-      AppendInt(out_, value);
-      space = " ";
-    };
-    text("op_type", origin.op_type);
-    text("op_name", origin.op_name);
-    const Frame& frame = module_.origins().frame(origin.frame);
-    if (IsInline(frame)) {
-      text("source_file", frame.file);
-      number("source_line", frame.line);
-      number("source_end_line", frame.end_line);
-      number("source_column", frame.column);
-      number("source_end_column", frame.end_column);
-    } else {
-      number("stack_frame_id", frame_ids_.at(origin.frame));
-    }
-    if (!origin.other.empty()) out_.append(space) += origin.other;
-    out_ += '}';
-  }
-
-  void Origins(OriginId origins) {
-    if (origins == OriginId::kNone) return;
-    std::vector<const Origin*> list = module_.origins().Of(origins);
-    out_ += list.size() == 1 ? ", metadata=" : ", origins={";
-    for (size_t i = 0; i < list.size(); ++i) {
-      if (i > 0) out_ += ", ";
-      Metadata(*list[i]);
-    }
-    if (list.size() != 1) out_ += '}';
-  }
-
   // ---- computations
 
   void Print(const Computation& computation) {
@@ -346,7 +238,7 @@ class ModuleWriter {
       out_ += computation.is_public ? ", visibility=public" : ", visibility=private";
     if (!computation.attributes.empty()) Attribute("attributes", computation.attributes);
     if (!computation.results.empty()) Results(computation.results);
-    if (computation.origins != OriginId::kNone) Origins(computation.origins);
+    if (computation.origins != OriginId::kNone) origins_.Append(out_, computation.origins);
     out_ += '\n';
   }
 
@@ -397,7 +289,7 @@ class ModuleWriter {
     Called(instr);
     VisitAttrs(instr.op(), instr.attrs(), [&](const auto& attrs) { Typed(instr, attrs); });
     Extras(instr);
-    Origins(instr.origins());
+    origins_.Append(out_, instr.origins());
     out_ += '\n';
   }
 
@@ -655,13 +547,12 @@ class ModuleWriter {
   }
 
   const Module& module_;
+  HloOriginWriter origins_;
   HloTextContext context_;
   std::string out_;
   HloNamer namer_;
   std::unordered_map<const Computation*, std::string> names_;
   std::vector<std::string> instr_names_;  // by id, of the computation that is printed
-  std::vector<FrameId> frames_;
-  std::unordered_map<FrameId, int64_t> frame_ids_;
 };
 
 }  // namespace

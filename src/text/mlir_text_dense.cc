@@ -184,17 +184,19 @@ bool DecodeHex(std::string_view digits, std::vector<std::byte>& bytes) {
 }
 
 // Raw bytes as MLIR keeps them: i1 one bit an element (or one byte), all other
-// types whole bytes; one element alone is a splat. False when sizes disagree.
-bool FromRawBytes(const Shape& shape, std::vector<std::byte> raw, Literal& literal) {
+// types whole bytes; one element alone is a splat where those are allowed.
+// False when sizes disagree.
+bool FromRawBytes(const Shape& shape, std::vector<std::byte> raw, bool may_splat,
+                  Literal& literal) {
   size_t count = static_cast<size_t>(shape.ElementCount());
   size_t width = static_cast<size_t>(BytesOf(shape.type()));
   if (shape.type() == ElementType::kPred && count > 0) {
     std::vector<std::byte> bytes;
     if (raw.size() == (count + 7) / 8 && raw.size() != count) {
-      bool is_splat = raw.size() == 1 && raw[0] == std::byte{0xff};
+      bool is_splat = may_splat && raw.size() == 1 && raw[0] == std::byte{0xff};
       for (size_t i = 0; i < count; ++i)
         bytes.push_back(is_splat ? std::byte{1} : raw[i / 8] >> (i % 8) & std::byte{1});
-    } else if (raw.size() == count || raw.size() == 1) {
+    } else if (raw.size() == count || (may_splat && raw.size() == 1)) {
       for (std::byte b : raw) bytes.push_back(b != std::byte{0} ? std::byte{1} : std::byte{0});
     } else {
       return false;
@@ -202,7 +204,8 @@ bool FromRawBytes(const Shape& shape, std::vector<std::byte> raw, Literal& liter
     literal = Literal::Array(shape, Bytes::FromVector(std::move(bytes)));
     return true;
   }
-  if (raw.size() != count * width && !(raw.size() == width && count > 0)) return false;
+  bool is_splat = may_splat && raw.size() == width && count > 0;
+  if (raw.size() != count * width && !is_splat) return false;
   int bits = InfoOf(shape.type()).bits;
   if (bits < 8)
     for (std::byte& b : raw) b &= static_cast<std::byte>((1 << bits) - 1);
@@ -246,7 +249,7 @@ bool MlirTextReader::ParseElements(const Shape& shape, std::string_view text, Te
     if (!DecodeHex(text.substr(1, end - 1), raw))
       return FailAt(pos, ErrorCode::kMlirConstant, "dense: the string is no list of hex digits");
     size_t size = raw.size();
-    if (!FromRawBytes(shape, std::move(raw), literal))
+    if (!FromRawBytes(shape, std::move(raw), /*may_splat=*/true, literal))
       return FailAt(pos, ErrorCode::kMlirConstant,
                     "dense: " + std::to_string(size) + " bytes given for " + ToString(shape));
     return true;
@@ -298,7 +301,8 @@ bool MlirTextReader::ParseDenseResource(Literal& literal) {
     return FailAt(pos, ErrorCode::kMlirResource, "dense_resource: " + name + " is malformed");
   raw.erase(raw.begin(), raw.begin() + 4);
   size_t size = raw.size();
-  if (!FromRawBytes(shape, std::move(raw), literal))
+  // To MLIR a resource is a plain array: one element does not stand for all.
+  if (!FromRawBytes(shape, std::move(raw), /*may_splat=*/false, literal))
     return FailAt(pos, ErrorCode::kMlirResource,
                   "dense_resource: " + name + " has " + std::to_string(size) + " bytes for " +
                       ToString(shape));

@@ -1,5 +1,8 @@
 #include "text/mlir_write_attrs.h"
 
+#include <initializer_list>
+#include <utility>
+
 #include "ir/visit_attrs.h"
 #include "text/mlir_sdy.h"
 
@@ -28,6 +31,15 @@ AttrValue Table(const std::vector<Dims>& rows, size_t width) {
   Shape shape = Shape::Array(ElementType::kS64,
                              {static_cast<int64_t>(rows.size()), static_cast<int64_t>(width)});
   return {Literal::Array(std::move(shape), Bytes::FromVector(std::move(bytes)))};
+}
+
+// A record of lists, the empty ones left out.
+RecordAttr Lists(const char* kind,
+                 std::initializer_list<std::pair<const char*, const Dims*>> lists) {
+  RecordAttr record{kind, {}};
+  for (const auto& [name, dims] : lists)
+    if (!dims->empty()) Set(record.fields, name, Ints(*dims));
+  return record;
 }
 
 struct Out {
@@ -104,30 +116,24 @@ struct Out {
     Put("mantissa_bits", Int(a.mantissa_bits, "i32"));
   }
   void operator()(const GatherAttrs& a) {
-    RecordAttr record{"stablehlo.gather", {}};
-    auto list = [&](const char* name, const Dims& dims) {
-      if (!dims.empty()) Set(record.fields, name, Ints(dims));
-    };
-    list("offset_dims", a.offset_dims);
-    list("collapsed_slice_dims", a.collapsed_slice_dims);
-    list("operand_batching_dims", a.operand_batching_dims);
-    list("start_indices_batching_dims", a.start_indices_batching_dims);
-    list("start_index_map", a.start_index_map);
+    RecordAttr record =
+        Lists("stablehlo.gather", {{"offset_dims", &a.offset_dims},
+                                   {"collapsed_slice_dims", &a.collapsed_slice_dims},
+                                   {"operand_batching_dims", &a.operand_batching_dims},
+                                   {"start_indices_batching_dims", &a.start_indices_batching_dims},
+                                   {"start_index_map", &a.start_index_map}});
     Set(record.fields, "index_vector_dim", Int(a.index_vector_dim));
     Put("dimension_numbers", {std::move(record)});
     if (instr.op() == Op::kGather) Put("slice_sizes", Ints(a.slice_sizes));
     if (a.indices_are_sorted) Put("indices_are_sorted", {true});
   }
   void operator()(const ScatterAttrs& a) {
-    RecordAttr record{"stablehlo.scatter", {}};
-    auto list = [&](const char* name, const Dims& dims) {
-      if (!dims.empty()) Set(record.fields, name, Ints(dims));
-    };
-    list("update_window_dims", a.update_window_dims);
-    list("inserted_window_dims", a.inserted_window_dims);
-    list("input_batching_dims", a.input_batching_dims);
-    list("scatter_indices_batching_dims", a.scatter_indices_batching_dims);
-    list("scatter_dims_to_operand_dims", a.scatter_dims_to_operand_dims);
+    RecordAttr record = Lists("stablehlo.scatter",
+                              {{"update_window_dims", &a.update_window_dims},
+                               {"inserted_window_dims", &a.inserted_window_dims},
+                               {"input_batching_dims", &a.input_batching_dims},
+                               {"scatter_indices_batching_dims", &a.scatter_indices_batching_dims},
+                               {"scatter_dims_to_operand_dims", &a.scatter_dims_to_operand_dims}});
     Set(record.fields, "index_vector_dim", Int(a.index_vector_dim));
     Put("scatter_dimension_numbers", {std::move(record)});
     if (a.indices_are_sorted) Put("indices_are_sorted", {true});
@@ -139,16 +145,13 @@ struct Out {
   }
   void operator()(const DotAttrs& a) {
     bool ragged = instr.op() == Op::kRaggedDot;
-    RecordAttr record{ragged ? "chlo.ragged_dot" : "stablehlo.dot", {}};
-    auto list = [&](const char* name, const Dims& dims) {
-      if (!dims.empty()) Set(record.fields, name, Ints(dims));
-    };
-    list("lhs_batching_dimensions", a.lhs_batch);
-    list("rhs_batching_dimensions", a.rhs_batch);
-    list("lhs_contracting_dimensions", a.lhs_contracting);
-    list("rhs_contracting_dimensions", a.rhs_contracting);
-    list("lhs_ragged_dimensions", a.lhs_ragged);
-    list("rhs_group_dimensions", a.rhs_group);
+    RecordAttr record = Lists(ragged ? "chlo.ragged_dot" : "stablehlo.dot",
+                              {{"lhs_batching_dimensions", &a.lhs_batch},
+                               {"rhs_batching_dimensions", &a.rhs_batch},
+                               {"lhs_contracting_dimensions", &a.lhs_contracting},
+                               {"rhs_contracting_dimensions", &a.rhs_contracting},
+                               {"lhs_ragged_dimensions", &a.lhs_ragged},
+                               {"rhs_group_dimensions", &a.rhs_group}});
     Put(ragged ? "ragged_dot_dimension_numbers" : "dot_dimension_numbers", {std::move(record)});
     PutPrecision(a.precision);
     if (!a.algorithm) return;

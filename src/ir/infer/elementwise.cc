@@ -175,14 +175,8 @@ Result<Shape> InferMap(const InferInput& in) {
   TOK_RETURN_IF_ERROR(RequireOperands(in, 1, SIZE_MAX));
   TOK_RETURN_IF_ERROR(RequireCalled(in, 1));
   size_t count = OwnOperands(in);
-  for (size_t i = 0; i < count; ++i) TOK_RETURN_IF_ERROR(RequireArray(in, i));
-  Sizes dims(in.operands[0].dims());
-  for (size_t i = 1; i < count; ++i) {
-    if (!UnifySizes(dims, in.operands[i].dims()))
-      return Fault(in, ErrorCode::kOperandDimensions,
-                   "dimensions differ: operand 0 is {}, operand {} is {}", ToString(in.operands[0]),
-                   i, ToString(in.operands[i]));
-  }
+  Sizes dims;
+  TOK_RETURN_IF_ERROR(RequireSameSizes(in, count, dims));
   const Dims& named = in.attrs.As<DimensionsAttrs>().dimensions;
   bool all = named.size() == dims.size();
   for (size_t i = 0; all && i < named.size(); ++i) all = named[i] == static_cast<int64_t>(i);

@@ -15,14 +15,7 @@ Result<size_t> CheckInputs(const InferInput& in, Sizes& dims) {
     return Fault(in, ErrorCode::kInputsAndInits,
                  "{} operands are no inputs and as many initial values", count);
   size_t n = count / 2;
-  for (size_t i = 0; i < count; ++i) TOK_RETURN_IF_ERROR(RequireArray(in, i));
-  dims.Append(in.operands[0].dims());
-  for (size_t i = 1; i < n; ++i) {
-    if (!UnifySizes(dims, in.operands[i].dims()))
-      return Fault(in, ErrorCode::kOperandDimensions,
-                   "dimensions differ: operand 0 is {}, operand {} is {}", ToString(in.operands[0]),
-                   i, ToString(in.operands[i]));
-  }
+  TOK_RETURN_IF_ERROR(RequireSameSizes(in, n, dims));
   for (size_t i = n; i < count; ++i)
     TOK_RETURN_IF_ERROR(RequireScalar(in, i, ErrorCode::kInitialValue));
   return n;

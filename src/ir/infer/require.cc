@@ -172,6 +172,18 @@ Status RequirePlain(const InferInput& in, size_t operand) {
                operand);
 }
 
+Status RequireSameSizes(const InferInput& in, size_t count, Sizes& dims) {
+  for (size_t i = 0; i < count; ++i) TOK_RETURN_IF_ERROR(RequireArray(in, i));
+  dims.Append(in.operands[0].dims());
+  for (size_t i = 1; i < count; ++i) {
+    if (!UnifySizes(dims, in.operands[i].dims()))
+      return Fault(in, ErrorCode::kOperandDimensions,
+                   "dimensions differ: operand 0 is {}, operand {} is {}", ToString(in.operands[0]),
+                   i, ToString(in.operands[i]));
+  }
+  return Ok();
+}
+
 Status RequireSizeVector(const InferInput& in, size_t operand, int64_t entries) {
   TOK_RETURN_IF_ERROR(RequireArray(in, operand));
   const Shape& shape = in.operands[operand];

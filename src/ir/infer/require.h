@@ -94,6 +94,8 @@ Status RequireCount(const InferInput& in, const char* name, size_t count, int64_
 Status RequireTypes(const InferInput& in, size_t operand);
 Status RequireSameType(const InferInput& in, size_t a, size_t b);
 Status RequirePlain(const InferInput& in, size_t operand);  // not quantized
+// The first `count` operands (one or more) are arrays of the same dimensions, which `dims` gets.
+Status RequireSameSizes(const InferInput& in, size_t count, Sizes& dims);
 Status RequireSizeVector(const InferInput& in, size_t operand, int64_t entries);
 
 // ---- computations that combine scalars ----

@@ -26,14 +26,8 @@ Result<Shape> InferSort(const InferInput& in) {
   TOK_RETURN_IF_ERROR(RequireOperands(in, 1, SIZE_MAX));
   TOK_RETURN_IF_ERROR(RequireCalled(in, 1));
   size_t count = OwnOperands(in);
-  for (size_t i = 0; i < count; ++i) TOK_RETURN_IF_ERROR(RequireArray(in, i));
-  Sizes dims(in.operands[0].dims());
-  for (size_t i = 1; i < count; ++i) {
-    if (!UnifySizes(dims, in.operands[i].dims()))
-      return Fault(in, ErrorCode::kOperandDimensions,
-                   "dimensions differ: operand 0 is {}, operand {} is {}", ToString(in.operands[0]),
-                   i, ToString(in.operands[i]));
-  }
+  Sizes dims;
+  TOK_RETURN_IF_ERROR(RequireSameSizes(in, count, dims));
   TOK_RETURN_IF_ERROR(
       RequireDimension(in, "dimension", in.attrs.As<SortAttrs>().dimension, in.operands[0].rank()));
   TOK_RETURN_IF_ERROR(CheckComparator(in, count));
