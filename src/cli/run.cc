@@ -34,7 +34,7 @@ int64_t PublicFunctions(const Module& module) {
                        [](const auto& computation) { return computation->is_public; });
 }
 
-class Runner {
+class Runner : private ProgressListener {
  public:
   Runner(const RunCommand& command, Console& console) : command_(command), console_(console) {}
 
@@ -151,8 +151,7 @@ class Runner {
     RunOptions options;
     options.mode = command_.oracle ? NumericMode::kOracle : NumericMode::kLaw;
     options.flush_subnormals = command_.flush_subnormals;
-    if (console_.ShowsProgress())
-      options.progress = [this](int64_t done, int64_t total) { Progress(done, total); };
+    if (console_.ShowsProgress()) options.progress = this;
     std::vector<double> times;
     std::optional<Result<RunOutcome>> first;
     for (int64_t turn = 0; turn < std::max<int64_t>(command_.repeat, 1); ++turn) {
@@ -177,7 +176,7 @@ class Runner {
     return std::move(*first);
   }
 
-  void Progress(int64_t done, int64_t total) {
+  void OnProgress(int64_t done, int64_t total) override {
     auto now = std::chrono::steady_clock::now();
     if (now - shown_ < std::chrono::milliseconds(200)) return;
     shown_ = now;

@@ -61,18 +61,7 @@ bool IsParameter(const Computation& body, int64_t number) {
 
 std::optional<Op> CommutativeBody(const Computation& body) {
   const Instr* root = OnlyResult(body);
-  switch (root->op()) {
-    case Op::kAdd:
-    case Op::kMultiply:
-    case Op::kMaximum:
-    case Op::kMinimum:
-    case Op::kAnd:
-    case Op::kOr:
-    case Op::kXor:
-      break;
-    default:
-      return std::nullopt;
-  }
+  if (!IsCommutative(root->op())) return std::nullopt;
   if (body.parameters().size() != 2 || root->shape().quant() != nullptr) return std::nullopt;
   // The order of complex numbers is not ours to know here.
   if (IsComplex(root->shape().type()) && root->op() != Op::kAdd && root->op() != Op::kMultiply)

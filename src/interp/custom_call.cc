@@ -9,14 +9,10 @@
 #include "interp/devices.h"
 #include "interp/evaluators.h"
 #include "interp/host.h"
+#include "interp/lapack.h"
 #include "interp/pieces.h"
 #include "interp/scalar_body.h"
 #include "interp/walk.h"
-
-#if __has_include("interp/lapack.h")
-#include "interp/lapack.h"
-#define TOK_LINEAR_ALGEBRA_CALLS 1
-#endif
 
 namespace tokamak {
 namespace {
@@ -188,9 +184,7 @@ Result<Value> EvalCustomCall(const Instr& instr, std::span<const Value> operands
             context.partition);
   auto known = Calls().find(target);
   if (known != Calls().end()) return known->second(instr, operands, context);
-#ifdef TOK_LINEAR_ALGEBRA_CALLS
   if (IsLinearAlgebraCall(target)) return EvalLinearAlgebraCall(instr, operands, context);
-#endif
   std::optional<Op> meant = MeantOp(target);
   if (meant.has_value() && static_cast<size_t>(InfoOf(*meant).arity) == operands.size())
     return AsOp(instr, *meant, {}, Values(operands.begin(), operands.end()), context);

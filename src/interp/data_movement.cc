@@ -2,6 +2,8 @@
 
 #include "interp/data_movement.h"
 
+#include <algorithm>
+
 #include "interp/evaluators.h"
 #include "interp/results.h"
 #include "interp/strided.h"

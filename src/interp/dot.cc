@@ -1,5 +1,7 @@
 // dot, scaled-dot: measured cost about 0.6 ns per multiply-add of reals.
 
+#include <algorithm>
+
 #include "interp/contraction.h"
 #include "interp/evaluators.h"
 

@@ -1,6 +1,8 @@
 // Ops whose result has a shape that only values know. Sizes are checked
 // before anything is allocated.
 
+#include <algorithm>
+
 #include "interp/data_movement.h"
 #include "interp/evaluators.h"
 #include "interp/results.h"

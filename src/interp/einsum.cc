@@ -1,6 +1,7 @@
 // einsum and unary-einsum: one walk over all labels, those of the result
 // first, with a stride of each array per label.
 
+#include <algorithm>
 #include <map>
 
 #include "interp/contraction.h"

@@ -1,5 +1,7 @@
 // gather, torch-index-select.
 
+#include <algorithm>
+
 #include "interp/data_movement.h"
 #include "interp/evaluators.h"
 #include "interp/index_vectors.h"

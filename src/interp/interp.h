@@ -2,7 +2,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -25,6 +24,16 @@ enum class NumericMode : uint8_t {
   kOracle,  // reals stay double to the end: what an exact backend would give
 };
 
+// Is told how far a run is.
+class ProgressListener {
+ public:
+  // Of the entry's instructions; called now and then.
+  virtual void OnProgress(int64_t done, int64_t total) = 0;
+
+ protected:
+  ~ProgressListener() = default;
+};
+
 struct RunOptions {
   NumericMode mode = NumericMode::kLaw;
   // Take subnormal numbers of f32, f64, bf16 and their complex kinds for 0, as arguments and after
@@ -35,8 +44,7 @@ struct RunOptions {
   std::string probe_dir;
   // Arrays that infeed gives, in order.
   std::vector<Value> infeed;
-  // Called with the done and total instructions of the entry now and then; may be empty.
-  std::function<void(int64_t done, int64_t total)> progress;
+  ProgressListener* progress = nullptr;  // may be null
   // Instructions that may run, loops included (TK5004 beyond); 0: any number. For fuzzers.
   int64_t max_steps = 0;
   // Once it holds true the run ends soon, with TK6103; may be null.

@@ -1,5 +1,6 @@
 // cholesky, triangular-solve: textbook loops in double over each matrix of the batch.
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 

@@ -1,5 +1,7 @@
 // map, scan: a computation applied element by element, or along a dimension.
 
+#include <algorithm>
+
 #include "interp/body_call.h"
 #include "interp/evaluators.h"
 #include "interp/results.h"

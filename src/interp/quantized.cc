@@ -1,5 +1,6 @@
 #include "interp/quantized.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "interp/evaluators.h"

@@ -3,6 +3,8 @@
 // rhs), contracted (each group gives its own result), or a batch dimension
 // (the groups change nothing). Rows behind the last group count for nothing.
 
+#include <algorithm>
+
 #include "interp/contraction.h"
 #include "interp/evaluators.h"
 

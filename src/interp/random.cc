@@ -1,6 +1,7 @@
 // rng-bit-generator, as XLA computes it bit for bit; rng and the hidden state,
 // for which every generator is right (docs/choices/2026-11-15-interpreter-numerics.md).
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 

@@ -82,21 +82,6 @@ void FromValue(const Value& value, Scalar* scalars, std::span<const uint32_t>& l
   leaves = leaves.subspan(1);
 }
 
-bool Commutes(Op op) {
-  switch (op) {
-    case Op::kAdd:
-    case Op::kMultiply:
-    case Op::kMaximum:
-    case Op::kMinimum:
-    case Op::kAnd:
-    case Op::kOr:
-    case Op::kXor:
-      return true;
-    default:
-      return false;
-  }
-}
-
 }  // namespace
 
 // Turns instructions into steps. An instruction's value is a list of registers, one per leaf.
@@ -219,9 +204,11 @@ class ScalarBody::Compiler {
       case TypeKind::kComplex:
         return CompileComplex(instr.op(), operands.size(), wide, step);
       case TypeKind::kSigned:
-        return CompileSigned(instr.op(), operands.size(), step);
+        return CompileInteger<&Scalar::s, &Step::signed1, &Step::signed2>(
+            operands.size(), SignedUnary(instr.op()), SignedBinary(instr.op()), step);
       case TypeKind::kUnsigned:
-        return CompileUnsigned(instr.op(), operands.size(), step);
+        return CompileInteger<&Scalar::u, &Step::unsigned1, &Step::unsigned2>(
+            operands.size(), UnsignedUnary(instr.op()), UnsignedBinary(instr.op()), step);
       case TypeKind::kBool:
         return CompilePred(instr.op(), operands.size(), step);
     }
@@ -302,36 +289,22 @@ class ScalarBody::Compiler {
     return step.complex1 != nullptr;
   }
 
-  static bool CompileSigned(Op op, size_t arity, Step& step) {
+  // Signed and unsigned integers differ in where a step and a register keep them.
+  template <auto kPart, auto kOne, auto kTwo, typename One, typename Two>
+  static bool CompileInteger(size_t arity, One one, Two two, Step& step) {
     if (arity == 1) {
-      step.signed1 = SignedUnary(op);
+      step.*kOne = one;
       step.run = [](const Step& s, Scalar* r) {
-        r[s.dst].s = s.round(s.signed1(r[s.a].s, s.bits));
+        r[s.dst].*kPart = s.round((s.*kOne)(r[s.a].*kPart, s.bits));
       };
-      return step.signed1 != nullptr;
+      return one != nullptr;
     }
     if (arity == 3) return false;
-    step.signed2 = SignedBinary(op);
+    step.*kTwo = two;
     step.run = [](const Step& s, Scalar* r) {
-      r[s.dst].s = s.round(s.signed2(r[s.a].s, r[s.b].s, s.bits));
+      r[s.dst].*kPart = s.round((s.*kTwo)(r[s.a].*kPart, r[s.b].*kPart, s.bits));
     };
-    return step.signed2 != nullptr;
-  }
-
-  static bool CompileUnsigned(Op op, size_t arity, Step& step) {
-    if (arity == 1) {
-      step.unsigned1 = UnsignedUnary(op);
-      step.run = [](const Step& s, Scalar* r) {
-        r[s.dst].u = s.round(s.unsigned1(r[s.a].u, s.bits));
-      };
-      return step.unsigned1 != nullptr;
-    }
-    if (arity == 3) return false;
-    step.unsigned2 = UnsignedBinary(op);
-    step.run = [](const Step& s, Scalar* r) {
-      r[s.dst].u = s.round(s.unsigned2(r[s.a].u, r[s.b].u, s.bits));
-    };
-    return step.unsigned2 != nullptr;
+    return two != nullptr;
   }
 
   static bool CompilePred(Op op, size_t arity, Step& step) {
@@ -380,7 +353,7 @@ ScalarBody::ScalarBody(const Computation& computation, Context& context, Narrow 
   const Instr& root = *computation.root();
   bool binary = steps_.size() == 1 && count == 2 && root.operand_count() == 2 &&
                 steps_[0].instr == nullptr && steps_[0].a + steps_[0].b == 1 &&
-                Commutes(root.op()) && root.shape().IsScalar();
+                IsCommutative(root.op()) && root.shape().IsScalar();
   if (!binary) return;
   simple_ = root.op();
   simple_type_ = root.shape().type();

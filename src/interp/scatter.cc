@@ -1,5 +1,7 @@
 // scatter, select-and-scatter.
 
+#include <algorithm>
+
 #include "interp/body_call.h"
 #include "interp/evaluators.h"
 #include "interp/index_vectors.h"

@@ -4,6 +4,7 @@
 // quicksort of GNU's C++ library leaves them: any order is right, and this is
 // the one that XLA CPU gives.
 
+#include <algorithm>
 #include <bit>
 
 #include "interp/body_call.h"

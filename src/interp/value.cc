@@ -54,6 +54,42 @@ void CountLiveBytes(int64_t change) {
   live_bytes.fetch_add(change, std::memory_order_relaxed);
 }
 
+Value::Value() = default;
+Value::Value(const Value&) = default;
+Value::Value(Value&&) noexcept = default;
+Value& Value::operator=(const Value&) = default;
+Value& Value::operator=(Value&&) noexcept = default;
+Value::~Value() = default;
+
+template <typename T>
+struct Value::Held {
+  explicit Held(std::vector<T> from)
+      : elements(std::move(from)), bytes(static_cast<int64_t>(elements.size() * sizeof(T))) {
+    CountLiveBytes(bytes);
+  }
+  Held(const Held&) = delete;
+  Held& operator=(const Held&) = delete;
+  ~Held() { CountLiveBytes(-bytes); }
+  std::vector<T> elements;
+  int64_t bytes;
+};
+
+template <typename T>
+Value Value::Array(Shape shape, std::vector<T> elements) {
+  TOK_CHECK(static_cast<int64_t>(elements.size()) == shape.ElementCount(),
+            "a value's elements do not match its shape");
+  Value value;
+  value.shape_ = std::move(shape);
+  auto held = std::make_shared<Held<T>>(std::move(elements));
+  value.data_ = Elements<T>(held, &held->elements);
+  return value;
+}
+template Value Value::Array(Shape, std::vector<uint8_t>);
+template Value Value::Array(Shape, std::vector<int64_t>);
+template Value Value::Array(Shape, std::vector<uint64_t>);
+template Value Value::Array(Shape, std::vector<double>);
+template Value Value::Array(Shape, std::vector<Complex>);
+
 Value Value::Tuple(std::vector<Value> elements) {
   std::vector<Shape> shapes;
   shapes.reserve(elements.size());

@@ -30,17 +30,15 @@ void CountLiveBytes(int64_t change);
 // once the value is there, also where the instruction's own shape is dynamic.
 class Value {
  public:
-  Value() = default;  // the empty tuple
+  // How it is copied and destroyed is compiled once, in value.cc: every op here does it.
+  Value();  // the empty tuple
+  Value(const Value&);
+  Value(Value&&) noexcept;
+  Value& operator=(const Value&);
+  Value& operator=(Value&&) noexcept;
+  ~Value();
   template <typename T>
-  static Value Array(Shape shape, std::vector<T> elements) {
-    TOK_CHECK(static_cast<int64_t>(elements.size()) == shape.ElementCount(),
-              "a value's elements do not match its shape");
-    Value value;
-    value.shape_ = std::move(shape);
-    auto held = std::make_shared<Held<T>>(std::move(elements));
-    value.data_ = Elements<T>(held, &held->elements);
-    return value;
-  }
+  static Value Array(Shape shape, std::vector<T> elements);
   static Value Tuple(std::vector<Value> elements);
   static Value Token();
   // A scalar of a given type; the number must be one the type holds.
@@ -82,17 +80,7 @@ class Value {
 
  private:
   template <typename T>
-  struct Held {
-    explicit Held(std::vector<T> from)
-        : elements(std::move(from)), bytes(static_cast<int64_t>(elements.size() * sizeof(T))) {
-      CountLiveBytes(bytes);
-    }
-    Held(const Held&) = delete;
-    Held& operator=(const Held&) = delete;
-    ~Held() { CountLiveBytes(-bytes); }
-    std::vector<T> elements;
-    int64_t bytes;
-  };
+  struct Held;
 
   Shape shape_;
   std::variant<std::monostate, Elements<uint8_t>, Elements<int64_t>, Elements<uint64_t>,
@@ -102,6 +90,12 @@ class Value {
 };
 
 // Calls fn.template operator()<T>() with the storage type of `type`.
+extern template Value Value::Array(Shape, std::vector<uint8_t>);
+extern template Value Value::Array(Shape, std::vector<int64_t>);
+extern template Value Value::Array(Shape, std::vector<uint64_t>);
+extern template Value Value::Array(Shape, std::vector<double>);
+extern template Value Value::Array(Shape, std::vector<Complex>);
+
 template <typename Fn>
 decltype(auto) DispatchStorage(ElementType type, Fn&& fn) {
   switch (KindOf(type)) {

@@ -289,7 +289,7 @@ Status Walker::CountStep(const Instr& instr, size_t done, size_t total) {
                      SpanOf(instr));
   }
   if (depth_ == 1 && options->progress != nullptr)
-    options->progress(static_cast<int64_t>(done), static_cast<int64_t>(total));
+    options->progress->OnProgress(static_cast<int64_t>(done), static_cast<int64_t>(total));
   return Ok();
 }
 
@@ -302,6 +302,8 @@ void Walker::ReportCheck(std::optional<Error> failure) {
     ++tally_->checks_passed;
   }
 }
+
+Walker::~Walker() = default;
 
 std::unique_ptr<Context> Walker::ForDevice(int64_t replica, int64_t partition, Devices* devices) {
   auto walker = std::make_unique<Walker>(mode(), tally_);

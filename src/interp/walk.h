@@ -72,6 +72,9 @@ struct RunTally {
 class Walker final : public Context {
  public:
   Walker(NumericMode mode, RunTally* tally) : Context(mode), tally_(tally) {}
+  // Out of line: g++ leaves the deleting destructor out of an inline one where nobody deletes, and
+  // the linker may pick just that copy.
+  ~Walker() override;
 
   Result<Value> Call(const Computation& computation, std::vector<Value>&& arguments) override;
   void ReportCheck(std::optional<Error> failure) override;

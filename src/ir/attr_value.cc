@@ -5,6 +5,13 @@
 
 namespace tokamak {
 
+AttrValue::AttrValue() = default;
+AttrValue::AttrValue(const AttrValue&) = default;
+AttrValue::AttrValue(AttrValue&&) noexcept = default;
+AttrValue& AttrValue::operator=(const AttrValue&) = default;
+AttrValue& AttrValue::operator=(AttrValue&&) noexcept = default;
+AttrValue::~AttrValue() = default;
+
 bool FloatAttr::operator==(const FloatAttr& other) const {
   return type == other.type &&
          std::bit_cast<uint64_t>(value) == std::bit_cast<uint64_t>(other.value);

@@ -61,9 +61,20 @@ struct RecordAttr {
 };
 
 struct AttrValue {
-  std::variant<UnitAttr, bool, IntAttr, FloatAttr, std::string, SymbolAttr, Shape, Literal,
-               AttrList, AttrDict, DenseArrayAttr, EnumAttr, RecordAttr>
-      value;
+  using Value = std::variant<UnitAttr, bool, IntAttr, FloatAttr, std::string, SymbolAttr, Shape,
+                             Literal, AttrList, AttrDict, DenseArrayAttr, EnumAttr, RecordAttr>;
+  // How it is copied and destroyed is compiled once, in attr_value.cc.
+  AttrValue();
+  template <typename T>
+  requires std::is_constructible_v<Value, T&&> AttrValue(T&& v)
+      : value(std::forward<T>(v)) {}  // NOLINT(google-explicit-constructor)
+  AttrValue(const AttrValue&);
+  AttrValue(AttrValue&&) noexcept;
+  AttrValue& operator=(const AttrValue&);
+  AttrValue& operator=(AttrValue&&) noexcept;
+  ~AttrValue();
+
+  Value value;
   bool operator==(const AttrValue&) const;
 
   template <typename T>

@@ -40,6 +40,7 @@ Field(std::string_view, T A::*) -> Field<A, T>;  // clang-tidy 14 cannot deduce 
   static constexpr auto Fields() {  \
     return std::tuple(__VA_ARGS__); \
   }                                 \
+  using IsAttrs = void;             \
   bool operator==(const Struct&) const = default
 
 struct NoAttrs {
@@ -516,7 +517,7 @@ class Attrs {
  public:
   Attrs() = default;
   template <typename A>
-  requires requires { A::Fields(); }
+  requires requires { typename A::IsAttrs; }
   Attrs(A attrs) {  // NOLINT(google-explicit-constructor)
     if (!(attrs == A{})) data_ = std::make_shared<const A>(std::move(attrs));
   }

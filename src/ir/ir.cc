@@ -3,6 +3,12 @@
 #include <algorithm>
 
 namespace tokamak {
+
+Computation::Computation(Module* module, std::string name)
+    : module_(module), name_(std::move(name)) {}
+Computation::~Computation() = default;
+Module::Module(std::string name) : name_(std::move(name)) {}
+Module::~Module() = default;
 namespace {
 
 void RemoveOneUse(std::vector<Instr*>& users, const Instr* user) {

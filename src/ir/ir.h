@@ -132,7 +132,9 @@ struct ResultInfo {
 
 class Computation {
  public:
-  Computation(Module* module, std::string name) : module_(module), name_(std::move(name)) {}
+  // Out of line, as whatever holds instructions is: else every includer compiles it again.
+  Computation(Module* module, std::string name);
+  ~Computation();
   Computation(const Computation&) = delete;
   Computation& operator=(const Computation&) = delete;
 
@@ -201,7 +203,8 @@ struct BufferDonor {
 
 class Module {
  public:
-  explicit Module(std::string name = {}) : name_(std::move(name)) {}
+  explicit Module(std::string name = {});
+  ~Module();
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
 

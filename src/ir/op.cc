@@ -59,6 +59,21 @@ std::optional<Op> OpFromMlirName(std::string_view name) {
   return Lookup(map, name);
 }
 
+bool IsCommutative(Op op) {
+  switch (op) {
+    case Op::kAdd:
+    case Op::kMultiply:
+    case Op::kMaximum:
+    case Op::kMinimum:
+    case Op::kAnd:
+    case Op::kOr:
+    case Op::kXor:
+      return true;
+    default:
+      return false;
+  }
+}
+
 std::span<const std::string_view> CalledRoles(Op op) {
   static constexpr std::string_view kToApply[] = {"to_apply"};
   static constexpr std::string_view kCalls[] = {"calls"};

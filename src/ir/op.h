@@ -81,4 +81,7 @@ std::optional<Op> OpFromMlirName(std::string_view name);  // "stablehlo.add"; co
 // of while. A variadic list has one name with a '*': {"branch_computations*"}.
 std::span<const std::string_view> CalledRoles(Op op);
 
+// op(x, y) is op(y, x). compare is not among them: it turns around with its direction.
+bool IsCommutative(Op op);
+
 }  // namespace tokamak

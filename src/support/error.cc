@@ -5,6 +5,13 @@
 #include "support/check.h"
 
 namespace tokamak {
+
+Error::Error() = default;
+Error::Error(const Error&) = default;
+Error::Error(Error&&) noexcept = default;
+Error& Error::operator=(const Error&) = default;
+Error& Error::operator=(Error&&) noexcept = default;
+Error::~Error() = default;
 namespace {
 
 std::string_view LineAt(std::string_view source, int line) {
@@ -57,7 +64,11 @@ std::string CodeText(ErrorCode code) {
 }
 
 Error MakeError(ErrorCode code, std::string message, TextSpan where) {
-  return Error{.code = code, .message = std::move(message), .where = std::move(where), .notes = {}};
+  Error error;
+  error.code = code;
+  error.message = std::move(message);
+  error.where = std::move(where);
+  return error;
 }
 
 std::string Render(const Error& error, std::string_view source) {

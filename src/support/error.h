@@ -46,7 +46,15 @@ struct TextSpan {
 };
 
 // A fault of the input, or of the machine: reported, never thrown or aborted on.
+// Every Result holds one: how it is copied and destroyed is compiled once, in error.cc.
 struct Error {
+  Error();
+  Error(const Error&);
+  Error(Error&&) noexcept;
+  Error& operator=(const Error&);
+  Error& operator=(Error&&) noexcept;
+  ~Error();
+
   ErrorCode code{};
   std::string message;  // op first, then what disagrees with its values
   TextSpan where;

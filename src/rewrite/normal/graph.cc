@@ -30,21 +30,6 @@ uint64_t ParameterHash(int64_t number, const Shape& shape, std::span<const uint6
 
 }  // namespace
 
-bool IsCommutative(Op op) {
-  switch (op) {
-    case Op::kAdd:
-    case Op::kMultiply:
-    case Op::kMaximum:
-    case Op::kMinimum:
-    case Op::kAnd:
-    case Op::kOr:
-    case Op::kXor:
-      return true;
-    default:
-      return false;  // compare turns around with its direction: arithmetic.cc
-  }
-}
-
 std::unordered_map<const Instr*, uint64_t> ValueHashes(const Computation& computation,
                                                        ComputationHashes& called,
                                                        std::span<const uint64_t> colours) {

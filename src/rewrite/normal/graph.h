@@ -62,6 +62,4 @@ std::unordered_map<const Instr*, uint64_t> ValueHashes(const Computation& comput
                                                        ComputationHashes& called,
                                                        std::span<const uint64_t> colours = {});
 
-bool IsCommutative(Op op);
-
 }  // namespace tokamak
