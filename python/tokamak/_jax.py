@@ -7,6 +7,7 @@ Tested with JAX 0.10.2 and 0.11.2 (python/tests/test_jax_names.py).
 """
 
 import ctypes
+import dataclasses
 import functools
 import logging
 import sys
@@ -144,24 +145,38 @@ def _checked(callback, result_avals):
     return call
 
 
-def _emit(ctx, callback, token, operands, result_avals, has_side_effect):
-    """custom_call @tokamak_py_callback([token,] operands...) -> ([token,] results...). No sharding is attached:
-    one device runs the whole program, or the rule stands in a manual computation."""
+def _emit(ctx, callback, token, operands, result_avals, has_side_effect, sharding):
+    """custom_call @tokamak_py_callback([token,] operands...) -> ([token,] results...)"""
     import numpy as np
     from jax._src import core, ffi
+    from jax._src.interpreters import mlir
 
     keep = _host_calls.register(_checked(callback, tuple(result_avals)))
     ctx.module_context.add_keepalive(keep)
     if token:
         operands = [token, *operands]
+        sharding = _with_token(sharding) if ctx.avals_out else sharding
         ctx = ctx.replace(
             avals_in=[core.abstract_token, *ctx.avals_in], avals_out=[core.abstract_token, *ctx.avals_out]
         )
     build = ffi.build_ffi_lowering_function(_host_calls.TARGET, has_side_effect=has_side_effect)
-    results = list(build(ctx, *operands, id=np.int64(keep.id)).results)
+    op = build(ctx, *operands, id=np.int64(keep.id))
+    if sharding is not None:
+        mlir.set_sharding(ctx.module_context, op, sharding)
+    results = list(op.results)
     if token:
         token, *results = results
     return results, token, keep
+
+
+def _with_token(sharding):
+    """The sharding of a call's results, with one for its token put first."""
+    from jax._src import sharding_impls
+
+    if not isinstance(sharding, sharding_impls.SdyArrayList):
+        return sharding
+    of_token = dataclasses.replace(sharding.shardings[0], dim_shardings=())
+    return sharding_impls.SdyArrayList((of_token, *sharding.shardings))
 
 
 def _add_callbacks():
@@ -174,11 +189,13 @@ def _add_callbacks():
     of_jax = callbacks.emit_python_callback
 
     @functools.wraps(of_jax)
-    def emit_python_callback(ctx, callback, token, operands, operand_avals, result_avals, *, has_side_effect, **rest):
+    def emit_python_callback(
+        ctx, callback, token, operands, operand_avals, result_avals, *, has_side_effect, sharding=None, **rest
+    ):
         if tuple(ctx.module_context.platforms) != (PLATFORM,):
             return of_jax(ctx, callback, token, operands, operand_avals, result_avals,
-                          has_side_effect=has_side_effect, **rest)  # fmt: skip
-        return _emit(ctx, callback, token, operands, result_avals, has_side_effect)
+                          has_side_effect=has_side_effect, sharding=sharding, **rest)  # fmt: skip
+        return _emit(ctx, callback, token, operands, result_avals, has_side_effect, sharding)
 
     emit_python_callback.for_tokamak = True
     callbacks.emit_python_callback = emit_python_callback
