@@ -1,6 +1,9 @@
 // Decompositions: syevd, geev, gesdd and gesvd, gees. Operands and results are
 // those of JAX's CPU calls.
 
+#include <algorithm>
+#include <cmath>
+
 #include "interp/lapack.h"
 #include "interp/lapack_fortran.h"
 #include "interp/matrix_batch.h"
@@ -20,6 +23,13 @@ int Asked(double answer) {
 int Asked(Complex answer) {
   return Asked(answer.real());
 }
+
+// geev calls gebal, which reports a NaN or infinity as a wrong argument, and that ends the process.
+template <typename T>
+bool AllFinite(const std::vector<T>& a) {
+  return std::all_of(a.begin(), a.end(), [](const T& x) { return std::isfinite(std::abs(x)); });
+}
+constexpr int kNotFinite = -4;  // as JAX's own call gives it
 
 // Eigenvectors take the place of `a`.
 template <typename T>
@@ -95,9 +105,10 @@ Result<Value> RealGeev(const LapackCall& call) {
     std::vector<double> real(static_cast<size_t>(ld)), imag(static_cast<size_t>(ld));
     const int size = 16 * ld + 64;
     std::vector<double> work(static_cast<size_t>(size));
-    int info = 0;
-    dgeev_(&left, &right, &n, a.data(), &ld, real.data(), imag.data(), vl.data(), &ld, vr.data(),
-           &ld, work.data(), &size, &info, 1, 1);
+    int info = AllFinite(a) ? 0 : kNotFinite;
+    if (info == 0)
+      dgeev_(&left, &right, &n, a.data(), &ld, real.data(), imag.data(), vl.data(), &ld, vr.data(),
+             &ld, work.data(), &size, &info, 1, 1);
     batch.Put(b, real, imag, ColumnMajor{Unpacked(vl, imag, n), n},
               ColumnMajor{Unpacked(vr, imag, n), n}, info);
   });
@@ -115,9 +126,10 @@ Result<Value> ComplexGeev(const LapackCall& call) {
     std::vector<double> rwork(static_cast<size_t>(2 * ld));
     const int size = 16 * ld + 64;
     std::vector<Complex> work(static_cast<size_t>(size));
-    int info = 0;
-    zgeev_(&left, &right, &n, a.data(), &ld, w.data(), vl.data(), &ld, vr.data(), &ld, work.data(),
-           &size, rwork.data(), &info, 1, 1);
+    int info = AllFinite(a) ? 0 : kNotFinite;
+    if (info == 0)
+      zgeev_(&left, &right, &n, a.data(), &ld, w.data(), vl.data(), &ld, vr.data(), &ld,
+             work.data(), &size, rwork.data(), &info, 1, 1);
     batch.Put(b, w, ColumnMajor{vl, n}, ColumnMajor{vr, n}, info);
   });
 }
