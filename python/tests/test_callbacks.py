@@ -178,7 +178,6 @@ def test_jax_inside_a_callback():
     assert float(f(jnp.ones((50, 50)))) == 50**3
 
 
-@pytest.mark.xfail(reason="one worker waits for itself", run=False)
 def test_jax_on_tokamak_inside_a_callback():
     code = """
 import jax, jax.numpy as jnp, numpy as np
@@ -204,7 +203,6 @@ def test_callbacks_from_many_threads():
     assert wrong == []
 
 
-@pytest.mark.xfail(reason="the library does not say yet when a program is gone")
 def test_functions_are_let_go():
     def once(i):
         jax.block_until_ready(jax.jit(lambda x: jax.pure_callback(lambda a: a + i, shape_of(x), x))(jnp.ones(3)))
@@ -240,7 +238,6 @@ def test_checkify():
     assert "must be positive" in error.get()
 
 
-@pytest.mark.xfail(reason="it is serialized yet")
 def test_a_program_with_callbacks_is_not_serialized():
     from jax.experimental import serialize_executable
 

@@ -43,13 +43,11 @@ def test_more_memory_than_there_is():
         jax.block_until_ready(jax.jit(lambda: jnp.zeros((1 << 22, 1 << 22), jnp.float32))())
 
 
-@pytest.mark.xfail(reason="options are not checked by name yet")
 def test_an_unknown_option():
     with pytest.raises(jax.errors.JaxRuntimeError, match="tokamak_no_such_option"):
         jax.jit(lambda x: x + 1, compiler_options={"tokamak_no_such_option": True})(jnp.ones(3))
 
 
-@pytest.mark.xfail(reason="TK6108 is not given yet")
 def test_shardings_over_several_devices_say_what_is_missing():
     code = """
 import jax, jax.numpy as jnp, numpy as np

@@ -63,7 +63,6 @@ def test_without_a_library_but_asked_for(without_library):
     assert "libtokamak.so is neither at" in done.stderr
 
 
-@pytest.mark.xfail(reason="the library does not say yet which devices serve")
 def test_where_no_device_serves_it_stays_away():
     said = output("import jax; print(jax.default_backend())", JAX_PLATFORMS=None, TOKAMAK_DEVICE="none")
     assert said == "cpu\n"
