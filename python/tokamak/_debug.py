@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 import sys
 import threading
 
@@ -16,11 +17,14 @@ _PHASES = {
 
 
 def _plain(name):
-    """jit(f), jit_f and f are one function."""
+    """jit(f) and f are one function."""
     name = str(name)
-    if name.startswith("jit(") and name.endswith(")"):
-        return name[4:-1]
-    return name.removeprefix("jit_")
+    return name[4:-1] if name.startswith("jit(") and name.endswith(")") else name
+
+
+def _key(name):
+    """What JAX and the library call a function, made alike: <lambda> is compiled as jit__lambda_."""
+    return re.sub(r"\W", "_", _plain(name).removeprefix("jit_"))
 
 
 def _ms(seconds):
@@ -31,20 +35,23 @@ class _Report:
     def __init__(self, file):
         self.file = file
         self.lock = threading.Lock()
-        self.spent = {}  # function -> phase -> seconds
-        self.built = {}  # function -> the library's account of its compilation
+        self.spent = {}  # key -> phase -> seconds
+        self.built = {}  # key -> the library's account of its compilation
+        self.names = {}  # key -> the name that the user gave
 
     def print(self, line):
         print("tokamak: " + line, file=self.file or sys.stderr, flush=True)
 
     def phase(self, function, phase, seconds):
+        key = _key(function)
         with self.lock:
-            spent = self.spent.setdefault(function, {})
+            self.names[key] = function
+            spent = self.spent.setdefault(key, {})
             spent[phase] = spent.get(phase, 0) + seconds
             if phase != "compile":
                 return
-            del self.spent[function]
-            built = self.built.pop(function, {})
+            del self.spent[key]
+            built = self.built.pop(key, {})
         line = function + ": " + ", ".join(f"{name} {_ms(spent[name])}" for name in _PHASES.values() if name in spent)
         parts = [f"{name} {_ms(built[key] / 1e6)}" for name, key in
                  (("read", "read_us"), ("verify", "verify_us"), ("prepare", "prepare_us")) if key in built]  # fmt: skip
@@ -59,12 +66,12 @@ class _Report:
             self.print(f"{function}: falls back: {fallback}")
 
     def told(self, event):
-        function = _plain(event.get("name", "?"))
+        key = _key(event.get("name", "?"))
         if event.get("event") == "compile":
             with self.lock:
-                self.built[function] = event
+                self.built[key] = event
         elif event.get("event") == "first_run":
-            self.print(f"{function}: first run {_ms(event.get('run_us', 0) / 1e6)}")
+            self.print(f"{self.names.get(key, key)}: first run {_ms(event.get('run_us', 0) / 1e6)}")
 
 
 _reports = []
@@ -99,6 +106,9 @@ def _listen():
         _listening = True
 
 
+_PATIENCE_MS = 10_000  # for first runs that were begun inside and are not done
+
+
 def _tell_library():
     if _library.has("tok_set_report"):
         _library.load().tok_set_report(_pointer if _reports else _library.REPORT_FN(), None)
@@ -114,6 +124,8 @@ def debug(file=None):
     _tell_library()
     try:
         yield
+        if _library.has("tok_wait_idle"):
+            _library.load().tok_wait_idle(_PATIENCE_MS)
     finally:
         _reports.remove(report)
         _tell_library()
