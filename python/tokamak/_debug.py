@@ -23,8 +23,8 @@ def _plain(name):
 
 
 def _key(name):
-    """What JAX and the library call a function, made alike: <lambda> is compiled as jit__lambda_."""
-    return re.sub(r"\W", "_", _plain(name).removeprefix("jit_"))
+    """What JAX and the library call a function, made alike: <lambda> is compiled as jit__lambda."""
+    return re.sub(r"\W", "_", _plain(name).removeprefix("jit_")).strip("_")
 
 
 def _ms(seconds):
