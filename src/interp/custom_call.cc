@@ -7,12 +7,14 @@
 #include <utility>
 
 #include "interp/devices.h"
+#include "interp/dynamic_calls.h"
 #include "interp/evaluators.h"
 #include "interp/host.h"
 #include "interp/lapack.h"
 #include "interp/pieces.h"
 #include "interp/scalar_body.h"
 #include "interp/walk.h"
+#include "ir/infer.h"
 
 namespace tokamak {
 namespace {
@@ -56,8 +58,25 @@ Result<Value> AssertShape(const Instr& instr, std::span<const Value> operands, C
   return Zeros(instr.shape());
 }
 
+// What the verifier would ask of the op that a call means: it sees the call alone.
+Status CheckMeant(const Instr& instr, Op op, const Attrs& attrs, const Values& operands,
+                  const Shape* written) {
+  std::vector<Shape> shapes;
+  for (const Value& operand : operands) shapes.push_back(operand.shape());
+  Result<Shape> shape = InferShape({.op = op,
+                                    .operands = shapes,
+                                    .attrs = attrs,
+                                    .called = instr.called(),
+                                    .captures = 0,
+                                    .written = written});
+  if (shape.ok()) return Ok();
+  return Unsupported(instr, "'" + instr.attrs<CustomCallAttrs>().target +
+                                "' is not what it means: " + shape.error().message);
+}
+
 // Evaluates a call as the op that it means.
 Result<Value> AsOp(const Instr& instr, Op op, Attrs attrs, Values operands, Context& context) {
+  TOK_RETURN_IF_ERROR(CheckMeant(instr, op, attrs, operands, &instr.shape()));
   Module module(instr.parent()->module()->name());
   module.file = instr.parent()->module()->file;
   Computation* scratch = module.AddComputation("custom_call");
@@ -97,12 +116,15 @@ Result<Value> RunTopK(const Instr& instr, std::span<const Value> operands, Conte
   return AsOp(instr, Op::kTopK, attrs, {operands[0]}, context);
 }
 
-// ApproxTopK: inputs, then initial values, and a comparator. Exact, which is the best
-// approximation.
+// ApproxTopK: inputs, then initial values, then k when it is dynamic, and a comparator. Exact,
+// which is the best approximation, by a sort that need not be stable, as in XLA.
 Result<Value> RunApproxTopK(const Instr& instr, std::span<const Value> operands, Context& context) {
   std::optional<int64_t> dimension = IntAttribute(instr, "reduction_dim");
   std::optional<int64_t> k = IntAttribute(instr, "top_k");
   size_t count = operands.size() / 2;
+  if (operands.size() % 2 != 0 && operands.back().shape().IsArray() &&
+      operands.back().ElementCount() == 1 && IsInteger(operands.back().type()))
+    k = operands.back().IntAt(0);
   if (!dimension || !k || count == 0 || instr.called().empty())
     return Unsupported(instr, "ApproxTopK without reduction_dim, top_k or comparator");
   size_t d = static_cast<size_t>(*dimension);
@@ -112,10 +134,10 @@ Result<Value> RunApproxTopK(const Instr& instr, std::span<const Value> operands,
                                   ToString(operands[0].shape()));
   SortAttrs attrs;
   attrs.dimension = *dimension;
-  attrs.is_stable = true;
   Values inputs(operands.begin(), operands.begin() + static_cast<ptrdiff_t>(count));
   std::vector<Shape> shapes;
   for (const Value& input : inputs) shapes.push_back(input.shape());
+  TOK_RETURN_IF_ERROR(CheckMeant(instr, Op::kSort, attrs, inputs, nullptr));
   Module module(instr.parent()->module()->name());
   module.file = instr.parent()->module()->file;
   Computation* scratch = module.AddComputation("approx_top_k");
@@ -155,6 +177,9 @@ const std::map<std::string_view, CustomCallFn>& Calls() {
       {"TopK", RunTopK},
       {"mhlo.topk", RunTopK},
       {"stablehlo.dynamic_top_k", RunTopK},
+      {"stablehlo.dynamic_approx_top_k", RunApproxTopK},
+      {"stablehlo.dynamic_reduce_window", EvalDynamicReduceWindow},
+      {"stablehlo.dynamic_rng_bit_generator", EvalDynamicRngBitGenerator},
   };
   return *calls;
 }
@@ -182,6 +207,7 @@ Result<Value> EvalCustomCall(const Instr& instr, std::span<const Value> operands
         instr, operands,
         context.replica * (context.devices == nullptr ? 1 : context.devices->partitions()) +
             context.partition);
+  if (StatesShapes(instr)) return EvalWithStatedShapes(instr, operands, context);
   auto known = Calls().find(target);
   if (known != Calls().end()) return known->second(instr, operands, context);
   if (IsLinearAlgebraCall(target)) return EvalLinearAlgebraCall(instr, operands, context);

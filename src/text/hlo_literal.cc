@@ -1,5 +1,6 @@
 #include "text/hlo_literal.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstring>
@@ -164,6 +165,8 @@ class ArrayReader {
         counts_(rank_, 0) {}
 
   bool Read(Literal& literal) {
+    char first = cursor_.Peek();
+    if (rank_ > 0 && first != '{' && first != '}' && first != '.') return Bare(literal);
     do {
       char c = cursor_.Peek();
       bool fine = c == '{'                             ? Open()
@@ -219,6 +222,30 @@ class ArrayReader {
     if (!Count()) return false;
     data_.resize(data_.size() + width_);
     return ReadElement(cursor_, shape_.type(), data_.data() + data_.size() - width_);
+  }
+
+  // f32[3] constant(7): XLA's reader takes it for the first element, and leaves the rest 0.
+  bool Bare(Literal& literal) {
+    std::vector<std::byte> element(width_);
+    const char* start = cursor_.at();
+    if (!ReadElement(cursor_, shape_.type(), element.data())) return false;
+    bool zero =
+        std::all_of(element.begin(), element.end(), [](std::byte b) { return b == std::byte{0}; });
+    if (zero || shape_.ElementCount() == 1) {
+      literal = Literal::Splat(shape_, Bytes::FromVector(std::move(element)));
+      return true;
+    }
+    if (shape_.ElementCount() == 0)
+      return Bad(cursor_, "an element for " + ToString(shape_), start);
+    if (shape_.ByteSize() > kMaxElidedBytes) {
+      return cursor_.Fail(ErrorCode::kTooLarge,
+                          "one element for " + std::to_string(shape_.ByteSize()) +
+                              " bytes, the limit is " + std::to_string(kMaxElidedBytes),
+                          start);
+    }
+    element.resize(static_cast<size_t>(shape_.ByteSize()));
+    literal = Literal::Array(shape_, Bytes::FromVector(std::move(element)));
+    return true;
   }
 
   // {...}, or {7, ...}

@@ -1,6 +1,7 @@
 #include "text/hlo_reader.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "text/hlo_literal.h"
 #include "text/read.h"
@@ -62,6 +63,19 @@ bool HloReader::ReadComputation() {
     declared_start = cursor_.at();
     if (!shapes_.Read(cursor_, declared.emplace())) return false;
   }
+  if (!ReadBody(name_start)) return false;
+  if (declared && computation_->root() != nullptr &&
+      !CompatibleWithDynamic(*declared, computation_->root()->shape())) {
+    return cursor_.Fail(ErrorCode::kHloBadShape,
+                        "computation " + std::string(name) + ": declared to give " +
+                            ToString(*declared) + ", its root gives " +
+                            ToString(computation_->root()->shape()),
+                        declared_start);
+  }
+  return ReadComputationAttributes(*computation_);
+}
+
+bool HloReader::ReadBody(const char* where) {
   if (!cursor_.Expect('{')) return false;
   names_.Clear();
   control_links_.clear();
@@ -81,16 +95,44 @@ bool HloReader::ReadComputation() {
     link.instr->mutable_extras().control_predecessors.push_back(*before);
   }
   if (computation_->root() == nullptr) computation_->set_root(computation_->Instrs().back());
-  if (!CheckParameters(name_start)) return false;
-  if (declared && computation_->root() != nullptr &&
-      !CompatibleWithDynamic(*declared, computation_->root()->shape())) {
-    return cursor_.Fail(ErrorCode::kHloBadShape,
-                        "computation " + std::string(name) + ": declared to give " +
-                            ToString(*declared) + ", its root gives " +
-                            ToString(computation_->root()->shape()),
-                        declared_start);
-  }
-  return ReadComputationAttributes(*computation_);
+  return CheckParameters(where);
+}
+
+bool HloReader::OpensBody() const {
+  auto skip = [this](const char* at, auto accepts) {
+    while (at < cursor_.end() && accepts(*at)) ++at;
+    return at;
+  };
+  auto is_space = [](char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; };
+  const char* at = skip(cursor_.at() + 1, is_space);
+  if (std::string_view(at, static_cast<size_t>(cursor_.end() - at)).starts_with("ROOT "))
+    at = skip(at + 5, is_space);
+  const char* name = at;
+  at = skip(at, [](char c) { return c == '%' || HloCursor::IsWordChar(c); });
+  const char* after = skip(at, is_space);
+  return at > name && after < cursor_.end() && *after == '=';
+}
+
+bool HloReader::ReadInlineComputation(std::string name, std::string_view& key) {
+  HloCursor::Depth depth(cursor_);
+  if (!depth.ok) return false;
+  const char* start = cursor_.at();
+  // No name in the text holds a brace.
+  key = inline_keys_.emplace_back("{" + std::to_string(inline_keys_.size()));
+  Computation* outer = computation_;
+  auto outer_names = std::exchange(names_, {});
+  auto outer_links = std::exchange(control_links_, {});
+  auto outer_seen = std::exchange(seen_, {});
+  computation_ = module_->AddComputation(std::move(name));
+  computation_->is_public = false;
+  computation_->pos = cursor_.PosOf(start);
+  (void)computations_.Add(key, computation_);
+  bool fine = ReadBody(start);
+  computation_ = outer;
+  names_ = std::move(outer_names);
+  control_links_ = std::move(outer_links);
+  seen_ = std::move(outer_seen);
+  return fine;
 }
 
 bool HloReader::CheckParameters(const char* where) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -77,6 +78,12 @@ class HloReader {
   // hlo_reader.cc
   bool ReadComputations();
   bool ReadComputation();
+  // { instructions } of computation_; `where` is for messages about it.
+  bool ReadBody(const char* where);
+  // Whether the brace ahead opens instructions (to_apply={ a = ... }), not a list of names.
+  bool OpensBody() const;
+  // A computation that stands where its name would; `key` is what it is found by.
+  bool ReadInlineComputation(std::string name, std::string_view& key);
   bool ReadComputationAttributes(Computation& computation);
   bool ReadResults(Computation& computation);
   bool ReadInstruction();
@@ -126,6 +133,7 @@ class HloReader {
   Dims order_;  // place of each computation in the module, where it is not that in the text
   const char* order_where_ = nullptr;
   std::vector<Computation*> public_, private_;
+  std::deque<std::string> inline_keys_;  // of computations without a name in the text
 
   std::vector<std::string_view> seen_;  // names of attributes of the instruction that is read
 

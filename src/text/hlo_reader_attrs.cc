@@ -48,6 +48,11 @@ std::optional<bool> ReadSpecial(HloValueContext& context, CopyStartAttrs& attrs,
   if (value) attrs.cross_program_prefetch_index = 0;
   return true;
 }
+std::optional<bool> ReadSpecial(HloValueContext& context, ConvolutionAttrs& attrs,
+                                std::string_view name) {
+  if (name != "convolution_kind") return std::nullopt;  // now conv_kind
+  return ReadValue(context, attrs.kind);
+}
 
 // ---- what follows from the operands, or is said in one way only
 
@@ -238,7 +243,11 @@ bool HloReader::ReadTyped(Draft& draft, bool allow_attributes) {
   if constexpr (std::is_same_v<A, ConstantAttrs>) attrs.literal = std::move(draft.literal);
   if constexpr (std::is_same_v<A, ParameterAttrs>) attrs.number = draft.parameter;
   if constexpr (std::is_same_v<A, AsyncAttrs>) draft.async = attrs;
-  Complete(attrs, draft.operands, draft.shape ? &*draft.shape : nullptr);
+  const Shape* shape = draft.shape ? &*draft.shape : nullptr;
+  // "dot-start" gives ((operands), result, context).
+  bool is_start = draft.wrapped && shape != nullptr && shape->IsTuple();
+  if (is_start && shape->elements().size() > 1) shape = &shape->elements()[1];
+  Complete(attrs, draft.operands, shape);
   if constexpr (std::is_same_v<A, DimensionsAttrs>) {
     // map runs over all dimensions, and need not say so.
     if (draft.op == Op::kMap && attrs.dimensions.empty() && !draft.operands.empty())
@@ -359,11 +368,14 @@ HloReader::Taken HloReader::ReadCalled(Draft& draft, std::string_view name) {
   if (!role) return Taken::kNo;
   auto one = [&](size_t at) {
     if (draft.called.size() <= at) draft.called.resize(at + 1);
-    (void)cursor_.Peek();
+    bool is_body = cursor_.Peek() == '{';
     draft.called[at].second = cursor_.at();
-    return cursor_.Name(draft.called[at].first);
+    if (!is_body) return cursor_.Name(draft.called[at].first);
+    return ReadInlineComputation(std::string(draft.name) + "." + std::string(name),
+                                 draft.called[at].first);
   };
-  if (*role >= 0 && cursor_.Peek() != '{') return AsTaken(one(static_cast<size_t>(*role)));
+  if (*role >= 0 && (cursor_.Peek() != '{' || OpensBody()))
+    return AsTaken(one(static_cast<size_t>(*role)));
   if (!cursor_.Expect('{')) return Taken::kFailed;
   for (size_t i = *role > 0 ? static_cast<size_t>(*role) : 0; !cursor_.Try('}'); ++i) {
     if (!one(i)) return Taken::kFailed;

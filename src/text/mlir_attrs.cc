@@ -133,6 +133,20 @@ ConvDims ReadConvDims(MlirAttrReader& in) {
   return dims;
 }
 
+// Dense elements, or a list of them: our spelling of a tuple. As deep as attributes may be.
+std::optional<Literal> LiteralOf(const AttrValue& value) {
+  if (const auto* literal = value.As<Literal>()) return *literal;
+  const auto* list = value.As<AttrList>();
+  if (list == nullptr) return std::nullopt;
+  std::vector<Literal> elements;
+  for (const AttrValue& entry : *list) {
+    std::optional<Literal> element = LiteralOf(entry);
+    if (!element) return std::nullopt;
+    elements.push_back(std::move(*element));
+  }
+  return Literal::Tuple(std::move(elements));
+}
+
 }  // namespace
 
 template <>
@@ -142,12 +156,12 @@ Attrs ReadMlirAttrs<NoAttrs>(MlirAttrReader&) {
 template <>
 Attrs ReadMlirAttrs<ConstantAttrs>(MlirAttrReader& in) {
   const AttrValue* value = in.Take("value");
-  const auto* literal = value == nullptr ? nullptr : value->As<Literal>();
-  if (literal == nullptr) {
+  std::optional<Literal> literal = value == nullptr ? std::nullopt : LiteralOf(*value);
+  if (!literal) {
     in.Fail("value", "expected dense elements");
     return {};
   }
-  return ConstantAttrs{*literal};
+  return ConstantAttrs{std::move(*literal)};
 }
 template <>
 Attrs ReadMlirAttrs<IotaAttrs>(MlirAttrReader& in) {
