@@ -25,9 +25,12 @@ Result<Value> MakeGather(const Instr& instr, const Value& operand, const Value& 
   const Dims &from = operand.dims(), from_strides = StridesOf(from);
   IndexVectors vectors(indices, attrs.index_vector_dim);
   Dims slice_dims, slice_strides;
+  bool empty = false;  // slices of no element, though the result has some: those are 0, as in XLA
   for (size_t d = 0; d < from.size(); ++d) {
-    if (Contains(attrs.collapsed_slice_dims, d) || Contains(attrs.operand_batching_dims, d))
+    if (Contains(attrs.collapsed_slice_dims, d) || Contains(attrs.operand_batching_dims, d)) {
+      empty = empty || slice_sizes[d] == 0;
       continue;
+    }
     slice_dims.push_back(slice_sizes[d]);
     slice_strides.push_back(from_strides[d]);
   }
@@ -36,9 +39,10 @@ Result<Value> MakeGather(const Instr& instr, const Value& operand, const Value& 
   for (size_t d = 0, slice = 0, batch = 0; d < rank; ++d)
     dims[d] = Contains(attrs.offset_dims, d) ? slice_dims[slice++] : vectors.dims()[batch++];
   TOK_RETURN_IF_ERROR(CheckFits(instr, operand.type(), dims));
-  if (ProductOf(dims) == 0) {
+  if (empty || ProductOf(dims) == 0) {
     return DispatchStorage(operand.type(), [&]<typename T>() -> Result<Value> {
-      return Value::Array(ResultShape(instr, dims), std::vector<T>());
+      std::vector<T> zeros(static_cast<size_t>(ProductOf(dims)));
+      return Value::Array(ResultShape(instr, dims), std::move(zeros));
     });
   }
   Dims strides = StridesOf(dims), to_slice, to_batch;
@@ -110,6 +114,8 @@ Result<Value> EvalTorchIndexSelect(const Instr& instr, std::span<const Value> op
   }
   return DispatchStorage(operands[0].type(), [&]<typename T>() -> Result<Value> {
     std::vector<T> elements(static_cast<size_t>(ProductOf(dims)));
+    // Nothing to choose from: 0.
+    if (from[along] == 0) return Value::Array(ResultShape(instr, dims), std::move(elements));
     const T* source = operands[0].Data<T>().data();
     size_t out = 0;
     ForEachRow<2>(dims, {StridedView{0, from_strides}, StridedView{0, index_strides}},
