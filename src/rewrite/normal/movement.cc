@@ -283,6 +283,9 @@ Instr* SimplifyMovement(const Site& site) {
     case Op::kSlice:
       if (Instr* simpler = SimplifySlice(site)) return simpler;
       return TightenSlice(site);
+    case Op::kDynamicUpdateSlice:  // of nothing
+      return !site.y()->shape().HasDynamicDims() && site.y()->shape().ElementCount() == 0 ? site.x()
+                                                                                          : nullptr;
     case Op::kDynamicSlice:
       return SimplifyDynamicSlice(site);
     case Op::kConcatenate:
