@@ -108,7 +108,7 @@ Term ExpandComplexLog1p(Term z) {
 
 Term ExpandComplexSqrt(Term z) {
   constexpr double kSqrt2 = std::numbers::sqrt2;
-  // sqrt(1 + sqrt 2), and sqrt 2 times it less ... of a diagonal number.
+  // sqrt(1 + sqrt 2) and sqrt(2 + 2 sqrt 2): the parts of a root where |x| = |y|.
   constexpr double kDiagonalReal = 1.5537739740300374, kDiagonalImag = 2.19736822693562;
   Term x = Abs(Real(z)), y = Abs(Imag(z));
   Term sqrt_x = Sqrt(x), sqrt_y = Sqrt(y);

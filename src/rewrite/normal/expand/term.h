@@ -1,8 +1,10 @@
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <type_traits>
 
 #include "rewrite/normal/graph.h"
 
