@@ -351,6 +351,54 @@ TEST(Plugin, SerializedProgramsComeBack) {
   Destroy(twice);
 }
 
+// A sharded program for two devices, without a manual computation.
+constexpr const char* kSharded = R"(module @sharded {
+  sdy.mesh @mesh = <["x"=2]>
+  func.func @main(%x: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<4xf32> {
+    %y = stablehlo.add %x, %x : tensor<4xf32>
+    return %y : tensor<4xf32>
+  }
+})";
+
+std::string OptionsFor(int64_t partitions, const std::vector<int64_t>& devices) {
+  std::string build, options;
+  PutInt(build, 4, 1);
+  PutInt(build, 5, partitions);
+  PutBytes(build, 9, WriteDeviceAssignment(1, partitions, devices));
+  PutBytes(options, 3, build);
+  return options;
+}
+
+TEST(Plugin, DevicesAndShardingsThatAreNotThere) {
+  Client client(2);
+  EXPECT_EQ(client.device.size(), 2u);
+  EXPECT_EQ(client.Compile(kTwice, OptionsFor(1, {5})), nullptr);
+  EXPECT_EQ(CodeOf(client.error), "error[TK6109]:") << client.error;
+  EXPECT_EQ(client.Compile(kSharded, OptionsFor(2, {0, 1})), nullptr);
+  EXPECT_EQ(CodeOf(client.error), "error[TK6108]:") << client.error;
+  Client none(1000);
+  EXPECT_EQ(CodeOf(none.error), "error[TK6107]:") << none.error;
+}
+
+TEST(Plugin, WhatNoBufferHolds) {
+  Client client;
+  EXPECT_EQ(client.Compile("module { func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> {\n"
+                           "return %x : tensor<?xf32> } }"),
+            nullptr);
+  EXPECT_EQ(CodeOf(client.error), "error[TK6116]:") << client.error;
+  PJRT_Buffer* x = client.Put({1, 2, 3});
+  float small[2];
+  auto args = Fresh<PJRT_Buffer_ToHostBuffer_Args>();
+  args.src = x;
+  args.dst = small;
+  args.dst_size = sizeof small;
+  EXPECT_EQ(CodeOf(TOK_CALL(PJRT_Buffer_ToHostBuffer, args)), "error[TK6110]:");
+  auto missing = Fresh<PJRT_Buffer_CopyRawToHostFuture_Args>();
+  missing.buffer = x;
+  EXPECT_EQ(CodeOf(TOK_CALL(PJRT_Buffer_CopyRawToHostFuture, missing)), "error[TK6114]:");
+  Destroy(x);
+}
+
 TEST(CompileOptions, DeviceAssignmentsComeBack) {
   std::string build, options;
   PutInt(build, 4, 2);
