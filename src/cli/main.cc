@@ -57,10 +57,10 @@ void LimitMemory() {
 }  // namespace tokamak
 
 int main(int argc, char** argv) {
-#if !TOK_SANITIZED
-  tokamak::CatchCrashes();
-  tokamak::LimitMemory();
-#endif
+  if (!TOK_SANITIZED) {
+    tokamak::CatchCrashes();
+    tokamak::LimitMemory();
+  }
   tokamak::SetCrashHook(tokamak::OnCheckFailed);
   tokamak::StdConsole console;
   return tokamak::RunCommandLine(std::vector<std::string>(argv + 1, argv + argc), console);

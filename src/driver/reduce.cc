@@ -166,7 +166,8 @@ class Reducer {
     for (bool changed = true; changed && !client_.OutOfTime();) {
       changed = false;
       Instr* root = best_->entry()->root();
-      for (size_t i = 0; i < root->operand_count() && !changed; ++i) {
+      // Once something changed, the root is gone with its module.
+      for (size_t i = 0; !changed && i < root->operand_count(); ++i) {
         std::unique_ptr<Module> copy = CloneModule(*best_);
         Instr* copied = copy->entry()->root();
         copy->entry()->set_root(copied->operand(i));

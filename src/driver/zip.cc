@@ -31,8 +31,9 @@ T Get(std::string_view data, size_t at) {
   return value;
 }
 
+// Little-endian; bytes past the eighth are zero.
 void Put(std::string& out, uint64_t value, int bytes) {
-  for (int i = 0; i < bytes; ++i) out.push_back(static_cast<char>(value >> (8 * i) & 0xff));
+  for (int i = 0; i < bytes; ++i, value >>= 8) out.push_back(static_cast<char>(value & 0xff));
 }
 
 struct Directory {
