@@ -3,6 +3,7 @@
 // How StableHLO prints its ops: a table that the text reader walks.
 
 #include <array>
+#include <cstdint>
 #include <string_view>
 #include <utility>
 
