@@ -35,6 +35,8 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   add_compile_options(-Wshadow=local)
   if(CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
     add_compile_options(-Wno-restrict)  # g++ 12 is wrong about std::string (gcc bug 105329).
+  elseif(CMAKE_CXX_COMPILER_VERSION VERSION_LESS 14)
+    add_compile_options(-Wno-free-nonheap-object)  # g++ 13 takes a vector's own buffer for a foreign one.
   endif()
 else()
   add_compile_options(-Wno-unknown-warning-option)

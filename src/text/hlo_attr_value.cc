@@ -8,6 +8,7 @@
 #include "text/hlo_cursor.h"
 #include "text/hlo_literal.h"
 #include "text/hlo_shape.h"
+#include "text/number_type.h"
 
 namespace tokamak {
 namespace {
@@ -16,15 +17,6 @@ int HexDigit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
   if (c >= 'A' && c <= 'F') return c - 'A' + 10;
   return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-bool IsIntType(std::string_view type) {
-  if (type == "index") return true;
-  if (type.starts_with("ui") || type.starts_with("si")) type.remove_prefix(1);
-  if (type.size() < 2 || type[0] != 'i') return false;
-  for (char c : type.substr(1))
-    if (c < '0' || c > '9') return false;
-  return true;
 }
 
 // ---- reading
@@ -160,7 +152,7 @@ class ValueReader {
       stop = std::from_chars(text.data(), text.data() + text.size(), large).ptr;
       integer.value = static_cast<int64_t>(large);
     }
-    if (is_real || stop != text.data() + text.size() || !IsIntType(type))
+    if (is_real || stop != text.data() + text.size() || !IsIntegerTypeName(type))
       return cursor_.FailExpected("a number and its type");
     value.value = std::move(integer);
     return true;
@@ -281,7 +273,8 @@ class ValueReader {
     array.type = std::string(cursor_.Word());
     std::optional<ElementType> type = ElementTypeFromMlir(array.type);
     bool is_real = type && IsReal(*type);
-    if (!is_real && !IsIntType(array.type)) return cursor_.FailExpected("the type of an array");
+    if (!is_real && !IsIntegerTypeName(array.type))
+      return cursor_.FailExpected("the type of an array");
     if (cursor_.Try(':')) {
       while (cursor_.Peek() != '>') {
         double real = 0;

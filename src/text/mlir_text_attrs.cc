@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "text/mlir_text.h"
+#include "text/number_type.h"
 
 namespace tokamak {
 namespace {
@@ -238,8 +239,12 @@ bool MlirTextReader::ParseIntLists(AttrValue& value) {
 
 // The type after a number: "i32", "index", "f32".
 bool MlirTextReader::ParseNumberType(std::string& type) {
+  TextPos pos = cursor_.Pos();
   std::string_view word = cursor_.Word();
   if (word.empty()) return Expected("the type of a number");
+  if (!IsFloatType(word) && !IsIntegerTypeName(word))
+    return FailAt(pos, ErrorCode::kMlirNumber,
+                  "the type " + std::string(word.substr(0, 60)) + " of a number is not known");
   type = word;
   return true;
 }
