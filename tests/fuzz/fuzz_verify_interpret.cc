@@ -56,6 +56,22 @@ bool IsSmall(const Module& module) {
   return true;
 }
 
+// The integers at which arithmetic ends, each argument one further on: the least by -1, all by 0.
+Value WithExtremes(const Value& drawn, size_t argument) {
+  if (!drawn.shape().IsArray() || !IsInteger(drawn.type())) return drawn;
+  return DispatchStorage(drawn.type(), [&]<typename T>() -> Value {
+    if constexpr (std::is_same_v<T, int64_t>) {
+      const int bits = InfoOf(drawn.type()).bits;
+      const int64_t least = INT64_MIN >> (64 - bits), ends[] = {least, -1, 0, 1, -(least + 1)};
+      std::vector<T> elements(static_cast<size_t>(drawn.ElementCount()));
+      for (size_t i = 0; i < elements.size(); ++i) elements[i] = ends[(i + argument) % 5];
+      return Value::Array(drawn.shape(), std::move(elements));
+    } else {
+      return drawn;
+    }
+  });
+}
+
 void RunOne(const Module& module) {
   if (module.entry() == nullptr || !IsSmall(module) || !VerifyModule(module).ok()) return;
   auto arguments = DrawArguments(1, *module.entry());
@@ -63,6 +79,10 @@ void RunOne(const Module& module) {
   RunOptions options;
   options.max_steps = kMaxFuzzSteps;
   (void)Interpret(module, arguments.value(), options);
+  std::vector<Value> extremes;
+  for (const Value& drawn : arguments.value())
+    extremes.push_back(WithExtremes(drawn, extremes.size()));
+  (void)Interpret(module, extremes, options);
 }
 
 }  // namespace
