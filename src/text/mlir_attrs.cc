@@ -58,6 +58,8 @@ std::optional<DotAlgorithm> ReadAlgorithm(MlirAttrReader& in) {
   const AttrValue* primitives = field("num_primitive_operations");
   const AttrValue* imprecise = field("allow_imprecise_accumulation");
   if (algorithm.lhs_type.empty() || algorithm.lhs_type == "none") return std::nullopt;
+  if (algorithm.rhs_type.empty()) in.Fail("algorithm", "expected a rhs_precision_type");
+  if (algorithm.accumulation_type.empty()) in.Fail("algorithm", "expected an accumulation_type");
   if (lhs_count != nullptr) algorithm.lhs_components = number("lhs_component_count");
   if (rhs_count != nullptr) algorithm.rhs_components = number("rhs_component_count");
   if (primitives != nullptr) algorithm.primitive_operations = number("num_primitive_operations");
