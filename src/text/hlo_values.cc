@@ -329,10 +329,15 @@ bool ReadSliceRanges(HloValueContext& context, SliceAttrs& slice) {
 
 bool ReadPadding(HloValueContext& context, PadAttrs& pad) {
   HloCursor& cursor = context.cursor;
+  // Of a scalar nothing is written: what comes then is on another line.
+  for (size_t ahead = 0;; ++ahead) {
+    char next = cursor.PeekRaw(ahead);
+    if (next == '\n' || next == '\r' || next == ',' || next == '}' || next == '\0') return true;
+    if (next != ' ' && next != '\t') break;
+  }
   (void)cursor.Peek();
   const char* start = cursor.at();
   std::string_view text = cursor.Word();
-  if (text.empty()) return true;  // of a scalar
   std::vector<Dims> values;
   if (!SplitPads(text, 3, values))
     return Bad(cursor, "pad: padding is low_high_interiorxlow_high_interior", start);

@@ -1,5 +1,7 @@
 #include "text/mlir_write_plan.h"
 
+#include <unordered_set>
+
 #include "support/limits.h"
 #include "text/mlir_layout.h"
 
@@ -68,16 +70,24 @@ class NestingCheck {
     size_t hidden = branches ? instr.operand_count() - 1 : instr.captures();
     for (size_t i = instr.operand_count() - hidden; i < instr.operand_count(); ++i)
       if (instr.operand(i)->op() == Op::kConstant) return false;
-    size_t seen = 0;
+    size_t seen = 0, next = 1;
     for (size_t i = first; i < instr.called().size(); ++i) {
       const Computation& region = *instr.called(i);
       size_t total = region.parameters().size();
       size_t own = branches ? 0 : total - std::min(total, hidden);
       if (branches) seen = 0;
       if (!FirstUsesInOrder(region, own, seen)) return false;
-      if (branches && seen != total) return false;
+      if (!branches) continue;
+      if (seen != total || !AllDiffer(instr.operands().subspan(next, total))) return false;
+      next += total;
     }
-    return branches || seen == hidden;
+    return branches || (seen == hidden && AllDiffer(instr.operands().last(hidden)));
+  }
+
+  // A region captures a value once.
+  static bool AllDiffer(std::span<Instr* const> values) {
+    std::unordered_set<const Instr*> seen(values.begin(), values.end());
+    return seen.size() == values.size();
   }
 
   static bool FirstUsesInOrder(const Computation& region, size_t own, size_t& seen) {

@@ -5,6 +5,15 @@
 namespace tokamak {
 namespace {
 
+// Stands for an argument of which the result turned out not to depend. What was computed from it
+// and cancelled is computed again.
+Instr* StandIn(const Instr* dropped, NormalGraph& graph) {
+  const Shape& shape = dropped->shape();
+  if (!shape.IsArray() || shape.HasDynamicDims() || shape.quant() != nullptr) return nullptr;
+  std::vector<std::byte> zero(static_cast<size_t>(BytesOf(shape.type())));
+  return graph.Constant(Literal::Splat(shape.WithoutLayout(), Bytes::FromVector(std::move(zero))));
+}
+
 Tree Inner(const Tree& tree, const std::unordered_map<const Instr*, Instr*>& inner,
            NormalGraph& graph) {
   Tree result;
@@ -12,7 +21,7 @@ Tree Inner(const Tree& tree, const std::unordered_map<const Instr*, Instr*>& inn
     auto it = inner.find(tree.leaf);
     result.leaf = it != inner.end()            ? it->second
                   : IsSmallConstant(tree.leaf) ? CloneConstant(tree.leaf, graph)
-                                               : nullptr;
+                                               : StandIn(tree.leaf, graph);
   }
   for (const Tree& element : tree.elements) result.elements.push_back(Inner(element, inner, graph));
   return result;

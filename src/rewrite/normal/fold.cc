@@ -13,6 +13,7 @@ Instr* Fold(const Site& site) {
   if (site.operands.empty() || !site.shape.IsArray() || site.shape.HasDynamicDims()) return nullptr;
   if (site.shape.ElementCount() > kMaxFoldedElements || site.op == Op::kBroadcast) return nullptr;
   const OpInfo& info = InfoOf(site.op);
+  if (!site.called.empty()) return nullptr;  // map: what it calls is not here to be run
   if (!info.Is(kElementwise) && !info.Is(kDataMovement)) return nullptr;
   bool all_scalar = true;
   for (const Instr* operand : site.operands) {

@@ -79,6 +79,8 @@ Instr* ExpandAsJax(NormalGraph& graph, Op op, const Shape& shape,
     return expansion.op == op && expansion.kind == KindOf(type);
   });
   if (found == kExpansions.end()) return nullptr;
+  // It steps through the bits, which not all narrower types order alike.
+  if (op == Op::kNextAfter && InfoOf(type).bits < 16) return nullptr;
   bool widen = found->in == In::kSingle && InfoOf(type).bits < 32;
   auto term = [&](size_t i) {
     Term operand{&graph, operands[i]};

@@ -1,0 +1,163 @@
+#include "random/campaign.h"
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <deque>
+#include <thread>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+namespace tokamak::fuzz {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr auto kTooLong = std::chrono::seconds(60);
+constexpr uint64_t kChunk = 32;
+
+// What the threads are at. The seed of a thread that ends the process is told by the signal
+// handler, which may do next to nothing: hence plain thread-local numbers.
+thread_local uint64_t current_seed = 0;
+
+void OnCrash(int number) {
+  char text[64] = "\nseed ";
+  size_t size = std::strlen(text);
+  char digits[24];
+  size_t count = 0;
+  uint64_t seed = current_seed;
+  do {
+    digits[count++] = static_cast<char>('0' + seed % 10);
+    seed /= 10;
+  } while (seed > 0);
+  while (count > 0) text[size++] = digits[--count];
+  std::memcpy(text + size, " ends the process\n", 18);
+  [[maybe_unused]] ssize_t written = write(2, text, size + 18);
+  signal(number, SIG_DFL);
+  raise(number);
+}
+
+struct Shared {
+  const Options& options;
+  std::vector<const Transformation*> transformations;
+  std::atomic<uint64_t> next;
+  std::atomic<int64_t> done{0}, failed{0};
+  std::atomic<bool> stop{false};
+  std::mutex mutex;
+  Tally tally;
+};
+
+// The seed that a thread is at, and since when, for whoever watches it.
+struct Desk {
+  std::atomic<uint64_t> seed{0};
+  std::atomic<Clock::rep> since{0};
+};
+
+void CountOps(const Module& module, Tally& tally) {
+  for (const auto& computation : module.computations())
+    for (const Instr* instr : computation->Instrs()) ++tally.ops[std::string(instr->info().name)];
+}
+
+void CheckSeed(const Shared& shared, uint64_t seed, Tally& tally) {
+  std::unique_ptr<Module> module = DrawProgram(seed, shared.options.size);
+  ++tally.programs;
+  for (const auto& computation : module->computations())
+    tally.instrs += static_cast<int64_t>(computation->size());
+  if (shared.options.statistics) CountOps(*module, tally);
+  std::vector<Finding> findings = CheckProgram(*module, seed, shared.transformations);
+  for (size_t i = 0; i < findings.size(); ++i) {
+    const Finding& finding = findings[i];
+    if (finding.IsFault()) {
+      ++tally.failed;
+      tally.failures.push_back(
+          {seed, shared.transformations[i]->name(), finding.what, finding.kind});
+    } else if (finding.kind == Finding::Kind::kNone) {
+      ++tally.held;
+    } else {
+      ++tally.refused;
+      if (shared.options.statistics) ++tally.refusals[finding.what.substr(0, 60)];
+    }
+  }
+}
+
+void Work(Shared& shared, Desk& desk) {
+  Tally own;
+  while (!shared.stop) {
+    uint64_t first = shared.next.fetch_add(kChunk);
+    if (first >= shared.options.end) break;
+    for (uint64_t seed = first; seed < std::min(first + kChunk, shared.options.end); ++seed) {
+      current_seed = seed;
+      desk.seed = seed;
+      desk.since = Clock::now().time_since_epoch().count();
+      int64_t before = own.failed;
+      CheckSeed(shared, seed, own);
+      if (own.failed == before) continue;
+      shared.failed += own.failed - before;
+      if (shared.failed >= shared.options.most_findings) shared.stop = true;
+    }
+    shared.done += static_cast<int64_t>(kChunk);
+  }
+  desk.since = 0;
+  std::lock_guard lock(shared.mutex);
+  shared.tally.Add(own);
+}
+
+// Until all threads are done: shows how far they are, and stops a run that hangs.
+void Watch(const Shared& shared, const std::deque<Desk>& desks, const std::atomic<int>& running) {
+  const bool terminal = isatty(2) != 0;
+  const uint64_t total = shared.options.end - shared.options.first;
+  for (int tick = 0; running > 0; ++tick) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    if (terminal && tick % 10 == 0)
+      std::fprintf(stderr, "\r%ld of %lu programs, %ld findings\x1b[K",
+                   static_cast<long>(shared.done), static_cast<unsigned long>(total),
+                   static_cast<long>(shared.failed));
+    for (const Desk& desk : desks) {
+      Clock::rep since = desk.since;
+      if (since == 0 || Clock::now() - Clock::time_point(Clock::duration(since)) < kTooLong)
+        continue;
+      std::fprintf(stderr, "\nseed %lu takes over a minute\n",
+                   static_cast<unsigned long>(desk.seed));
+      std::_Exit(1);
+    }
+  }
+  if (terminal) std::fprintf(stderr, "\r\x1b[K");
+}
+
+}  // namespace
+
+void Tally::Add(const Tally& other) {
+  programs += other.programs;
+  instrs += other.instrs;
+  held += other.held;
+  failed += other.failed;
+  refused += other.refused;
+  for (const auto& [name, count] : other.ops) ops[name] += count;
+  for (const auto& [name, count] : other.refusals) refusals[name] += count;
+  failures.insert(failures.end(), other.failures.begin(), other.failures.end());
+}
+
+Tally RunCampaign(const Options& options,
+                  const std::vector<std::unique_ptr<Transformation>>& transformations) {
+  for (int number : {SIGSEGV, SIGBUS, SIGFPE, SIGABRT, SIGILL}) signal(number, OnCrash);
+  Shared shared{options, {}, options.first, {}, {}, {}, {}, {}};
+  for (const auto& transformation : transformations)
+    shared.transformations.push_back(transformation.get());
+  std::deque<Desk> desks(static_cast<size_t>(options.jobs));
+  std::atomic<int> running = options.jobs;
+  std::vector<std::thread> threads;
+  for (Desk& desk : desks)
+    threads.emplace_back([&] {
+      Work(shared, desk);
+      --running;
+    });
+  Watch(shared, desks, running);
+  for (std::thread& thread : threads) thread.join();
+  std::sort(shared.tally.failures.begin(), shared.tally.failures.end());
+  return std::move(shared.tally);
+}
+
+}  // namespace tokamak::fuzz

@@ -1,0 +1,95 @@
+#include "random/check.h"
+
+#include <chrono>
+
+#include "driver/reduce.h"
+#include "interp/interp.h"
+#include "ir/infer.h"
+#include "random/elements.h"
+
+namespace tokamak::fuzz {
+namespace {
+
+constexpr int64_t kMaxSteps = 100'000;
+
+Result<std::vector<Value>> Run(const Module& module, uint64_t input_seed, bool ordinary) {
+  RunOptions options;
+  options.max_steps = kMaxSteps;
+  std::vector<Value> inputs = DrawInputs(input_seed, *module.entry(), ordinary);
+  TOK_TRY(RunOutcome outcome, Interpret(module, inputs, options));
+  return std::move(outcome.results);
+}
+
+// The values of the program as it was drawn, on both kinds of inputs.
+struct Values {
+  std::vector<Result<std::vector<Value>>> of;
+};
+
+Values RunAll(const Module& module, uint64_t input_seed) {
+  Values values;
+  for (bool ordinary : {true, false}) values.of.push_back(Run(module, input_seed, ordinary));
+  return values;
+}
+
+Finding CheckOne(const Module& module, const Values& before, uint64_t input_seed,
+                 const Transformation& transformation) {
+  auto changed = transformation.Apply(module);
+  if (!changed.ok()) return {Finding::Kind::kError, changed.error().message};
+  const Module& after = *changed.value();
+  Status sound = VerifyModule(after);
+  if (!sound.ok()) return {Finding::Kind::kUnsound, sound.error().message};
+  if (!transformation.Keeps(module)) return {Finding::Kind::kUnpromised, ""};
+  for (size_t i = 0; i < before.of.size(); ++i) {
+    const auto& was = before.of[i];
+    if (!was.ok()) return {Finding::Kind::kRefused, was.error().message};
+    auto is = Run(after, input_seed, i == 0);
+    if (!is.ok()) return {Finding::Kind::kRun, is.error().message};
+    std::string difference = DifferenceOf(was.value(), is.value(), transformation.closeness());
+    if (!difference.empty()) return {Finding::Kind::kValues, difference};
+  }
+  return {};
+}
+
+class Smaller : public ReduceClient {
+ public:
+  Smaller(uint64_t input_seed, const Transformation& transformation, Finding::Kind kind)
+      : input_seed_(input_seed), transformation_(transformation), kind_(kind) {}
+  bool Fails(const Module& module) override {
+    const Transformation* one[] = {&transformation_};
+    return CheckProgram(module, input_seed_, one)[0].kind == kind_;
+  }
+  bool OutOfTime() override {
+    return std::chrono::steady_clock::now() - start_ > std::chrono::seconds(20);
+  }
+  void Progress(const std::string&, size_t) override {}
+
+ private:
+  uint64_t input_seed_;
+  const Transformation& transformation_;
+  Finding::Kind kind_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace
+
+std::vector<Finding> CheckProgram(const Module& module, uint64_t input_seed,
+                                  std::span<const Transformation* const> transformations) {
+  std::vector<Finding> findings(transformations.size());
+  Status sound = VerifyModule(module);
+  if (!sound.ok()) {
+    for (Finding& finding : findings) finding = {Finding::Kind::kDrawn, sound.error().message};
+    return findings;
+  }
+  Values before = RunAll(module, input_seed);
+  for (size_t i = 0; i < transformations.size(); ++i)
+    findings[i] = CheckOne(module, before, input_seed, *transformations[i]);
+  return findings;
+}
+
+std::unique_ptr<Module> SmallestBroken(const Module& module, uint64_t input_seed,
+                                       const Transformation& transformation, Finding::Kind kind) {
+  Smaller client(input_seed, transformation, kind);
+  return ReduceModule(module, client);
+}
+
+}  // namespace tokamak::fuzz

@@ -1,0 +1,197 @@
+// Elementwise ops. Those that ops.def describes fully are drawn from its rows: a
+// new row is drawn without a change here.
+#include "random/draft.h"
+
+namespace tokamak::fuzz {
+namespace {
+
+// Ops whose operands are alike and that have nothing to set. Cheap ones are
+// there several times: they are what rules are about.
+const std::vector<Op>& PlainOps() {
+  static const std::vector<Op> ops = [] {
+    std::vector<Op> plain;
+    for (const OpInfo& info : AllOps()) {
+      bool fits = info.Is(kElementwise) && info.arity >= 1 && info.arity <= 2 &&
+                  info.shape_rule != ShapeRule::kExplicit &&
+                  (info.attrs == "NoAttrs" || info.attrs == "AccuracyAttrs");
+      if (!fits) continue;
+      int times = info.arity == 2 ? 4 : 1;
+      if (info.flops_per_element > 8) times = 1;
+      if (info.flops_per_element > 30) times = 0;  // seldom: see DrawCostly
+      plain.insert(plain.end(), static_cast<size_t>(times), info.op);
+    }
+    return plain;
+  }();
+  return ops;
+}
+
+// The other operand of a binary op.
+Instr* Partner(Draft& draft, Instr* x) {
+  int64_t dice = draft.random().Below(100);
+  if (dice < 12) return x;
+  if (dice < 30) return draft.Constant(x->shape());
+  if (dice < 45) {
+    Instr* scalar = draft.Constant(Shape::Scalar(x->shape().type()));
+    return draft.Spread(scalar, x->shape().dims());
+  }
+  return draft.Like(x->shape());
+}
+
+bool PutPlain(Draft& draft, Op op) {
+  Instr* x = draft.AnyFor(op);
+  if (x == nullptr) return false;
+  if (InfoOf(op).arity == 1) return draft.Put(op, {x}) != nullptr;
+  Instr* y = Partner(draft, x);
+  if (draft.random().Percent(30)) std::swap(x, y);
+  return draft.Put(op, {x, y}) != nullptr;
+}
+
+bool DrawPlain(Draft& draft) {
+  return PutPlain(draft, draft.random().Pick(PlainOps()));
+}
+
+// add, multiply and their kind, which most rules are about.
+bool DrawArithmetic(Draft& draft) {
+  return PutPlain(draft, draft.random().Pick({Op::kAdd, Op::kSubtract, Op::kMultiply, Op::kDivide,
+                                              Op::kMaximum, Op::kMinimum, Op::kAdd, Op::kMultiply,
+                                              Op::kNegate, Op::kAbs, Op::kPower, Op::kRemainder}));
+}
+
+bool DrawBits(Draft& draft) {
+  return PutPlain(draft, draft.random().Pick({Op::kAnd, Op::kOr, Op::kXor, Op::kNot, Op::kShiftLeft,
+                                              Op::kShiftRightLogical, Op::kShiftRightArithmetic,
+                                              Op::kPopulationCount, Op::kCountLeadingZeros}));
+}
+
+bool DrawCostly(Draft& draft) {
+  return PutPlain(draft, draft.random().Pick({Op::kLgamma, Op::kDigamma, Op::kZeta, Op::kPolygamma,
+                                              Op::kErfInv, Op::kErfc, Op::kBesselI1e}));
+}
+
+CompareDirection Direction(Draft& draft, ElementType type) {
+  if (IsComplex(type)) return draft.random().Pick({CompareDirection::kEq, CompareDirection::kNe});
+  return static_cast<CompareDirection>(draft.random().Below(6));
+}
+
+Instr* Comparison(Draft& draft, Instr* x) {
+  if (x == nullptr) return nullptr;
+  Instr* y = Partner(draft, x);
+  CompareDirection direction = Direction(draft, x->shape().type());
+  bool total = IsReal(x->shape().type()) && draft.random().Percent(15);
+  return draft.Put(Op::kCompare, {x, y},
+                   CompareAttrs{direction, total ? CompareType::kTotalOrder : CompareType::kNone});
+}
+
+bool DrawCompare(Draft& draft) {
+  return Comparison(draft, draft.Any()) != nullptr;
+}
+
+bool DrawSelect(Draft& draft) {
+  Instr* x = draft.Any();
+  Instr* y = Partner(draft, x);
+  Instr* chosen = nullptr;
+  if (draft.random().Percent(40)) {
+    chosen = Comparison(draft, draft.AnyThat([&](const Shape& shape) {
+      return shape.rank() == 0 || SameDims(shape, x->shape());
+    }));
+  } else {
+    Dims dims = draft.random().Percent(25) ? Dims() : x->shape().dims();
+    chosen = draft.Like(Shape::Array(ElementType::kPred, dims));
+  }
+  if (draft.random().Percent(30)) std::swap(x, y);
+  return draft.Put(Op::kSelect, {chosen, x, y}) != nullptr;
+}
+
+bool DrawClamp(Draft& draft) {
+  Instr* x = draft.Any();
+  Shape bound = draft.random().Percent(60) ? Shape::Scalar(x->shape().type()) : x->shape();
+  Instr* low = draft.Like(bound);
+  Instr* high = draft.Like(draft.random().Percent(80) ? bound : x->shape());
+  return draft.Put(Op::kClamp, {low, x, high}) != nullptr;
+}
+
+bool DrawConvert(Draft& draft) {
+  Instr* x = draft.Any();
+  return draft.Convert(x, draft.AnyType()) != nullptr;
+}
+
+bool DrawReducePrecision(Draft& draft) {
+  Instr* x = draft.AnyFor(Op::kReducePrecision);
+  ReducePrecisionAttrs attrs{draft.random().Pick({2, 4, 5, 8, 8, 11}),
+                             draft.random().Pick({0, 2, 3, 7, 10, 23, 52})};
+  return draft.Put(Op::kReducePrecision, {x}, attrs) != nullptr;
+}
+
+// Types of the same width, or of a width that divides or is divided.
+bool DrawBitcastConvert(Draft& draft) {
+  Instr* x = draft.Any();
+  ElementType to =
+      draft.random().Percent(50)
+          ? draft.AnyType()
+          : draft.random().Pick({ElementType::kU32, ElementType::kF32, ElementType::kU8,
+                                 ElementType::kU16, ElementType::kS32, ElementType::kU64});
+  Dims dims = x->shape().dims();
+  int from_bits = InfoOf(x->shape().type()).bits, to_bits = InfoOf(to).bits;
+  if (from_bits > to_bits) dims.push_back(from_bits / to_bits);
+  if (from_bits < to_bits) {
+    if (dims.empty() || dims.back() != to_bits / from_bits) return false;
+    dims.pop_back();
+  }
+  if (from_bits == 1 || to_bits == 1) return false;  // a pred has no bits to speak of
+  return draft.Put(Op::kBitcastConvert, {x}, {}, {.shape = Shape::Array(to, dims)}) != nullptr;
+}
+
+bool DrawStochasticConvert(Draft& draft) {
+  Instr* x = draft.AnyThat([](const Shape& s) { return s.type() == ElementType::kF32; });
+  if (x == nullptr) return false;
+  Instr* bits = draft.Like(x->shape().WithType(ElementType::kU32));
+  ElementType to = draft.random().Pick({ElementType::kBF16, ElementType::kF16, ElementType::kS8});
+  return draft.Put(Op::kStochasticConvert, {x, bits}, {}, {.shape = x->shape().WithType(to)}) !=
+         nullptr;
+}
+
+bool DrawCopy(Draft& draft) {
+  Instr* x = draft.Any();
+  return draft.Put(Op::kCopy, {x}, {}, {.shape = x->shape()}) != nullptr;
+}
+
+bool DrawMap(Draft& draft) {
+  Instr* x = draft.Any();
+  Instr* y = draft.random().Percent(50) ? nullptr : draft.Like(x->shape());
+  Draft body(draft.plot(), "map", Draft::Kind::kBody, draft.depth() + 1);
+  body.Parameter(Shape::Scalar(x->shape().type()));
+  if (y != nullptr) body.Parameter(Shape::Scalar(x->shape().type()));
+  for (int64_t i = draft.random().Between(1, 3); i > 0; --i) DrawPlain(body);
+  body.computation()->set_root(body.values().back());
+  if (!body.values().back()->shape().IsScalar()) body.computation()->set_root(body.values()[0]);
+  Dims dimensions;
+  for (int64_t d = 0; d < x->shape().rank(); ++d) dimensions.push_back(d);
+  std::vector<Instr*> operands{x};
+  if (y != nullptr) operands.push_back(y);
+  return draft.Put(Op::kMap, operands, DimensionsAttrs{dimensions},
+                   {.called = {body.computation()}}) != nullptr;
+}
+
+constexpr Drawer kDrawers[] = {
+    {"plain", 120, 2, DrawPlain},
+    {"arithmetic", 150, 2, DrawArithmetic},
+    {"bits", 40, 2, DrawBits},
+    {"costly", 4, 2, DrawCostly},
+    {"compare", 40, 2, DrawCompare},
+    {"select", 50, 3, DrawSelect},
+    {"clamp", 20, 3, DrawClamp},
+    {"convert", 50, 1, DrawConvert},
+    {"reduce-precision", 8, 1, DrawReducePrecision},
+    {"bitcast-convert", 12, 1, DrawBitcastConvert},
+    {"stochastic-convert", 2, 2, DrawStochasticConvert},
+    {"copy", 6, 1, DrawCopy},
+    {"map", 6, 8, DrawMap},
+};
+
+}  // namespace
+
+std::span<const Drawer> ElementwiseDrawers() {
+  return kDrawers;
+}
+
+}  // namespace tokamak::fuzz

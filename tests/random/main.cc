@@ -1,0 +1,125 @@
+// random_programs: see --help, and docs/testing.md.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+
+#include "ir/compare.h"
+#include "random/campaign.h"
+#include "support/hash.h"
+#include "text/write.h"
+
+namespace tokamak::fuzz {
+namespace {
+
+void PrintPrograms(const Options& options) {
+  for (uint64_t seed = options.first; seed < options.end; ++seed) {
+    std::printf("// seed %lu\n%s\n", static_cast<unsigned long>(seed),
+                WriteHloText(*DrawProgram(seed, options.size)).c_str());
+  }
+}
+
+void PrintHash(const Options& options) {
+  Hasher hasher;
+  for (uint64_t seed = options.first; seed < options.end; ++seed)
+    hasher.Add(StructuralHash(*DrawProgram(seed, options.size)));
+  std::printf("%016lx\n", static_cast<unsigned long>(hasher.digest()));
+}
+
+// Files, and those below folders.
+std::vector<std::string> FilesOf(const std::vector<std::string>& places) {
+  std::vector<std::string> files;
+  for (const std::string& place : places) {
+    if (!std::filesystem::is_directory(place)) {
+      files.push_back(place);
+      continue;
+    }
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(place))
+      if (entry.path().extension() == ".hlo") files.push_back(entry.path().string());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+int Replay(const Options& options) {
+  int passed = 0, failed = 0;
+  for (const std::string& path : FilesOf(options.files)) {
+    Result<std::string> difference = ReplayFile(path);
+    std::string what = difference.ok() ? difference.value() : difference.error().message;
+    ++(what.empty() ? passed : failed);
+    if (!what.empty()) std::printf("%s: %s\n", path.c_str(), what.c_str());
+  }
+  std::printf("tally: %d passed, %d failed, 0 skipped\n", passed, failed);
+  return failed > 0 ? 1 : 0;
+}
+
+void PrintCounts(const char* title, const std::map<std::string, int64_t>& counts) {
+  std::vector<std::pair<int64_t, std::string>> sorted;
+  for (const auto& [name, count] : counts) sorted.emplace_back(-count, name);
+  std::sort(sorted.begin(), sorted.end());
+  std::printf("%s\n", title);
+  for (const auto& [count, name] : sorted)
+    std::printf("  %8ld %s\n", static_cast<long>(-count), name.c_str());
+}
+
+void KeepFailures(const Options& options, const Tally& tally) {
+  std::filesystem::create_directories(options.keep);
+  for (const Failure& failure : tally.failures) {
+    Result<std::string> path = KeepFailure(options, failure);
+    if (path.ok()) {
+      std::printf("  kept %s\n", path.value().c_str());
+    } else {
+      std::printf("  %s\n", path.error().message.c_str());
+    }
+  }
+}
+
+int Run(const Options& options) {
+  std::vector<std::unique_ptr<Transformation>> transformations;
+  for (const std::string& name : options.through)
+    transformations.push_back(TransformationNamed(name));
+  auto start = std::chrono::steady_clock::now();
+  Tally tally = RunCampaign(options, transformations);
+  double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  for (const Failure& failure : tally.failures)
+    std::printf("seed %lu through %s: %s\n", static_cast<unsigned long>(failure.seed),
+                failure.through.c_str(), failure.what.c_str());
+  if (options.statistics) {
+    PrintCounts("ops:", tally.ops);
+    PrintCounts("refused:", tally.refusals);
+  }
+  if (!options.keep.empty()) KeepFailures(options, tally);
+  std::printf(
+      "%ld programs of %.1f instructions in %.1f s: %.0f a second\n",
+      static_cast<long>(tally.programs),
+      static_cast<double>(tally.instrs) / static_cast<double>(std::max<int64_t>(tally.programs, 1)),
+      seconds, static_cast<double>(tally.programs) / std::max(seconds, 1e-9));
+  std::printf("tally: %ld passed, %ld failed, %ld skipped\n", static_cast<long>(tally.held),
+              static_cast<long>(tally.failed), static_cast<long>(tally.refused));
+  return tally.failed > 0 ? 1 : 0;
+}
+
+}  // namespace
+}  // namespace tokamak::fuzz
+
+int main(int argc, char** argv) {
+  using namespace tokamak::fuzz;
+  auto options = ParseOptions(argc, argv);
+  if (!options.ok()) {
+    std::fprintf(stderr, "error: %s\n", options.error().message.c_str());
+    return 2;
+  }
+  if (options.value().help) {
+    std::fputs(HelpText().c_str(), stdout);
+    return 0;
+  }
+  if (options.value().hash) {
+    PrintHash(options.value());
+    return 0;
+  }
+  if (options.value().print) {
+    PrintPrograms(options.value());
+    return 0;
+  }
+  return options.value().files.empty() ? Run(options.value()) : Replay(options.value());
+}

@@ -1,0 +1,136 @@
+#include "random/program.h"
+
+#include <algorithm>
+
+#include "random/draft.h"
+#include "support/check.h"
+
+namespace tokamak::fuzz {
+namespace {
+
+struct DrawerTable {
+  std::vector<Drawer> drawers;
+  int64_t weight = 0;
+};
+
+const DrawerTable& AllDrawers() {
+  static const DrawerTable table = [] {
+    DrawerTable all;
+    for (auto drawers :
+         {ElementwiseDrawers(), AlgebraDrawers(), MovementDrawers(), MovementPairDrawers(),
+          IndexingDrawers(), ReductionDrawers(), ContractionDrawers(), NumericDrawers(),
+          RandomDrawers(), ControlDrawers(), LoopDrawers(), StructureDrawers()})
+      all.drawers.insert(all.drawers.end(), drawers.begin(), drawers.end());
+    for (const Drawer& drawer : all.drawers) all.weight += drawer.weight;
+    return all;
+  }();
+  return table;
+}
+
+const Drawer& PickDrawer(Random& random) {
+  const DrawerTable& table = AllDrawers();
+  int64_t at = random.Below(table.weight);
+  for (const Drawer& drawer : table.drawers) {
+    at -= drawer.weight;
+    if (at < 0) return drawer;
+  }
+  return table.drawers.back();
+}
+
+ElementType DrawType(Random& random) {
+  int64_t dice = random.Below(100);
+  if (dice < 34) return ElementType::kF32;
+  if (dice < 48) return ElementType::kS32;
+  if (dice < 55) return ElementType::kPred;
+  if (dice < 62) return ElementType::kU32;
+  if (dice < 67) return ElementType::kBF16;
+  if (dice < 71) return ElementType::kF16;
+  if (dice < 76) return ElementType::kF64;
+  if (dice < 80) return ElementType::kC64;
+  using T = ElementType;
+  return random.Pick(
+      {T::kS8,        T::kU8,       T::kS16,      T::kU16,        T::kS64,        T::kU64,
+       T::kC128,      T::kS4,       T::kU4,       T::kS2,         T::kU2,         T::kF8E4M3FN,
+       T::kF8E5M2,    T::kF8E4M3,   T::kF8E3M4,   T::kF8E4M3FNUZ, T::kF8E5M2FNUZ, T::kF8E4M3B11FNUZ,
+       T::kF8E8M0FNU, T::kF4E2M1FN, T::kF6E2M3FN, T::kF6E3M2FN,   T::kS8,         T::kU8,
+       T::kS64,       T::kU64});
+}
+
+// Computations that no instruction calls, and theirs.
+void RemoveUncalled(Module& module) {
+  for (bool changed = true; changed;) {
+    changed = false;
+    std::vector<const Computation*> called{module.entry()};
+    for (const auto& computation : module.computations())
+      for (const Instr* instr : computation->Instrs())
+        called.insert(called.end(), instr->called().begin(), instr->called().end());
+    for (const auto& computation : module.computations()) {
+      if (std::find(called.begin(), called.end(), computation.get()) != called.end()) continue;
+      module.RemoveComputation(computation.get());
+      changed = true;
+      break;
+    }
+  }
+}
+
+// Values that nothing uses, most of them; else something must be the result.
+Instr* DrawRoot(Draft& draft) {
+  std::vector<Instr*> results;
+  for (Instr* value : draft.values())
+    if (value->users().empty() && value->op() != Op::kParameter && results.size() < 8)
+      results.push_back(value);
+  if (results.size() > 1 && draft.random().Percent(30)) results.pop_back();
+  if (draft.random().Percent(30)) results.push_back(draft.Any());
+  if (results.empty()) results.push_back(draft.Any());
+  Instr* tuple = draft.AnyTuple();
+  if (tuple != nullptr && draft.random().Percent(20)) results.push_back(tuple);
+  if (results.size() == 1 && draft.random().Percent(70)) return results[0];
+  return draft.Put(Op::kTuple, results);
+}
+
+Shape DrawParameterShape(Draft& draft) {
+  Shape shape = draft.AnyShape(draft.AnyType());
+  if (!draft.random().Percent(6)) return shape;
+  Shape other = draft.AnyShape(draft.AnyType());
+  return Shape::Tuple({shape, other});
+}
+
+}  // namespace
+
+void DrawOn(Draft& draft, int instrs) {
+  Plot& plot = draft.plot();
+  int end = std::min(plot.instrs + instrs, plot.target);
+  for (int attempts = 0; plot.instrs < end && attempts < 4 * instrs; ++attempts) {
+    const Drawer& drawer = PickDrawer(plot.random);
+    // The entry's result is still to come.
+    if (draft.HasRoom(drawer.instrs + 2)) drawer.draw(draft);
+  }
+}
+
+Instr* Loose(Draft& draft) {
+  const auto& values = draft.values();
+  for (auto it = values.rbegin(); it != values.rend(); ++it)
+    if ((*it)->users().empty() && (*it)->op() != Op::kParameter) return *it;
+  return draft.Any();
+}
+
+std::unique_ptr<Module> DrawProgram(uint64_t seed, const ProgramSize& size) {
+  auto module = std::make_unique<Module>("random");
+  Plot plot(*module, seed, size);
+  for (int64_t i = plot.random.Between(2, 4); i > 0; --i)
+    plot.types.push_back(DrawType(plot.random));
+  plot.target =
+      static_cast<int>(plot.random.Between(std::min(4, size.max_instrs / 2), size.max_instrs - 2));
+  Draft entry(plot, "main", Draft::Kind::kEntry, 0);
+  module->set_entry(entry.computation());
+  for (int64_t i = plot.random.Between(1, 3); i > 0; --i)
+    entry.Parameter(DrawParameterShape(entry));
+  DrawOn(entry, plot.target);
+  Instr* root = DrawRoot(entry);
+  TOK_CHECK(root != nullptr, "a drawn program has no result");
+  entry.computation()->set_root(root);
+  RemoveUncalled(*module);
+  return module;
+}
+
+}  // namespace tokamak::fuzz

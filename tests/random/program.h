@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "ir/ir.h"
+
+namespace tokamak::fuzz {
+
+// How large a drawn program may get.
+struct ProgramSize {
+  int max_instrs = 40;  // of all computations together
+  int64_t max_elements = 1000;
+};
+
+// A random program that verifies. One number is the whole of it: equal seeds
+// give equal programs on every machine and under every compiler. It draws from
+// every op that the interpreter runs alone and without a host, and prefers what
+// optimizers look for: constants, shared operands, chains of data movement,
+// loops with invariant code, bodies that repeat.
+std::unique_ptr<Module> DrawProgram(uint64_t seed, const ProgramSize& size = {});
+
+}  // namespace tokamak::fuzz

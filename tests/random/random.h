@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <vector>
+
+namespace tokamak::fuzz {
+
+// splitmix64: one number is the whole state, and it draws the same on every
+// machine. The distributions of <random> do not.
+class Random {
+ public:
+  explicit Random(uint64_t seed) : state_(seed) {}
+
+  uint64_t Next() {
+    uint64_t x = state_ += 0x9e3779b97f4a7c15u;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+  }
+  // 0 .. n-1; n > 0. Slightly uneven, which nobody here minds.
+  int64_t Below(int64_t n) {
+    return static_cast<int64_t>((Next() >> 32) * static_cast<uint64_t>(n) >> 32);
+  }
+  int64_t Between(int64_t least, int64_t most) { return least + Below(most - least + 1); }
+  bool Percent(int percent) { return Below(100) < percent; }
+  // [0, 1).
+  double Real() { return static_cast<double>(Next() >> 11) * 0x1p-53; }
+
+  template <typename T>
+  const T& Pick(const std::vector<T>& from) {
+    return from[static_cast<size_t>(Below(static_cast<int64_t>(from.size())))];
+  }
+  template <typename T>
+  const T& Pick(std::span<const T> from) {
+    return from[static_cast<size_t>(Below(static_cast<int64_t>(from.size())))];
+  }
+  template <typename T>
+  T Pick(std::initializer_list<T> from) {
+    return from.begin()[Below(static_cast<int64_t>(from.size()))];
+  }
+  template <typename T>
+  void Shuffle(std::vector<T>& list) {
+    for (size_t i = list.size(); i > 1; --i)
+      std::swap(list[i - 1], list[static_cast<size_t>(Below(static_cast<int64_t>(i)))]);
+  }
+
+ private:
+  uint64_t state_;
+};
+
+}  // namespace tokamak::fuzz

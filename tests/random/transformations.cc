@@ -1,0 +1,80 @@
+// What a program may go through without a change of its values.
+#include "ir/clone.h"
+#include "ir/compare.h"
+#include "random/check.h"
+#include "rewrite/normal_form.h"
+#include "text/read.h"
+#include "text/write.h"
+
+namespace tokamak::fuzz {
+namespace {
+
+// Shows that the interpreter gives the same twice.
+class Clone : public Transformation {
+ public:
+  std::string name() const override { return "clone"; }
+  Result<std::unique_ptr<Module>> Apply(const Module& module) const override {
+    return CloneModule(module);
+  }
+};
+
+// Written and read again; what is read is also equal.
+class RoundTrip : public Transformation {
+ public:
+  explicit RoundTrip(bool hlo) : hlo_(hlo) {}
+  std::string name() const override { return hlo_ ? "hlo" : "mlir"; }
+  Result<std::unique_ptr<Module>> Apply(const Module& module) const override {
+    std::string text = hlo_ ? WriteHloText(module) : WriteStablehloText(module);
+    TOK_TRY(std::unique_ptr<Module> again,
+            hlo_ ? ReadHloText(text, "printed") : ReadMlirText(text, "printed"));
+    std::string difference = FirstDifference(module, *again);
+    if (!difference.empty())
+      return MakeError(ErrorCode::kRoundTripDiffers, "reads back differently: " + difference);
+    if (StructuralHash(module) != StructuralHash(*again))
+      return MakeError(ErrorCode::kRoundTripDiffers, "equal modules have different hashes");
+    return again;
+  }
+
+ private:
+  bool hlo_;
+};
+
+bool IsWrittenOut(const Instr& instr) {
+  if (!instr.info().Is(kElementwise) || instr.operand_count() == 0) return false;
+  if (!instr.operand(0)->shape().IsArray()) return false;
+  bool by_function = instr.info().mlir.starts_with("chlo.") && instr.op() != Op::kSquare;
+  return by_function || IsComplex(instr.operand(0)->shape().type());
+}
+
+class Normal : public Transformation {
+ public:
+  std::string name() const override { return "normal-form"; }
+  // x + 0 is taken for x.
+  Closeness closeness() const override { return {.ulps = 0, .zero_signs = false}; }
+  // Functions that JAX writes out are written out, as it does: to any rounding.
+  bool Keeps(const Module& module) const override {
+    for (const auto& computation : module.computations())
+      for (const Instr* instr : computation->Instrs())
+        if (IsWrittenOut(*instr)) return false;
+    return true;
+  }
+  Result<std::unique_ptr<Module>> Apply(const Module& module) const override {
+    return NormalForm(module);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Transformation> TransformationNamed(std::string_view name) {
+  if (name == "clone") return std::make_unique<Clone>();
+  if (name == "hlo") return std::make_unique<RoundTrip>(true);
+  if (name == "mlir") return std::make_unique<RoundTrip>(false);
+  if (name == "normal-form") return std::make_unique<Normal>();
+  return nullptr;
+}
+
+std::vector<std::string> TransformationNames() {
+  return {"clone", "hlo", "mlir", "normal-form"};
+}
+
+}  // namespace tokamak::fuzz
