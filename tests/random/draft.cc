@@ -102,7 +102,8 @@ Instr* Draft::AnyFor(Op op) {
   const OpInfo& info = InfoOf(op);
   Instr* x = AnyThat([&](const Shape& shape) { return info.Takes(shape.type()); });
   if (x != nullptr) return x;
-  return Convert(Any(), AnyType(info.types));
+  x = Any();
+  return Convert(x, AnyType(info.types));
 }
 
 Instr* Draft::AnyOfRank(int64_t least) {

@@ -11,7 +11,9 @@ Instr* OfClass(Draft& draft, TypeClass types) {
   Instr* x = draft.AnyThat([&](const Shape& shape) {
     return (types >> static_cast<int>(KindOf(shape.type())) & 1) != 0;
   });
-  return x != nullptr ? x : draft.Convert(draft.Any(), draft.AnyType(types));
+  if (x != nullptr) return x;
+  x = draft.Any();
+  return draft.Convert(x, draft.AnyType(types));
 }
 
 // A number in every element: written in full, or a scalar and its broadcast.

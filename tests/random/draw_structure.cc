@@ -47,8 +47,8 @@ bool DrawDimensionSize(Draft& draft) {
 
 void Nudge(Draft& draft, Dims& list) {
   if (list.empty()) return;
-  list[At(draft.random().Below(static_cast<int64_t>(list.size())))] +=
-      draft.random().Percent(50) ? 1 : -1;
+  int64_t change = draft.random().Percent(50) ? 1 : -1;
+  list[At(draft.random().Below(static_cast<int64_t>(list.size())))] += change;
 }
 
 // One element of a literal changed by one bit: 0 and -0, 1 and the number after it.
