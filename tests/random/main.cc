@@ -99,27 +99,28 @@ int Run(const Options& options) {
   return tally.failed > 0 ? 1 : 0;
 }
 
+int Main(int argc, char** argv) {
+  Result<Options> parsed = ParseOptions(argc, argv);
+  if (!parsed.ok()) {
+    std::fprintf(stderr, "error: %s\n", parsed.error().message.c_str());
+    return 2;
+  }
+  const Options& options = parsed.value();
+  if (options.help) {
+    std::fputs(HelpText().c_str(), stdout);
+  } else if (options.hash) {
+    PrintHash(options);
+  } else if (options.print) {
+    PrintPrograms(options);
+  } else {
+    return options.files.empty() ? Run(options) : Replay(options);
+  }
+  return 0;
+}
+
 }  // namespace
 }  // namespace tokamak::fuzz
 
 int main(int argc, char** argv) {
-  using namespace tokamak::fuzz;
-  auto options = ParseOptions(argc, argv);
-  if (!options.ok()) {
-    std::fprintf(stderr, "error: %s\n", options.error().message.c_str());
-    return 2;
-  }
-  if (options.value().help) {
-    std::fputs(HelpText().c_str(), stdout);
-    return 0;
-  }
-  if (options.value().hash) {
-    PrintHash(options.value());
-    return 0;
-  }
-  if (options.value().print) {
-    PrintPrograms(options.value());
-    return 0;
-  }
-  return options.value().files.empty() ? Run(options.value()) : Replay(options.value());
+  return tokamak::fuzz::Main(argc, argv);
 }
