@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDERS = ["read", "run", "errors"]
+FOLDERS = ["read", "run", "normal", "passes", "errors"]
 
 
 def main():

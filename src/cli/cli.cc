@@ -67,6 +67,32 @@ Examples:
   tokamak reduce big.hlo --command './crashes.sh {}' --seconds 60
 )";
 
+constexpr char kOptHelp[] = "Runs passes over every program of FILE and prints the result as HLO.";
+constexpr char kOptExamples[] =
+    R"(A pipeline is a list of passes; a group in parentheses with a star is repeated until
+a round changes nothing: --passes='inline,dce,(simplify,cse)*'. "default" is what a
+compilation runs. `tokamak opt --list` shows all passes and the default pipeline.
+
+Examples:
+  tokamak opt model.hlo                              the default pipeline
+  tokamak opt model.mlir --passes=inline,dce         some passes
+  tokamak opt model.hlo --skip=cse --time-passes     a table: instructions, changes, ms
+  tokamak opt model.hlo --decisions                  what each rule did, on standard error
+  tokamak opt model.hlo --stop-after=inline          only up to there
+  tokamak opt model.hlo --dump-after=cse             prints it after each run of cse as well
+  tokamak opt model.hlo --check-values               runs it before and after and compares the bits
+  tokamak opt model.hlo --check-each --json          the same for each pass alone
+)";
+constexpr char kBisectHelp[] = "Names the pass that changes the values or the speed of FILE.";
+constexpr char kBisectExamples[] =
+    R"(Runs the pipeline and, after each pass, the program: on drawn inputs, on inputs full
+of NaN, infinities, zeros and extremes, and on those of --inputs.
+
+Examples:
+  tokamak bisect model.hlo --by values       the first pass after which a bit differs (exit 1)
+  tokamak bisect model.hlo --by time         how long the program runs after each pass
+)";
+
 void AddRun(CLI::App& app, RunCommand& run) {
   CLI::App* command = app.add_subcommand("run", kRunHelp);
   command->footer(kRunExamples);
@@ -136,12 +162,57 @@ void AddReduce(CLI::App& app, ReduceCommand& reduce) {
                       "Where the smallest goes (default: FILE.reduced.hlo)");
 }
 
+void AddOpt(CLI::App& app, OptCommand& opt) {
+  CLI::App* command = app.add_subcommand("opt", kOptHelp);
+  command->footer(kOptExamples);
+  command->add_option("FILE", opt.file, "A program; - is standard input");
+  command->add_option("--passes", opt.passes, "The pipeline");
+  command->add_option("--skip", opt.skip, "Leave these passes out")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  command->add_option("--stop-after", opt.stop_after, "Stop after the first run of this pass");
+  command->add_option("--dump-after", opt.dump_after, "Also print the program after these passes")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  command->add_flag("--strict", opt.strict, "No rewrite that may change a bit of a result");
+  command->add_flag("--fast-math", opt.fast_math, "Rules that hold for real numbers only, too");
+  command->add_flag("--time-passes", opt.time_passes, "Print a table of passes instead");
+  command->add_flag("--verify-each", opt.verify_each, "Verify the program after each pass");
+  command->add_flag("--decisions", opt.decisions, "Print every change, on standard error");
+  command->add_flag("--check-values", opt.check_values,
+                    "Run the program before and after, and compare the bits");
+  command->add_flag("--check-each", opt.check_each, "The same for each pass alone, as a table");
+  command->add_option("--seconds", opt.seconds, "Programs that run longer are not compared");
+  command->add_option("--inputs", opt.inputs, "Compare on these inputs, too: a .npz file");
+  command->add_flag("--list", opt.list, "Show all passes and the default pipeline");
+  command->add_flag("--json", opt.json, "Passes, decisions and comparisons as a line of JSON");
+  command->add_option("-o,--output", opt.output, "Where the result goes; - is standard output");
+}
+
+void AddBisect(CLI::App& app, BisectCommand& bisect) {
+  CLI::App* command = app.add_subcommand("bisect", kBisectHelp);
+  command->footer(kBisectExamples);
+  command->add_option("FILE", bisect.file, "A program; - is standard input")->required();
+  command->add_option("--by", bisect.by, "values or time")
+      ->check(CLI::IsMember({"values", "time"}));
+  command->add_option("--passes", bisect.passes, "The pipeline");
+  command->add_option("--skip", bisect.skip, "Leave these passes out")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  command->add_option("--inputs", bisect.inputs, "Run on these inputs, too: a .npz file");
+  command->add_option("--seconds", bisect.seconds, "Give up on a program that runs longer");
+  command->add_flag("--strict", bisect.strict, "No rewrite that may change a bit of a result");
+  command->add_flag("--json", bisect.json, "One line of JSON a program");
+}
+
 struct Commands {
   RunCommand run;
   CheckCommand check;
   ConvertCommand convert;
   OpsCommand ops;
   ReduceCommand reduce;
+  OptCommand opt;
+  BisectCommand bisect;
 };
 
 int Dispatch(const CLI::App& app, const Commands& commands, Console& console) {
@@ -149,6 +220,8 @@ int Dispatch(const CLI::App& app, const Commands& commands, Console& console) {
   if (app.got_subcommand("check")) return Check(commands.check, console);
   if (app.got_subcommand("convert")) return Convert(commands.convert, console);
   if (app.got_subcommand("ops")) return Ops(commands.ops, console);
+  if (app.got_subcommand("opt")) return Opt(commands.opt, console);
+  if (app.got_subcommand("bisect")) return Bisect(commands.bisect, console);
   return Reduce(commands.reduce, console);
 }
 
@@ -164,6 +237,8 @@ int ParseAndRun(const std::vector<std::string>& words, Console& console) {
   AddConvert(app, commands.convert);
   AddOps(app, commands.ops);
   AddReduce(app, commands.reduce);
+  AddOpt(app, commands.opt);
+  AddBisect(app, commands.bisect);
   try {
     std::vector<std::string> reversed(words.rbegin(), words.rend());  // as CLI11 wants them
     app.parse(reversed);

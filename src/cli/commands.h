@@ -57,6 +57,26 @@ struct ReduceCommand {
 };
 int Reduce(const ReduceCommand& command, Console& console);
 
+struct OptCommand {
+  std::string file, output = "-";
+  std::string passes = "default", stop_after;
+  std::vector<std::string> skip, dump_after;
+  bool strict = false, fast_math = false;
+  bool time_passes = false, verify_each = false, decisions = false, list = false, json = false;
+  bool check_values = false, check_each = false;
+  double seconds = 1;  // of one run of the program as it was, for --check-values
+  std::string inputs;
+};
+int Opt(const OptCommand& command, Console& console);
+
+struct BisectCommand {
+  std::string file, by = "values", passes = "default", inputs;
+  std::vector<std::string> skip;
+  bool strict = false, json = false;
+  double seconds = 60;
+};
+int Bisect(const BisectCommand& command, Console& console);
+
 // Parses the words of a command line (without the program's name) and runs
 // the command. What escapes as an exception is caught: memory gives 4, all
 // else 70.

@@ -31,7 +31,9 @@ void CopyInto(const Computation& from, Computation& to, const ComputationMapping
     Instr* copy = mapping.at(instr);
     for (const Instr* operand : instr->operands()) copy->AddOperand(mapping.at(operand));
     if (!instr->has_extras()) continue;
-    for (Instr*& before : copy->mutable_extras().control_predecessors) before = mapping.at(before);
+    copy->mutable_extras().control_predecessors.clear();
+    for (const Instr* before : instr->extras().control_predecessors)
+      copy->AddControlPredecessor(mapping.at(before));
   }
   if (from.root() != nullptr) to.set_root(mapping.at(from.root()));
   to.is_public = from.is_public;

@@ -1,5 +1,6 @@
 #include "ir/compare.h"
 
+#include <algorithm>
 #include <bit>
 #include <unordered_map>
 
@@ -236,6 +237,70 @@ uint64_t StructuralHash(const Computation& computation) {
   Numbering numbering(*computation.module());
   Hasher hasher;
   HashComputation(hasher, computation, numbering);
+  return hasher.digest();
+}
+
+bool SameExtras(const Instr& a, const Instr& b) {
+  if (!a.has_extras() && !b.has_extras()) return true;
+  const InstrExtras &x = a.extras(), &y = b.extras();
+  return x.sharding == y.sharding && x.sharding_rule == y.sharding_rule &&
+         x.frontend_attributes == y.frontend_attributes && x.discardable == y.discardable &&
+         x.backend_config == y.backend_config && x.control_predecessors == y.control_predecessors;
+}
+
+namespace {
+
+// Where each instruction stands, whatever was removed.
+InstrMap<size_t> Places(const Computation& computation, const std::vector<const Instr*>& instrs) {
+  InstrMap<size_t> places(computation);
+  for (size_t i = 0; i < instrs.size(); ++i) places[instrs[i]] = i;
+  return places;
+}
+
+bool SameUses(std::span<Instr* const> a, std::span<Instr* const> b, const InstrMap<size_t>& in_a,
+              const InstrMap<size_t>& in_b) {
+  return std::ranges::equal(a, b,
+                            [&](const Instr* x, const Instr* y) { return in_a[x] == in_b[y]; });
+}
+
+}  // namespace
+
+bool SameBody(const Computation& a, const Computation& b) {
+  if (a.size() != b.size() || a.execution_thread != b.execution_thread) return false;
+  if (a.results != b.results || a.attributes != b.attributes) return false;
+  std::vector<const Instr*> xs = OrderOf(a), ys = OrderOf(b);
+  InstrMap<size_t> in_a = Places(a, xs), in_b = Places(b, ys);
+  if (in_a[a.root()] != in_b[b.root()]) return false;
+  for (size_t i = 0; i < xs.size(); ++i) {
+    const Instr &x = *xs[i], &y = *ys[i];
+    bool same = x.op() == y.op() && x.captures() == y.captures() && x.shape() == y.shape() &&
+                std::ranges::equal(x.called(), y.called()) &&
+                SameUses(x.operands(), y.operands(), in_a, in_b) &&
+                EqualAttrs(x.op(), x.attrs(), y.attrs());
+    if (!same) return false;
+    if (!x.has_extras() && !y.has_extras()) continue;
+    const InstrExtras &p = x.extras(), &q = y.extras();
+    same = p.sharding == q.sharding && p.sharding_rule == q.sharding_rule &&
+           p.frontend_attributes == q.frontend_attributes && p.discardable == q.discardable &&
+           p.backend_config == q.backend_config &&
+           SameUses(p.control_predecessors, q.control_predecessors, in_a, in_b);
+    if (!same) return false;
+  }
+  return true;
+}
+
+uint64_t BodyHash(const Computation& computation) {
+  std::vector<const Instr*> instrs = OrderOf(computation);
+  InstrMap<size_t> places = Places(computation, instrs);
+  Hasher hasher;
+  hasher.Add(instrs.size());
+  for (const Instr* instr : instrs) {
+    hasher.Add(instr->op());
+    hasher.Add(instr->shape().Hash());
+    hasher.Add(HashAttrs(instr->op(), instr->attrs()));
+    for (const Instr* operand : instr->operands()) hasher.Add(places[operand]);
+  }
+  hasher.Add(places[computation.root()]);
   return hasher.digest();
 }
 

@@ -11,12 +11,6 @@ Module::Module(std::string name) : name_(std::move(name)) {}
 Module::~Module() = default;
 namespace {
 
-void RemoveOneUse(std::vector<Instr*>& users, const Instr* user) {
-  auto it = std::find(users.begin(), users.end(), user);
-  TOK_CHECK(it != users.end(), "a use is missing from its operand's users");
-  users.erase(it);
-}
-
 // Depth-first without recursion: a chain of a million instructions is legal.
 class PostOrderWalk {
  public:
@@ -68,15 +62,44 @@ InstrExtras& Instr::mutable_extras() {
   return *extras_;
 }
 
-void Instr::set_operand(size_t i, Instr* operand) {
-  RemoveOneUse(operands_[i]->users_, this);
-  operands_[i] = operand;
+// Enters operand i, which is set, among its users.
+void Instr::Link(size_t i) {
+  Instr* operand = operands_[i];
+  places_[i] = static_cast<uint32_t>(operand->users_.size());
   operand->users_.push_back(this);
+  operand->slots_.push_back(static_cast<uint32_t>(i));
+}
+
+// The last user takes the place of this one.
+void Instr::Unlink(size_t i) {
+  Instr* operand = operands_[i];
+  size_t place = places_[i];
+  TOK_CHECK(place < operand->users_.size() && operand->users_[place] == this,
+            "a use is missing from its operand's users");
+  Instr* last = operand->users_.back();
+  uint32_t slot = operand->slots_.back();
+  operand->users_[place] = last;
+  operand->slots_[place] = slot;
+  last->places_[slot] = static_cast<uint32_t>(place);
+  operand->users_.pop_back();
+  operand->slots_.pop_back();
+}
+
+void Instr::set_operand(size_t i, Instr* operand) {
+  Unlink(i);
+  operands_[i] = operand;
+  Link(i);
 }
 
 void Instr::AddOperand(Instr* operand) {
   operands_.push_back(operand);
-  operand->users_.push_back(this);
+  places_.push_back(0);
+  Link(operands_.size() - 1);
+}
+
+void Instr::AddControlPredecessor(Instr* before) {
+  mutable_extras().control_predecessors.push_back(before);
+  before->is_control_predecessor_ = true;
 }
 
 Instr* Computation::Append(Op op, Shape shape, std::vector<Instr*> operands, Attrs attrs,
@@ -89,7 +112,8 @@ Instr* Computation::Append(Op op, Shape shape, std::vector<Instr*> operands, Att
   instr.attrs_ = std::move(attrs);
   instr.name_ = std::move(name);
   instr.parent_ = this;
-  for (Instr* operand : instr.operands_) operand->users_.push_back(&instr);
+  instr.places_.resize(instr.operands_.size());
+  for (size_t i = 0; i < instr.operands_.size(); ++i) instr.Link(i);
   return &instr;
 }
 
@@ -119,36 +143,91 @@ std::vector<Instr*> Computation::PostOrder() const {
 
 void Computation::ReplaceUses(Instr* from, Instr* to) {
   if (from == to) return;
-  for (Instr* user : from->users_) {
-    // One entry per use: each entry moves the first slot that is still `from`.
-    auto slot = std::find(user->operands_.begin(), user->operands_.end(), from);
-    TOK_CHECK(slot != user->operands_.end(), "a user does not use its operand");
-    *slot = to;
-    to->users_.push_back(user);
+  to->users_.reserve(to->users_.size() + from->users_.size());
+  for (size_t k = 0; k < from->users_.size(); ++k) {
+    Instr* user = from->users_[k];
+    size_t slot = from->slots_[k];
+    user->operands_[slot] = to;
+    user->Link(slot);
   }
   from->users_.clear();
+  from->slots_.clear();
+  if (root_ == from) root_ = to;
+  if (!from->is_control_predecessor_) return;
   for (Instr& instr : instrs_) {
     if (!instr.has_extras()) continue;
     for (Instr*& control : instr.extras_->control_predecessors)
       if (control == from) control = to;
   }
-  if (root_ == from) root_ = to;
+  to->is_control_predecessor_ = true;
+  from->is_control_predecessor_ = false;
 }
 
 void Computation::Remove(Instr* instr) {
   TOK_CHECK(instr->users_.empty() && instr != root_, "an instruction in use was removed");
-  for (Instr* operand : instr->operands_) RemoveOneUse(operand->users_, instr);
+  for (size_t i = 0; i < instr->operands_.size(); ++i) instr->Unlink(i);
   if (instr->op() == Op::kParameter) {
     for (Instr*& parameter : parameters_)
       if (parameter == instr) parameter = nullptr;
     while (!parameters_.empty() && parameters_.back() == nullptr) parameters_.pop_back();
   }
   instr->operands_.clear();
+  instr->places_.clear();
   instr->called_.clear();
   instr->attrs_ = {};
   instr->extras_ = nullptr;
   instr->removed_ = true;
   ++removed_count_;
+}
+
+void Computation::SetParameters(std::vector<Instr*> parameters) {
+  parameters_ = std::move(parameters);
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    ParameterAttrs attrs = parameters_[i]->attrs<ParameterAttrs>();
+    attrs.number = static_cast<int64_t>(i);
+    parameters_[i]->set_attrs(std::move(attrs));
+  }
+}
+
+void Computation::SetOrder(const std::vector<Instr*>& order) {
+  TOK_CHECK(order.size() == size(), "an order of other instructions than there are");
+  std::vector<Instr*> moved(instrs_.size(), nullptr);
+  auto to_new = [&](Instr*& instr) {
+    instr = moved[static_cast<size_t>(instr->id_)];
+    TOK_CHECK(instr != nullptr, "an order leaves out an instruction that is used");
+  };
+  std::deque<Instr> fresh;
+  for (Instr* instr : order) {
+    size_t old = static_cast<size_t>(instr->id_);
+    TOK_CHECK(moved[old] == nullptr, "an order names an instruction twice");
+    moved[old] = &fresh.emplace_back(std::move(*instr));
+  }
+  // The old ones are moved from but keep their ids: that is what the pointers are translated by.
+  for (Instr& instr : fresh) {
+    for (Instr*& operand : instr.operands_) to_new(operand);
+    for (Instr*& user : instr.users_) to_new(user);
+    if (instr.extras_ != nullptr)
+      for (Instr*& before : instr.extras_->control_predecessors) to_new(before);
+  }
+  for (Instr*& parameter : parameters_)
+    if (parameter != nullptr) to_new(parameter);
+  if (root_ != nullptr) to_new(root_);
+  for (size_t i = 0; i < fresh.size(); ++i) fresh[i].id_ = InstrId(i);
+  instrs_ = std::move(fresh);
+  removed_count_ = 0;
+}
+
+void Computation::PutInOrder() {
+  auto is_in_order = [&] {
+    for (const Instr& instr : instrs_) {
+      for (const Instr* operand : instr.operands_)
+        if (operand->id_ >= instr.id_) return false;
+      for (const Instr* before : instr.extras().control_predecessors)
+        if (before->id_ >= instr.id_) return false;
+    }
+    return true;
+  };
+  if (removed_count_ > 0 || !is_in_order()) SetOrder(PostOrder());
 }
 
 Computation* Module::AddComputation(std::string name) {
@@ -164,6 +243,14 @@ Computation* Module::FindComputation(std::string_view name) const {
 
 void Module::RemoveComputation(Computation* computation) {
   std::erase_if(computations_, [&](const auto& owned) { return owned.get() == computation; });
+}
+
+void Module::KeepComputations(const std::vector<bool>& keep) {
+  TOK_CHECK(keep.size() == computations_.size(), "a choice among other computations");
+  size_t kept = 0;
+  for (size_t i = 0; i < keep.size(); ++i)
+    if (keep[i]) computations_[kept++] = std::move(computations_[i]);
+  computations_.resize(kept);
 }
 
 void Module::OrderComputations(const std::vector<size_t>& places) {

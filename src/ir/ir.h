@@ -75,7 +75,8 @@ class Instr {
   std::span<Instr* const> operands() const { return operands_; }
   Instr* operand(size_t i) const { return operands_[i]; }
   size_t operand_count() const { return operands_.size(); }
-  // One entry per use: an instruction that uses this twice is there twice.
+  // One entry per use: an instruction that uses this twice is there twice. In no order that means
+  // anything, but the same in every run.
   std::span<Instr* const> users() const { return users_; }
   // Trailing operands that are captures (see the top of this file).
   size_t captures() const { return captures_; }
@@ -103,24 +104,38 @@ class Instr {
   void set_pos(TextPos pos) { pos_ = pos; }
   void set_called(std::vector<Computation*> called) { called_ = std::move(called); }
   InstrExtras& mutable_extras();
+  // Constant time, as all edits of operands: each use knows its place among the users.
   void set_operand(size_t i, Instr* operand);
   void AddOperand(Instr* operand);
+  // `before` runs first, though this does not use it.
+  void AddControlPredecessor(Instr* before);
+  // Whether another instruction has it among its control predecessors (or had).
+  bool is_control_predecessor() const { return is_control_predecessor_; }
+  // Taken out of its computation: the object stays until SetOrder, so that lists of work may hold
+  // it.
+  bool is_removed() const { return removed_; }
 
  private:
   friend class Computation;
   InstrId id_{};
   Op op_{};
-  bool removed_ = false;
+  bool removed_ = false, is_control_predecessor_ = false;
   uint16_t captures_ = 0;
   OriginId origins_ = OriginId::kNone;
   TextPos pos_;
   Shape shape_;
   Attrs attrs_;
   std::string name_;
+  // Both ends of a use know where the other has it: operands_[i]->users_[places_[i]] is this, and
+  // users_[k]->operands_[slots_[k]] is this.
   std::vector<Instr*> operands_, users_;
+  std::vector<uint32_t> places_, slots_;
   std::vector<Computation*> called_;
   std::unique_ptr<InstrExtras> extras_;
   Computation* parent_ = nullptr;
+
+  void Link(size_t i);
+  void Unlink(size_t i);
 };
 
 // What a function's result carries beside its shape.
@@ -164,9 +179,18 @@ class Computation {
   Instr* root() const { return root_; }
   void set_root(Instr* root) { root_ = root; }
 
+  // Linear in the uses, and in the computation when others wait for `from` by control.
   void ReplaceUses(Instr* from, Instr* to);
-  // Takes out an instruction that has no users and is not the root.
+  // Takes out an instruction that has no users and is not the root. Linear in its operands.
   void Remove(Instr* instr);
+  // These instructions become the parameters, in this order. Those that were and are not among
+  // them must be removed.
+  void SetParameters(std::vector<Instr*> parameters);
+  // Makes `order`, which names every instruction once, the program order, and ids dense. Pointers
+  // and ids of instructions are void afterwards.
+  void SetOrder(const std::vector<Instr*>& order);
+  // SetOrder(PostOrder()), unless every operand stands before its users and nothing was removed.
+  void PutInOrder();
 
   bool is_public = true;            // func.func public, or HLO's ENTRY
   std::string execution_thread;     // "": the main one
@@ -216,6 +240,8 @@ class Module {
   const std::vector<std::unique_ptr<Computation>>& computations() const { return computations_; }
   Computation* FindComputation(std::string_view name) const;  // linear
   void RemoveComputation(Computation* computation);           // nothing may call it
+  // Removes every computation i for which keep[i] is not set; no other may call it.
+  void KeepComputations(const std::vector<bool>& keep);
   // Computation i becomes number places[i]; `places` is a permutation.
   void OrderComputations(const std::vector<size_t>& places);
   // Callees before callers. Empty when calls form a cycle (the verifier refuses those).

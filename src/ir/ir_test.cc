@@ -32,7 +32,7 @@ std::unique_ptr<Module> Example() {
   Instr* y = main.Add(x, x);
   Instr* total = main.Reduce({y}, {main.Scalar(ElementType::kF32, 0)}, {0}, sum);
   y->set_origins(module->origins().Add(OriginNamed("jit(f)/add")));
-  total->mutable_extras().control_predecessors = {y};
+  total->AddControlPredecessor(y);
   total->mutable_extras().backend_config = "{}";
   module->set_entry(main.Finish(total).value());
   module->aliases.push_back({{}, 0, {}, true});

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <unordered_set>
 #include <utility>
 
 #include "support/hash.h"
@@ -27,19 +28,11 @@ uint64_t HashOf(const Origin& o) {
   return hasher.digest();
 }
 
-uint64_t HashOf(const std::vector<uint32_t>& set) {
-  // Most sets have one member, and most are new: neighbours stay neighbours.
-  if (set.size() == 1) return set[0];
-  Hasher hasher;
-  for (uint32_t member : set) hasher.Add(member);
-  return hasher.digest();
-}
-
 // The index of `item` in `items`, added at the end when it is new.
 template <typename T, typename Item>
-uint32_t Intern(std::vector<T>& items, OriginIndex& index, Item&& item) {
+uint32_t Intern(std::vector<T>& items, OriginIndex& index, uint64_t hash, Item&& item) {
   auto next = static_cast<uint32_t>(items.size());
-  uint32_t id = index.FindOrAdd(HashOf(item), next, [&](uint32_t i) { return items[i] == item; });
+  uint32_t id = index.FindOrAdd(hash, next, [&](uint32_t i) { return items[i] == item; });
   if (id == next) items.push_back(std::forward<Item>(item));
   return id;
 }
@@ -64,31 +57,68 @@ OriginTable::OriginTable() {
 }
 
 FrameId OriginTable::AddFrame(const Frame& frame) {
-  return FrameId{Intern(frames_, frame_index_, frame)};
+  return FrameId{Intern(frames_, frame_index_, tokamak::HashOf(frame), frame)};
 }
 
 OriginId OriginTable::Add(const Origin& origin) {
-  return InternSet({Intern(origins_, origin_index_, origin)});
+  Set one;
+  one.members = {Intern(origins_, origin_index_, tokamak::HashOf(origin), origin)};
+  return InternSet(std::move(one));
 }
 
-OriginId OriginTable::InternSet(std::vector<uint32_t> members) {
-  if (members.empty()) return OriginId::kNone;
-  return OriginId{Intern(sets_, set_index_, std::move(members))};
+uint64_t OriginTable::HashOf(const Set& set) {
+  // Most sets have one member, and most are new: neighbours stay neighbours.
+  if (set.members.size() == 1) return set.members[0];
+  Hasher hasher;
+  for (uint32_t member : set.members) hasher.Add(member);
+  hasher.Add(set.left);
+  hasher.Add(set.right);
+  return hasher.digest();
+}
+
+OriginId OriginTable::InternSet(Set set) {
+  uint64_t hash = HashOf(set);
+  return OriginId{Intern(sets_, set_index_, hash, std::move(set))};
 }
 
 OriginId OriginTable::Merge(OriginId a, OriginId b) {
+  constexpr size_t kMostMembers = 32;
   if (a == b || b == OriginId::kNone) return a;
   if (a == OriginId::kNone) return b;
-  const std::vector<uint32_t>& x = sets_[static_cast<size_t>(a)];
-  const std::vector<uint32_t>& y = sets_[static_cast<size_t>(b)];
-  std::vector<uint32_t> both;
-  std::set_union(x.begin(), x.end(), y.begin(), y.end(), std::back_inserter(both));
+  const Set& x = sets_[static_cast<size_t>(a)];
+  const Set& y = sets_[static_cast<size_t>(b)];
+  if (x.left == b || x.right == b) return a;
+  if (y.left == a || y.right == a) return b;
+  Set both;
+  if (!x.is_large() && !y.is_large())
+    std::set_union(x.members.begin(), x.members.end(), y.members.begin(), y.members.end(),
+                   std::back_inserter(both.members));
+  if (both.members.empty() || both.members.size() > kMostMembers)
+    both = {{}, std::min(a, b), std::max(a, b)};
   return InternSet(std::move(both));
 }
 
 std::vector<const Origin*> OriginTable::Of(OriginId set) const {
   std::vector<const Origin*> list;
-  for (uint32_t member : sets_[static_cast<size_t>(set)]) list.push_back(&origins_[member]);
+  const Set& top = sets_[static_cast<size_t>(set)];
+  if (!top.is_large()) {
+    for (uint32_t member : top.members) list.push_back(&origins_[member]);
+    return list;
+  }
+  std::unordered_set<OriginId> seen = {set};
+  std::vector<OriginId> open = {set};
+  std::vector<uint32_t> members;
+  while (!open.empty()) {
+    const Set& next = sets_[static_cast<size_t>(open.back())];
+    open.pop_back();
+    members.insert(members.end(), next.members.begin(), next.members.end());
+    if (!next.is_large()) continue;
+    for (OriginId part : {next.left, next.right})
+      if (seen.insert(part).second) open.push_back(part);
+  }
+  std::sort(members.begin(), members.end());
+  members.erase(std::unique(members.begin(), members.end()), members.end());
+  for (uint32_t member : members) list.push_back(&origins_[member]);
   return list;
 }
 

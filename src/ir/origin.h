@@ -62,6 +62,7 @@ class OriginTable {
 
   FrameId AddFrame(const Frame& frame);
   OriginId Add(const Origin& origin);  // the set of one
+  // Time and memory do not grow with the sets: n sets merged one by one into one cost n.
   OriginId Merge(OriginId a, OriginId b);
 
   const Frame& frame(FrameId id) const { return frames_[static_cast<size_t>(id)]; }
@@ -70,11 +71,19 @@ class OriginTable {
   size_t set_count() const { return sets_.size(); }
 
  private:
-  OriginId InternSet(std::vector<uint32_t> members);
+  // Sorted indices of origins_; of a large set nothing but the two sets that it was merged from.
+  struct Set {
+    std::vector<uint32_t> members;
+    OriginId left = OriginId::kNone, right = OriginId::kNone;
+    bool operator==(const Set&) const = default;
+    bool is_large() const { return left != OriginId::kNone; }
+  };
+  static uint64_t HashOf(const Set& set);
+  OriginId InternSet(Set set);
 
   std::vector<Frame> frames_;
   std::vector<Origin> origins_;
-  std::vector<std::vector<uint32_t>> sets_;  // sorted indices of origins_
+  std::vector<Set> sets_;
   OriginIndex frame_index_, origin_index_, set_index_;
 };
 

@@ -92,7 +92,7 @@ bool HloReader::ReadBody(const char* where) {
                           "control-predecessors: no instruction " + std::string(link.name),
                           link.where);
     }
-    link.instr->mutable_extras().control_predecessors.push_back(*before);
+    link.instr->AddControlPredecessor(*before);
   }
   if (computation_->root() == nullptr) computation_->set_root(computation_->Instrs().back());
   return CheckParameters(where);

@@ -268,7 +268,7 @@ Status MlirImporter::ResolveControl(Frame& frame) {
         return At(instr->pos(), ErrorCode::kMlirAttributeMeaning,
                   std::string(instr->info().name) + ": tokamak.control names instruction " +
                       std::to_string(position) + " of " + std::to_string(order.size()));
-      instr->mutable_extras().control_predecessors.push_back(order[static_cast<size_t>(position)]);
+      instr->AddControlPredecessor(order[static_cast<size_t>(position)]);
     }
   }
   return Ok();

@@ -79,10 +79,12 @@ class Tester {
 
   void Test(const TestRun& run) {
     StringConsole console;
-    int exit = Execute(run, console);
+    int exit = Execute(run, input_, console);
     CheckErrors(run, exit, console);
     CheckOutput(run, console);
-    if (run.same_as) CheckSame(*run.same_as);
+    CheckDecisions("taken", run.taken, console.err);
+    CheckDecisions("rejected", run.rejected, console.err);
+    if (run.same_as) CheckSame(run, console.out);
     if (run.normal_as) CheckNormal(*run.normal_as, true);
     if (run.not_normal_as) CheckNormal(*run.not_normal_as, false);
   }
@@ -90,11 +92,11 @@ class Tester {
  private:
   void Fail(const std::string& what) { result_.failures.push_back(what); }
 
-  int Execute(const TestRun& run, Console& console) {
+  int Execute(const TestRun& run, const std::string& input, Console& console) {
     std::vector<std::string> words;
     bool named = false;
     for (std::string word : run.words) {
-      for (auto [key, value] : {std::pair{"%s", input_}, std::pair{"%d", FolderOf(file_.path)},
+      for (auto [key, value] : {std::pair{"%s", input}, std::pair{"%d", FolderOf(file_.path)},
                                 std::pair{"%t", options_.temporary}}) {
         for (size_t at = word.find(key); at != std::string::npos;
              at = word.find(key, at + value.size())) {
@@ -105,7 +107,10 @@ class Tester {
       words.push_back(std::move(word));
     }
     if (words[0] == "read") return Read(console);
-    if (!named && words[0] != "ops" && words[0] != "tokamak") words.push_back(input_);
+    if (!named && words[0] != "ops" && words[0] != "tokamak") words.push_back(input);
+    // Whatever passes a test runs, they leave a program that verifies and gives the same bits.
+    if (words[0] == "opt")
+      words.insert(words.end(), {"--decisions", "--verify-each", "--check-values"});
     if (words[0] == "tokamak") words.erase(words.begin());
     return RunCommandLine(words, console);
   }
@@ -174,12 +179,43 @@ class Tester {
     result_.updated = true;
   }
 
-  void CheckSame(const std::string& other) {
-    Result<LoadedFile> a = LoadFile(input_, Verification::kNo);
-    Result<LoadedFile> b = LoadFile(FolderOf(file_.path) + "/" + other, Verification::kNo);
-    if (!a.ok() || !b.ok()) return Fail("SAME-AS: a file is not there");
-    const auto& left = a.value().programs;
-    const auto& right = b.value().programs;
+  // "taken     a -> b by rule  (because)" as a test writes it: "a -> b by rule".
+  void CheckDecisions(std::string_view verdict, const std::vector<std::string>& expected,
+                      std::string_view printed) {
+    if (expected.empty()) return;
+    std::vector<std::string> got;
+    for (const std::string& line : SolidLines(printed)) {
+      if (!line.starts_with(verdict) || line.size() < 10 || line[verdict.size()] != ' ') continue;
+      got.push_back(line.substr(10, line.find("  ", 10) - 10));
+    }
+    std::string all;
+    for (const std::string& line : got) all += "  " + line + "\n";
+    bool none = expected.size() == 1 && expected[0] == "none";
+    if (none && !got.empty()) Fail("nothing was to be " + std::string(verdict) + "; got\n" + all);
+    if (none) return;
+    for (const std::string& line : expected)
+      if (std::find(got.begin(), got.end(), line) == got.end())
+        Fail("not " + std::string(verdict) + ": " + line + "; got\n" + all);
+  }
+
+  // Of opt, what it makes of both; else the programs as they are.
+  void CheckSame(const TestRun& run, const std::string& output) {
+    const std::string other = FolderOf(file_.path) + "/" + *run.same_as;
+    if (run.words[0] != "opt") {
+      Result<LoadedFile> a = LoadFile(input_, Verification::kNo);
+      Result<LoadedFile> b = LoadFile(other, Verification::kNo);
+      if (!a.ok() || !b.ok()) return Fail("SAME-AS: a file is not there");
+      return ComparePrograms(a.value(), b.value(), other);
+    }
+    StringConsole console;
+    Execute(run, other, console);
+    LoadedFile a = LoadBytes(Bytes::FromString(output), input_, Verification::kNo);
+    LoadedFile b = LoadBytes(Bytes::FromString(console.out), other, Verification::kNo);
+    ComparePrograms(a, b, other);
+  }
+
+  void ComparePrograms(const LoadedFile& a, const LoadedFile& b, const std::string& other) {
+    const auto &left = a.programs, &right = b.programs;
     if (left.size() != right.size()) return Fail("SAME-AS: another number of programs");
     for (size_t i = 0; i < left.size(); ++i) {
       if (!left[i].ok() || !right[i].ok()) return Fail("SAME-AS: a program does not read");

@@ -120,6 +120,10 @@ class Parser {
       run.out.push_back(rest);
     } else if (directive.key == "ERR") {
       run.err.push_back(rest);
+    } else if (directive.key == "TAKEN") {
+      run.taken.push_back(rest);
+    } else if (directive.key == "REJECTED") {
+      run.rejected.push_back(rest);
     } else if (directive.key == "SAME-AS") {
       run.same_as = rest;
     } else if (directive.key == "NORMAL-AS") {

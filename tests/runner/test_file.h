@@ -27,6 +27,7 @@ struct TestRun {
   std::vector<size_t> error_lines;                      // their lines, counted from 0
   std::vector<std::string> values;                      // "out_0: f32[2] {1, 2}"
   std::vector<std::string> out, err;                    // texts that must be there
+  std::vector<std::string> taken, rejected;             // of opt: "x -> y by rule", or "none"
   std::optional<std::string> same_as;                   // another file, from this one's folder
   std::optional<std::string> normal_as, not_normal_as;  // likewise, of the normal forms
   std::optional<std::vector<std::string>> after;

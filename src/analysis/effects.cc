@@ -1,0 +1,65 @@
+#include "analysis/effects.h"
+
+namespace tokamak {
+namespace {
+
+// Without its callees.
+bool HasOwnEffect(const Instr& instr) {
+  if (instr.info().Is(kSideEffect)) return true;
+  switch (instr.op()) {
+    case Op::kRng:  // draws from a state that the program does not see
+      return true;
+    case Op::kCustomCall:
+      return instr.attrs<CustomCallAttrs>().has_side_effect;
+    case Op::kAsyncStart:  // a start and its done belong together
+    case Op::kAsyncUpdate:
+    case Op::kAsyncDone:
+    case Op::kCopyStart:
+    case Op::kCopyDone:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+bool IsPlain(const Instr& instr) {
+  constexpr uint16_t kAsksMore = kSideEffect | kControlFlow | kCollective | kRandom;
+  if (instr.op() == Op::kRngBitGenerator) return true;  // a function of its state
+  if ((instr.info().traits & kAsksMore) != 0 || HasOwnEffect(instr)) return false;
+  switch (instr.op()) {
+    case Op::kParameter:
+    case Op::kPartitionId:
+    case Op::kReplicaId:
+    case Op::kAfterAll:  // tokens stand for an order
+    case Op::kAddDependency:
+    case Op::kOptimizationBarrier:
+    case Op::kShardingConstraint:  // statements to the partitioner
+    case Op::kReshard:
+    case Op::kPropagationBarrier:
+    case Op::kDomain:
+      return false;
+    default:
+      return true;
+  }
+}
+
+Effects::Effects(const Module& module) {
+  for (const Computation* computation : module.CalleesFirst()) {
+    bool found = false;
+    for (const Instr* instr : computation->Instrs()) found = found || Of(*instr);
+    known_.emplace(computation, found);
+  }
+}
+
+bool Effects::Of(const Instr& instr) const {
+  if (HasOwnEffect(instr)) return true;
+  for (const Computation* callee : instr.called()) {
+    auto it = known_.find(callee);
+    if (it == known_.end() || it->second) return true;
+  }
+  return false;
+}
+
+}  // namespace tokamak

@@ -1,0 +1,221 @@
+#include "driver/same_values.h"
+
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <condition_variable>
+#include <limits>
+#include <mutex>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "driver/arguments.h"
+#include "driver/compare_arrays.h"
+#include "interp/interp.h"
+
+namespace tokamak {
+namespace {
+
+// Raises a flag after a while, unless it is destroyed before.
+class Alarm {
+ public:
+  explicit Alarm(double seconds)
+      : thread_([this, seconds] {
+          std::unique_lock lock(mutex_);
+          if (!done_.wait_for(lock, std::chrono::duration<double>(seconds),
+                              [this] { return finished_; }))
+            rang_ = true;
+        }) {}
+  ~Alarm() {
+    {
+      std::lock_guard lock(mutex_);
+      finished_ = true;
+    }
+    done_.notify_all();
+    thread_.join();
+  }
+  Alarm(const Alarm&) = delete;
+  Alarm& operator=(const Alarm&) = delete;
+  const std::atomic<bool>* flag() const { return &rang_; }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable done_;
+  bool finished_ = false;
+  std::atomic<bool> rang_{false};
+  std::thread thread_;
+};
+
+uint64_t Mix(uint64_t x) {
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+double HardReal(uint64_t random, double ordinary, ElementType type) {
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  static constexpr double kHard[] = {0.0,  -0.0,  1.0,  -1.0,  kInf,   -kInf,  std::nan(""),
+                                     0.5,  2.0,   -2.0, 1e-40, -1e-40, 3e38,   -3e38,
+                                     1e30, 1e-30, 1e-7, 7.0,   65504,  -65504, 0x1p-149};
+  constexpr size_t kCount = std::size(kHard);
+  size_t pick = random % (2 * kCount);
+  return RoundToType(type, pick < kCount ? kHard[pick] : ordinary);
+}
+
+template <typename T>
+T HardElement(uint64_t random, T ordinary, ElementType type) {
+  if constexpr (std::is_same_v<T, Complex>) {
+    ElementType part = RealPartOf(type);
+    return {HardReal(random, ordinary.real(), part), HardReal(Mix(random), ordinary.imag(), part)};
+  } else if constexpr (std::is_same_v<T, double>) {
+    return HardReal(random, ordinary, type);
+  } else if constexpr (std::is_same_v<T, uint8_t>) {
+    return ordinary;
+  } else {
+    int bits = InfoOf(type).bits;
+    uint64_t top = uint64_t{1} << (bits - 1);
+    const uint64_t hard[] = {0, 1, ~uint64_t{0}, top, top - 1, 2, static_cast<uint64_t>(bits), 5};
+    size_t pick = random % 16;
+    if (pick >= 8) return ordinary;
+    if constexpr (std::is_same_v<T, int64_t>) {
+      return WrapSigned(type, static_cast<int64_t>(hard[pick]));
+    } else {
+      return WrapUnsigned(type, hard[pick]);
+    }
+  }
+}
+
+Value Hardened(const Value& value, uint64_t seed) {
+  const Shape& shape = value.shape();
+  if (shape.IsTuple()) {
+    std::vector<Value> elements;
+    for (const Value& element : value.elements())
+      elements.push_back(Hardened(element, seed = Mix(seed + 1)));
+    return Value::Tuple(std::move(elements));
+  }
+  if (!shape.IsArray()) return value;
+  return DispatchStorage(shape.type(), [&]<typename T>() {
+    std::span<const T> data = value.Data<T>();
+    std::vector<T> elements(data.begin(), data.end());
+    for (T& element : elements) {
+      seed += 0x9e3779b97f4a7c15u;
+      element = HardElement<T>(Mix(seed), element, shape.type());
+    }
+    return Value::Array(shape, std::move(elements));
+  });
+}
+
+void Flatten(const Value& value, std::vector<Literal>& leaves) {
+  if (value.shape().IsTuple()) {
+    for (const Value& element : value.elements()) Flatten(element, leaves);
+  } else if (value.shape().IsArray()) {
+    leaves.push_back(LiteralFromValue(value));
+  }
+}
+
+bool SameNumber(const Literal& a, const Literal& b, int64_t i) {
+  auto same = [](double x, double y) {
+    if (std::isnan(x) || std::isnan(y)) return std::isnan(x) && std::isnan(y);
+    return x == y && std::signbit(x) == std::signbit(y);
+  };
+  if (IsComplex(a.type()))
+    return same(a.ComplexAt(i).real(), b.ComplexAt(i).real()) &&
+           same(a.ComplexAt(i).imag(), b.ComplexAt(i).imag());
+  if (IsReal(a.type())) return same(a.DoubleAt(i), b.DoubleAt(i));
+  return a.BitsAt(i) == b.BitsAt(i);
+}
+
+std::string Difference(const Literal& before, const Literal& after) {
+  if (!Compatible(before.shape(), after.shape()))
+    return fmt::format("it was {} and is {}", ToString(before.shape()), ToString(after.shape()));
+  if (before == after) return {};
+  for (int64_t i = 0; i < before.shape().ElementCount(); ++i)
+    if (!SameNumber(before, after, i))
+      return fmt::format("element {} was {} and is {}", i, ElementText(before, i),
+                         ElementText(after, i));
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<Value>> DrawHardArguments(uint64_t seed, const Computation& entry) {
+  TOK_TRY(std::vector<Value> arguments, DrawArguments(seed, entry));
+  for (Value& argument : arguments) argument = Hardened(argument, seed = Mix(seed + 77));
+  return arguments;
+}
+
+std::optional<Proof::Run> Proof::RunOn(const Module& module, std::string inputs,
+                                       std::vector<Value> arguments, double seconds,
+                                       std::string& why) const {
+  Run run;
+  run.inputs = std::move(inputs);
+  run.arguments = std::move(arguments);
+  Alarm alarm(seconds);
+  RunOptions options;
+  options.stop = alarm.flag();
+  auto begin = std::chrono::steady_clock::now();
+  Result<RunOutcome> outcome = Interpret(module, run.arguments, options);
+  run.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  if (!outcome.ok()) {
+    why = outcome.error().code == ErrorCode::kStopped
+              ? fmt::format("it runs longer than {} s", seconds)
+              : outcome.error().message;
+    return std::nullopt;
+  }
+  for (const Value& value : outcome.value().results) Flatten(value, run.results);
+  run.checks = outcome.value().checks_passed;
+  run.failures = static_cast<int64_t>(outcome.value().failures.size());
+  return run;
+}
+
+Proof::Proof(const Module& module, const ProofOptions& options) {
+  if (module.entry() == nullptr) {
+    why_not_ = "it has no entry";
+    return;
+  }
+  auto add = [&](const char* inputs, Result<std::vector<Value>> arguments) {
+    std::string why;
+    if (!arguments.ok()) {
+      why = arguments.error().message;
+    } else if (auto run =
+                   RunOn(module, inputs, std::move(arguments).value(), options.seconds, why)) {
+      runs_.push_back(std::move(*run));
+      return;
+    }
+    if (why_not_.empty()) why_not_ = why;
+  };
+  if (options.inputs != nullptr)
+    add("given inputs", ArgumentsFrom(*options.inputs, *module.entry()));
+  add("drawn inputs", DrawArguments(options.seed, *module.entry()));
+  if (!module.entry()->parameters().empty())
+    add("hard inputs", DrawHardArguments(options.seed, *module.entry()));
+  if (runs_.empty()) return;
+  why_not_.clear();
+  // A program that draws numbers is not equal to itself.
+  if (std::string difference = Compare(module); !difference.empty()) {
+    why_not_ = "two runs of it differ: " + difference;
+    runs_.clear();
+  }
+}
+
+std::string Proof::Compare(const Module& after) const {
+  for (const Run& before : runs_) {
+    std::string why;
+    std::optional<Run> run =
+        RunOn(after, before.inputs, before.arguments, 20 * before.seconds + 10, why);
+    if (!run) return fmt::format("{}: it ran and now does not: {}", before.inputs, why);
+    if (run->checks != before.checks || run->failures != before.failures)
+      return fmt::format("{}: {} checks passed and {} did not, now {} and {}", before.inputs,
+                         before.checks, before.failures, run->checks, run->failures);
+    if (run->results.size() != before.results.size())
+      return fmt::format("{}: {} results, now {}", before.inputs, before.results.size(),
+                         run->results.size());
+    for (size_t i = 0; i < run->results.size(); ++i)
+      if (std::string text = Difference(before.results[i], run->results[i]); !text.empty())
+        return fmt::format("{}: out_{}: {}", before.inputs, i, text);
+  }
+  return {};
+}
+
+}  // namespace tokamak

@@ -1,0 +1,94 @@
+#include <unordered_map>
+
+#include "analysis/effects.h"
+#include "passes/passes.h"
+
+namespace tokamak {
+namespace {
+
+// Instructions that the root, an effect or a control edge leads to.
+InstrMap<char> FindLive(const Computation& computation, const Effects& effects) {
+  InstrMap<char> live(computation, 0);
+  std::vector<const Instr*> open;
+  auto mark = [&](const Instr* instr) {
+    if (live[instr] != 0) return;
+    live[instr] = 1;
+    open.push_back(instr);
+  };
+  mark(computation.root());
+  for (const Instr* parameter : computation.parameters()) mark(parameter);
+  for (const Instr* instr : computation.Instrs())
+    if (effects.Of(*instr)) mark(instr);
+  while (!open.empty()) {
+    const Instr* instr = open.back();
+    open.pop_back();
+    for (const Instr* operand : instr->operands()) mark(operand);
+    for (const Instr* before : instr->extras().control_predecessors) mark(before);
+  }
+  return live;
+}
+
+Changed RemoveDeadInstrs(Computation& computation, const Effects& effects, PassContext& context) {
+  InstrMap<char> live = FindLive(computation, effects);
+  std::vector<Instr*> order = computation.PostOrder();
+  Changed changed = Changed::kNo;
+  for (size_t i = order.size(); i-- > 0;) {  // users first
+    if (live[order[i]] != 0) continue;
+    context.Taken("dce.unused", *order[i]);
+    computation.Remove(order[i]);
+    changed = Changed::kYes;
+  }
+  return changed;
+}
+
+// What nothing that can be run leads to: neither the entry, nor a public function, nor a function
+// that an instruction names by a string.
+Changed RemoveDeadComputations(Module& module, PassContext& context) {
+  std::unordered_map<const Computation*, size_t> numbers;
+  for (size_t i = 0; i < module.computations().size(); ++i)
+    numbers.emplace(module.computations()[i].get(), i);
+  std::vector<bool> keep(module.computations().size(), false);
+  std::vector<const Computation*> open;
+  auto mark = [&](const Computation* computation) {
+    if (computation == nullptr || keep[numbers.at(computation)]) return;
+    keep[numbers.at(computation)] = true;
+    open.push_back(computation);
+  };
+  mark(module.entry());
+  for (const auto& computation : module.computations())
+    if (computation->is_public || module.entry() == nullptr) mark(computation.get());
+  while (!open.empty()) {
+    const Computation* computation = open.back();
+    open.pop_back();
+    for (const Instr* instr : computation->Instrs()) {
+      for (const Computation* callee : instr->called()) mark(callee);
+      if (instr->op() != Op::kRunParallel) continue;
+      for (const std::string& name : instr->attrs<RunParallelAttrs>().infeed)
+        mark(module.FindComputation(name));
+    }
+  }
+  Changed changed = Changed::kNo;
+  for (size_t i = 0; i < keep.size(); ++i) {
+    if (keep[i]) continue;
+    const Computation& computation = *module.computations()[i];
+    context.Taken("dce.uncalled", *computation.root(), nullptr,
+                  "computation " + computation.name());
+    changed = Changed::kYes;
+  }
+  if (changed == Changed::kYes) module.KeepComputations(keep);
+  return changed;
+}
+
+}  // namespace
+
+// Removes instructions that neither a result nor an effect needs, and computations that nothing
+// calls. Parameters stay, and so does whatever an instruction that stays waits for by control.
+Result<Changed> Dce(Module& module, PassContext& context) {
+  Changed changed = RemoveDeadComputations(module, context);
+  Effects effects(module);
+  for (const auto& computation : module.computations())
+    changed |= RemoveDeadInstrs(*computation, effects, context);
+  return changed | RemoveDeadComputations(module, context);
+}
+
+}  // namespace tokamak

@@ -1,0 +1,261 @@
+// Idea: give every loop, branch and call arrays in place of tuples, and leave the rest to the rule
+// that takes an element of a tuple that was just made.
+//
+//   before                                   after
+//   t = (f32[], s32[]) tuple(a, b)           w = (f32[], s32[]) while(a, b)
+//   w = (f32[], s32[]) while(t)              body: p0 = f32[] parameter(0), p1 = s32[] parameter(1)
+//   body: p = (f32[], s32[]) parameter(0)    and inside it tuple(p0, p1) where p was
+//
+// A computation changes its parameters and its root only if all of its callers are flattened with
+// it: FindFlattened says which. Linear in the program and the leaves of its tuples.
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "passes/passes.h"
+#include "rewrite/replace.h"
+#include "rewrite/rules/topics.h"
+
+namespace tokamak {
+namespace {
+
+bool IsCaller(Op op) {
+  return op == Op::kWhile || op == Op::kConditional || op == Op::kCall;
+}
+
+bool IsNested(const Shape& shape) {
+  return shape.IsTuple() &&
+         std::ranges::any_of(shape.elements(), [](const Shape& e) { return e.IsTuple(); });
+}
+
+void Leaves(const Shape& shape, std::vector<Shape>& leaves) {
+  if (!shape.IsTuple()) {
+    leaves.push_back(shape);
+    return;
+  }
+  for (const Shape& element : shape.elements()) Leaves(element, leaves);
+}
+
+size_t LeafCount(const Shape& shape) {
+  std::vector<Shape> leaves;
+  Leaves(shape, leaves);
+  return leaves.size();
+}
+
+// Something stands on the tuple as a whole, and would have no place on its leaves.
+bool IsPinned(const Instr& instr) {
+  const InstrExtras& extras = instr.extras();
+  return extras.sharding || extras.sharding_rule || !extras.control_predecessors.empty() ||
+         instr.is_control_predecessor() || !extras.frontend_attributes.empty();
+}
+
+// Whether the instruction hands a tuple to a computation, or gets a nested one.
+bool HasTuples(const Instr& caller) {
+  bool takes = std::ranges::any_of(caller.operands(),
+                                   [](const Instr* operand) { return operand->shape().IsTuple(); });
+  return takes || IsNested(caller.shape());
+}
+
+class Flattener {
+ public:
+  Flattener(Module& module, PassContext& context) : module_(module), context_(context) {}
+
+  Result<Changed> Run() {
+    FindFlattened();
+    for (const auto& computation : module_.computations())
+      if (flat_[computation.get()]) FlattenComputation(*computation);
+    for (const auto& computation : module_.computations()) FlattenCallers(*computation);
+    static const RuleSet* rules = new RuleSet(TupleRules());
+    Changed changed = changed_;
+    for (const auto& computation : module_.computations()) {
+      TOK_TRY(Changed own, ApplyRules(*computation, *rules, context_));
+      changed |= own;
+    }
+    return changed;
+  }
+
+ private:
+  // The computations that all callers would hand leaves to. A caller calls several; either all of
+  // them are flattened or none, which may rule out others: repeated until nothing is ruled out.
+  void FindFlattened() {
+    std::unordered_map<Computation*, std::vector<Instr*>> callers;
+    for (const auto& computation : module_.computations()) flat_[computation.get()] = false;
+    for (const auto& computation : module_.computations())
+      for (Instr* instr : computation->Instrs())
+        for (size_t i = 0; i < instr->called().size(); ++i) {
+          Computation* callee = instr->called(i);
+          callers[callee].push_back(instr);
+          flat_[callee] = true;
+          (instr->op() == Op::kWhile ? is_body_ : is_branch_)[callee] = true;
+        }
+    std::vector<Computation*> open;
+    auto rule_out = [&](Computation* computation) {
+      if (!flat_[computation]) return;
+      flat_[computation] = false;
+      open.push_back(computation);
+    };
+    for (const auto& computation : module_.computations()) {
+      bool has_two_roles = is_body_[computation.get()] && is_branch_[computation.get()];
+      if (computation.get() == module_.entry() || computation->is_public || has_two_roles ||
+          IsAwkward(*computation))
+        rule_out(computation.get());
+      for (Instr* instr : computation->Instrs())
+        if (!IsCaller(instr->op()) || IsPinned(*instr) || !MayFlatten(*instr))
+          for (Computation* callee : instr->called()) rule_out(callee);
+    }
+    while (!open.empty()) {
+      Computation* computation = open.back();
+      open.pop_back();
+      for (Instr* caller : callers[computation])
+        for (Computation* callee : caller->called()) rule_out(callee);
+    }
+  }
+
+  static bool IsAwkward(const Computation& computation) {
+    return !computation.results.empty() ||
+           std::ranges::any_of(computation.parameters(), [](const Instr* parameter) {
+             return parameter->shape().IsTuple() && IsPinned(*parameter);
+           });
+  }
+
+  // A loop without any state has nothing to be flattened to.
+  static bool MayFlatten(const Instr& caller) {
+    return caller.op() != Op::kWhile || LeafCount(caller.shape()) > 0;
+  }
+
+  // Leaves of a value, taken out of it one by one.
+  void TakeApart(Instr* value, std::vector<Instr*>& leaves) {
+    if (!value->shape().IsTuple()) {
+      leaves.push_back(value);
+      return;
+    }
+    const std::vector<Shape>& elements = value->shape().elements();
+    for (size_t i = 0; i < elements.size(); ++i)
+      TakeApart(AppendLike(*value, Op::kGetTupleElement, elements[i], {value},
+                           TupleIndexAttrs{static_cast<int64_t>(i)}),
+                leaves);
+  }
+
+  // The value of `shape` made of leaves, taken from `next` on.
+  Instr* PutTogether(const Instr& like, const Shape& shape, const std::vector<Instr*>& leaves,
+                     size_t& next) {
+    if (!shape.IsTuple()) return leaves[next++];
+    std::vector<Instr*> elements;
+    for (const Shape& element : shape.elements())
+      elements.push_back(PutTogether(like, element, leaves, next));
+    return AppendLike(like, Op::kTuple, shape, std::move(elements));
+  }
+
+  void FlattenComputation(Computation& computation) {
+    if (std::ranges::any_of(computation.parameters(),
+                            [](const Instr* p) { return p->shape().IsTuple(); }))
+      FlattenParameters(computation);
+    Instr* root = computation.root();
+    if (!root->shape().IsTuple()) return;
+    bool is_loop_of_one = is_body_[&computation] && LeafCount(root->shape()) == 1;
+    if (!IsNested(root->shape()) && !is_loop_of_one) return;
+    std::vector<Instr*> leaves;
+    TakeApart(root, leaves);
+    if (is_loop_of_one) {
+      computation.set_root(leaves[0]);
+    } else {
+      std::vector<Shape> shapes;
+      for (const Instr* leaf : leaves) shapes.push_back(leaf->shape());
+      computation.set_root(AppendLike(*root, Op::kTuple, Shape::Tuple(shapes), leaves));
+    }
+    context_.Taken("tuple.flat-root", *root, computation.root(), computation.name());
+    changed_ = Changed::kYes;
+  }
+
+  void FlattenParameters(Computation& computation) {
+    std::vector<Instr*> parameters;
+    std::vector<Instr*> old = computation.parameters();
+    for (Instr* parameter : old) {
+      if (!parameter->shape().IsTuple()) {
+        parameters.push_back(parameter);
+        continue;
+      }
+      std::vector<Shape> shapes;
+      Leaves(parameter->shape(), shapes);
+      std::vector<Instr*> leaves;
+      for (const Shape& shape : shapes) {
+        leaves.push_back(AppendLike(*parameter, Op::kParameter, shape, {}, ParameterAttrs{}));
+        leaves.back()->set_name(parameter->name() + "." + std::to_string(leaves.size() - 1));
+      }
+      size_t next = 0;
+      Instr* whole = PutTogether(*parameter, parameter->shape(), leaves, next);
+      context_.Taken("tuple.flat-parameter", *parameter, whole, computation.name());
+      computation.ReplaceUses(parameter, whole);
+      parameters.insert(parameters.end(), leaves.begin(), leaves.end());
+      changed_ = Changed::kYes;
+    }
+    computation.SetParameters(std::move(parameters));
+    for (Instr* parameter : old)
+      if (parameter->shape().IsTuple()) computation.Remove(parameter);
+  }
+
+  // New callers stand where the old ones stood: effects inside them keep their order.
+  void FlattenCallers(Computation& computation) {
+    std::vector<Instr*> before = computation.Instrs();
+    InstrMap<Instr*> instead(computation, nullptr);
+    bool found = false;
+    for (Instr* instr : before) {
+      if (!IsCaller(instr->op()) || !flat_[instr->called(0)] || !HasTuples(*instr)) continue;
+      instead[instr] = FlattenCaller(instr);
+      found = true;
+    }
+    if (!found) return;
+    std::vector<Instr*> order;
+    std::vector<char> placed(computation.id_limit(), 0);
+    auto place = [&](Instr* instr) {
+      if (instr->is_removed() || placed[static_cast<size_t>(instr->id())] != 0) return;
+      placed[static_cast<size_t>(instr->id())] = 1;
+      order.push_back(instr);
+    };
+    for (Instr* instr : before) place(instead[instr] != nullptr ? instead[instr] : instr);
+    for (Instr* instr : computation.Instrs()) place(instr);
+    computation.SetOrder(order);
+  }
+
+  Instr* FlattenCaller(Instr* caller) {
+    Computation& computation = *caller->parent();
+    std::vector<Instr*> operands;
+    for (Instr* operand : caller->operands()) TakeApart(operand, operands);
+    std::vector<Shape> shapes;
+    Leaves(caller->shape(), shapes);
+    bool is_one = caller->op() == Op::kWhile && shapes.size() == 1;
+    bool is_flat = !caller->shape().IsTuple() || is_one;
+    Shape shape = is_flat ? shapes[0] : Shape::Tuple(shapes);
+    Instr* flat = AppendLike(*caller, caller->op(), shape, std::move(operands), caller->attrs());
+    flat->set_name(caller->name());
+    flat->set_called({caller->called().begin(), caller->called().end()});
+    if (caller->has_extras()) flat->mutable_extras() = caller->extras();
+    std::vector<Instr*> results;
+    TakeApart(flat, results);
+    size_t next = 0;
+    Instr* whole = PutTogether(*caller, caller->shape(), results, next);
+    context_.Taken("tuple.flat-caller", *caller, flat);
+    MergeOrigins(flat, *caller);
+    computation.ReplaceUses(caller, whole);
+    computation.Remove(caller);
+    changed_ = Changed::kYes;
+    return flat;
+  }
+
+  Module& module_;
+  PassContext& context_;
+  // is_body_: of a loop, or its condition.
+  std::unordered_map<const Computation*, bool> flat_, is_body_, is_branch_;
+  Changed changed_ = Changed::kNo;
+};
+
+}  // namespace
+
+// Loops, branches and calls take and give arrays: their tuples are taken apart before them and put
+// together after them, and a tuple that is only taken apart goes. The entry keeps its parameters
+// and results; computations that somebody else calls too (a custom call, a reduction) keep theirs.
+Result<Changed> FlattenTuples(Module& module, PassContext& context) {
+  return Flattener(module, context).Run();
+}
+
+}  // namespace tokamak

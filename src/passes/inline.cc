@@ -1,0 +1,152 @@
+#include <algorithm>
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+#include "passes/passes.h"
+#include "rewrite/replace.h"
+
+namespace tokamak {
+namespace {
+
+size_t CountInstrs(const Module& module) {
+  size_t count = 0;
+  for (const auto& computation : module.computations()) count += computation->size();
+  return count;
+}
+
+bool SaysNotInline(const Instr& call) {
+  const AttrValue* said = Find(call.extras().frontend_attributes, "inlineable");
+  return said != nullptr && said->As<std::string>() != nullptr &&
+         *said->As<std::string>() == "false";
+}
+
+bool HasSharding(const Instr& instr) {
+  return instr.extras().sharding.has_value();
+}
+
+// Why a call must stay; "" when nothing stands against putting the body in its place. A sharding
+// of a parameter, a result or the call itself would have no instruction to stand on.
+std::string_view WhyKept(const Instr& call) {
+  const Computation& callee = *call.called(0);
+  if (!callee.execution_thread.empty()) return "inline.other-thread";
+  if (SaysNotInline(call)) return "inline.forbidden";
+  if (!call.extras().control_predecessors.empty() || call.is_control_predecessor())
+    return "inline.ordered-by-control";
+  bool sharded =
+      HasSharding(call) || std::ranges::any_of(callee.results, [](const ResultInfo& info) {
+        return info.sharding.has_value();
+      });
+  for (size_t i = 0; i < callee.parameters().size(); ++i)
+    sharded =
+        sharded || (HasSharding(*callee.parameter(i)) &&
+                    callee.parameter(i)->extras().sharding != call.operand(i)->extras().sharding);
+  return sharded ? "inline.sharded" : "";
+}
+
+// Puts copies of the callee's instructions after `order`, and gives its root.
+Instr* CopyBody(const Instr& call, std::vector<Instr*>& order) {
+  const Computation& callee = *call.called(0);
+  Computation& caller = *call.parent();
+  InstrMap<Instr*> copies(callee, nullptr);
+  for (size_t i = 0; i < callee.parameters().size(); ++i)
+    copies[callee.parameter(i)] = call.operand(i);
+  for (const Instr* instr : callee.PostOrder()) {
+    if (instr->op() == Op::kParameter) continue;
+    std::vector<Instr*> operands;
+    for (const Instr* operand : instr->operands()) operands.push_back(copies[operand]);
+    Instr* copy = caller.Append(instr->op(), instr->shape(), std::move(operands), instr->attrs(),
+                                instr->name());
+    copy->set_called({instr->called().begin(), instr->called().end()});
+    copy->set_captures(instr->captures());
+    copy->set_origins(instr->origins());
+    copy->set_pos(instr->pos());
+    if (instr->has_extras()) {
+      copy->mutable_extras() = instr->extras();
+      copy->mutable_extras().control_predecessors.clear();
+      for (const Instr* before : instr->extras().control_predecessors)
+        copy->AddControlPredecessor(copies[before]);
+    }
+    copies[instr] = copy;
+    order.push_back(copy);
+  }
+  return copies[callee.root()];
+}
+
+// The value of the call keeps the call's origins, each part of it when it is a tuple.
+void KeepOrigins(const Instr& call, Instr* root) {
+  if (call.origins() == OriginId::kNone) return;
+  MergeOrigins(root, call);
+  if (root->op() != Op::kTuple) return;
+  for (Instr* element : root->operands()) MergeOrigins(element, call);
+}
+
+class Inliner {
+ public:
+  Inliner(Module& module, PassContext& context) : context_(context), total_(CountInstrs(module)) {
+    auto growth = static_cast<size_t>(context.limits.inlined_growth);
+    most_ = std::max(static_cast<size_t>(context.limits.inlined_instrs), growth * total_);
+  }
+
+  // Callees of `caller` have been through this already.
+  Changed Run(Computation& caller) {
+    std::vector<Instr*> instrs = caller.PostOrder();
+    auto is_call = [](const Instr* instr) {
+      return instr->op() == Op::kCall || instr->op() == Op::kFusion;
+    };
+    if (std::ranges::none_of(instrs, is_call)) return Changed::kNo;
+    // Bodies stand where their calls stood: effects keep their order.
+    std::vector<Instr*> order;
+    std::vector<Instr*> done;
+    for (Instr* instr : instrs) {
+      if (!is_call(instr) || !MayInline(*instr)) {
+        order.push_back(instr);
+        continue;
+      }
+      total_ += instr->called(0)->size();
+      Instr* root = CopyBody(*instr, order);
+      context_.Taken(instr->op() == Op::kFusion ? "inline.fusion" : "inline.call", *instr, root,
+                     instr->called(0)->name());
+      KeepOrigins(*instr, root);
+      caller.ReplaceUses(instr, root);
+      done.push_back(instr);
+    }
+    for (size_t i = done.size(); i-- > 0;) caller.Remove(done[i]);
+    if (done.empty()) return Changed::kNo;
+    caller.SetOrder(order);
+    return Changed::kYes;
+  }
+
+ private:
+  bool MayInline(const Instr& call) {
+    std::string_view why = WhyKept(call);
+    std::string because;
+    const Computation& callee = *call.called(0);
+    if (why.empty() && !(callee.root()->shape() == call.shape())) why = "inline.other-layout";
+    if (why.empty() && total_ + callee.size() > most_) {
+      why = "inline.too-large";
+      because = fmt::format("{} instructions and {} of {}, {} at most", total_, callee.size(),
+                            callee.name(), most_);
+    }
+    if (why.empty()) return true;
+    context_.Rejected(why, call, nullptr, std::move(because));
+    return false;
+  }
+
+  PassContext& context_;
+  size_t total_, most_ = 0;
+};
+
+}  // namespace
+
+// Puts the body of each call, and of each fusion that somebody else made, in its place. Calls stay
+// when the module would outgrow PassLimits::inlined_instrs, and when a sharding, a control edge, a
+// thread or the program itself speaks against it. Bodies that nobody calls any more are for dce.
+Result<Changed> Inline(Module& module, PassContext& context) {
+  Inliner inliner(module, context);
+  Changed changed = Changed::kNo;
+  for (Computation* computation : module.CalleesFirst()) changed |= inliner.Run(*computation);
+  return changed;
+}
+
+}  // namespace tokamak

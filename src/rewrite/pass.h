@@ -1,0 +1,82 @@
+#pragma once
+
+// What a pass is: a function of a verified module that leaves a verified module which computes the
+// same. One pass is one .cc file in src/passes, declared by its row in passes.def. A pass prints
+// nothing and has no flags of its own: what it did and what it declined are records in the
+// context's log, its thresholds are in PassLimits. It keeps no pointer to an instruction past its
+// end, is linear, and gives the same result in every run. docs/adding_a_pass.md tells more.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "explain/decision.h"
+#include "ir/ir.h"
+#include "support/result.h"
+
+namespace tokamak {
+
+enum class Changed : bool { kNo, kYes };
+inline Changed operator|(Changed a, Changed b) {
+  return a == Changed::kYes ? a : b;
+}
+inline Changed& operator|=(Changed& a, Changed b) {
+  return a = a | b;
+}
+
+// Thresholds of passes: plain data, which a plan records and a tuner may change.
+struct PassLimits {
+  // A fix-point group that still changes after so many rounds is reported: its rules fight.
+  int64_t rounds = 12;
+  // Firings of rules in one computation: so many for each instruction, and some more.
+  int64_t firings_an_instr = 16;
+  // Calls are kept once the module would hold more instructions than both of these.
+  int64_t inlined_instrs = int64_t{1} << 17, inlined_growth = 16;
+  // Bytes of one folded constant, of all of one run of the pass, and operations spent on them
+  // (elements times flops: counted, not timed, so that the result is the same everywhere).
+  int64_t folded_bytes = int64_t{1} << 16, folded_bytes_in_all = int64_t{1} << 24;
+  int64_t folded_work = int64_t{1} << 22;
+};
+
+struct PassOptions {
+  bool strict = false;     // nothing that may change a bit of a result
+  bool fast_math = false;  // rules that hold for real numbers only
+};
+
+class PassContext {
+ public:
+  explicit PassContext(DecisionLog& decisions, PassLimits thresholds = {},
+                       PassOptions switches = {})
+      : log(decisions), limits(thresholds), options(switches) {}
+
+  // Records of the pass that runs. `rule` is static text, "topic.reason".
+  void Taken(std::string_view rule, const Instr& subject, const Instr* other = nullptr,
+             std::string because = {}) {
+    Record(Verdict::kTaken, rule, subject, other, std::move(because));
+  }
+  void Rejected(std::string_view rule, const Instr& subject, const Instr* other = nullptr,
+                std::string because = {}) {
+    Record(Verdict::kRejected, rule, subject, other, std::move(because));
+  }
+
+  DecisionLog& log;
+  const PassLimits limits;
+  const PassOptions options;
+  std::string_view pass;  // the name of the one that runs; the runner sets it
+
+ private:
+  void Record(Verdict verdict, std::string_view rule, const Instr& subject, const Instr* other,
+              std::string because) {
+    log.Add({.pass = pass,
+             .rule = rule,
+             .verdict = verdict,
+             .subject = LabelOf(subject),
+             .other = other == nullptr ? std::string() : LabelOf(*other),
+             .origins = subject.origins(),
+             .because = std::move(because)});
+  }
+};
+
+using PassFn = Result<Changed> (*)(Module& module, PassContext& context);
+
+}  // namespace tokamak

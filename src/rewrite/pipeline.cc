@@ -1,0 +1,168 @@
+#include "rewrite/pipeline.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include <fmt/format.h>
+
+#include "ir/infer.h"
+
+namespace tokamak {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double MillisSince(Clock::time_point begin) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+}
+
+size_t CountInstrs(const Module& module) {
+  size_t count = 0;
+  for (const auto& computation : module.computations()) count += computation->size();
+  return count;
+}
+
+// The rules behind the records from `begin` on, each once, those that fired most first.
+std::string RulesSince(const DecisionLog& log, size_t begin) {
+  std::vector<std::pair<std::string_view, size_t>> counts;
+  for (size_t i = begin; i < log.all().size(); ++i) {
+    const Decision& decision = log.all()[i];
+    if (decision.verdict != Verdict::kTaken) continue;
+    auto it = std::find_if(counts.begin(), counts.end(),
+                           [&](const auto& entry) { return entry.first == decision.rule; });
+    if (it == counts.end()) it = counts.emplace(counts.end(), decision.rule, 0);
+    ++it->second;
+  }
+  std::stable_sort(counts.begin(), counts.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::string text;
+  for (size_t i = 0; i < std::min<size_t>(counts.size(), 6); ++i)
+    text += fmt::format("{}{} ({}x)", i == 0 ? "" : ", ", counts[i].first, counts[i].second);
+  return text.empty() ? "no rule" : text;
+}
+
+class Runner {
+ public:
+  Runner(Module& module, std::span<const PassFn> functions, PassContext& context,
+         const PipelineOptions& options)
+      : module_(module), functions_(functions), context_(context), options_(options) {}
+
+  Result<std::vector<PassRun>> Run(std::span<const Step> steps) {
+    for (size_t begin = 0; begin < steps.size() && !stopped_;) {
+      size_t end = begin + 1;
+      uint8_t group = steps[begin].group;
+      while (group != 0 && end < steps.size() && steps[end].group == group) ++end;
+      TOK_RETURN_IF_ERROR(RunGroup(steps.subspan(begin, end - begin), group != 0));
+      begin = end;
+    }
+    for (const auto& computation : module_.computations()) computation->PutInOrder();
+    return std::move(runs_);
+  }
+
+ private:
+  Status RunGroup(std::span<const Step> steps, bool repeat) {
+    for (int64_t round = 0;; ++round) {
+      size_t records = context_.log.all().size();
+      Changed changed = Changed::kNo;
+      for (const Step& step : steps) {
+        if (std::ranges::count(options_.skip, step.pass) > 0) continue;
+        TOK_TRY(Changed own, RunOne(step.pass, round));
+        changed |= own;
+        if (stopped_) return Ok();
+      }
+      if (!repeat || changed == Changed::kNo) return Ok();
+      if (round + 1 >= context_.limits.rounds) return Unsettled(steps, records);
+    }
+  }
+
+  Status Unsettled(std::span<const Step> steps, size_t records) {
+    std::string because = fmt::format("{} still changes after {} rounds: {}", ToString(steps),
+                                      context_.limits.rounds, RulesSince(context_.log, records));
+    const Computation* where = module_.entry();
+    if (where == nullptr && !module_.computations().empty())
+      where = module_.computations()[0].get();
+    if (where != nullptr)
+      context_.Rejected("pipeline.does-not-settle", *where->root(), nullptr, because);
+    if (!options_.verify_each) return Ok();
+    return MakeError(ErrorCode::kDoesNotSettle, "passes: " + because, {.file = module_.file});
+  }
+
+  Result<Changed> RunOne(Pass pass, int64_t round) {
+    PassRun run{.pass = pass, .round = round, .instrs_before = CountInstrs(module_)};
+    size_t taken = context_.log.taken();
+    context_.pass = InfoOf(pass).name;
+    Clock::time_point begin = Clock::now();
+    TOK_TRY(run.changed, functions_[static_cast<size_t>(pass)](module_, context_));
+    run.ms = MillisSince(begin);
+    run.changes = context_.log.taken() - taken;
+    run.instrs_after = CountInstrs(module_);
+    if (options_.verify_each) {
+      begin = Clock::now();
+      TOK_RETURN_IF_ERROR(Verify(run));
+      run.verify_ms = MillisSince(begin);
+    }
+    if (options_.listener != nullptr) {
+      for (const auto& computation : module_.computations()) computation->PutInOrder();
+      options_.listener->AfterPass(module_, run);
+    }
+    runs_.push_back(run);
+    stopped_ = options_.stop_after == pass;
+    return run.changed;
+  }
+
+  Status Verify(const PassRun& run) {
+    std::string_view name = InfoOf(run.pass).name;
+    if (run.changed == Changed::kNo && run.changes > 0)
+      return MakeError(ErrorCode::kPassBrokeModule,
+                       fmt::format("pass {}: it recorded {} changes and says that it made none",
+                                   name, run.changes));
+    if (run.changed == Changed::kYes && run.changes == 0)
+      return MakeError(ErrorCode::kPassBrokeModule,
+                       fmt::format("pass {}: it changed the program without a record", name));
+    Status verified = VerifyModule(module_);
+    if (verified.ok()) return Ok();
+    Error error = MakeError(
+        ErrorCode::kPassBrokeModule,
+        fmt::format("pass {}: what it left does not verify: {}", name, verified.error().message),
+        verified.error().where);
+    error.notes = verified.error().notes;
+    return error;
+  }
+
+  Module& module_;
+  std::span<const PassFn> functions_;
+  PassContext& context_;
+  const PipelineOptions& options_;
+  std::vector<PassRun> runs_;
+  bool stopped_ = false;
+};
+
+}  // namespace
+
+Result<std::vector<PassRun>> RunPipeline(Module& module, std::span<const Step> steps,
+                                         std::span<const PassFn> functions, PassContext& context,
+                                         const PipelineOptions& options) {
+  TOK_CHECK(functions.size() == kPasses.size(), "one function for each row of passes.def");
+  return Runner(module, functions, context, options).Run(steps);
+}
+
+std::string RenderRuns(std::span<const PassRun> runs) {
+  std::string text = fmt::format("{:<24} {:>5} {:>10} {:>10} {:>9} {:>10}\n", "pass", "round",
+                                 "instrs", "after", "changes", "ms");
+  double total = 0;
+  size_t changes = 0;
+  for (const PassRun& run : runs) {
+    total += run.ms;
+    changes += run.changes;
+    std::string change =
+        run.changed == Changed::kYes ? fmt::format("{}", run.changes) : std::string("-");
+    text += fmt::format("{:<24} {:>5} {:>10} {:>10} {:>9} {:>10.3f}\n", InfoOf(run.pass).name,
+                        run.round + 1, run.instrs_before, run.instrs_after, change, run.ms);
+  }
+  if (!runs.empty())
+    text += fmt::format("{:<24} {:>5} {:>10} {:>10} {:>9} {:>10.3f}\n", "total", "",
+                        runs.front().instrs_before, runs.back().instrs_after, changes, total);
+  return text;
+}
+
+}  // namespace tokamak

@@ -1,0 +1,136 @@
+#pragma once
+
+// A pipeline is data: a list of passes, some of them in fix-point groups. Its text is
+// "inline,dce,(simplify,cse)*". What a pass needs of those before it is in passes.def; a pipeline
+// in the sources is checked when it is compiled, one that a user types when it is read.
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rewrite/pass.h"
+
+namespace tokamak {
+
+// What may be known to hold of a module between two passes.
+enum Fact : uint32_t {
+  kCallsInlined = 1,   // no call or fusion is left but those that the limits keep
+  kNoInnerTuples = 2,  // loops, branches and calls take arrays; tuples are made only to be taken
+                       // apart, or to leave a computation
+};
+
+enum class Pass : uint8_t {
+#define TOK_PASS(id, ...) k##id,
+#include "rewrite/passes.def"
+};
+
+struct PassInfo {
+  std::string_view name;
+  uint32_t needs, gives, breaks;
+  std::string_view meaning;
+};
+
+inline constexpr std::array kPasses = {
+#define TOK_PASS(id, name, needs, gives, breaks, meaning) \
+  PassInfo{name, needs, gives, breaks, meaning},
+#include "rewrite/passes.def"
+};
+
+constexpr const PassInfo& InfoOf(Pass pass) {
+  return kPasses[static_cast<size_t>(pass)];
+}
+std::optional<Pass> PassFromName(std::string_view name);
+
+// One pass of a pipeline. Neighbours with the same `group`, unless it is 0, are repeated together
+// until a round changes nothing.
+struct Step {
+  Pass pass{};
+  uint8_t group = 0;
+  constexpr bool operator==(const Step&) const = default;
+};
+using Pipeline = std::vector<Step>;
+
+// The number of the first step whose needs are not met; that of the steps when there is none. What
+// a group breaks is broken in its second round.
+constexpr size_t FirstUnsound(std::span<const Step> steps, uint32_t known = 0) {
+  for (size_t begin = 0; begin < steps.size();) {
+    size_t end = begin + 1;
+    while (steps[begin].group != 0 && end < steps.size() && steps[end].group == steps[begin].group)
+      ++end;
+    for (int round = 0; round < (steps[begin].group != 0 ? 2 : 1); ++round) {
+      for (size_t i = begin; i < end; ++i) {
+        const PassInfo& info = InfoOf(steps[i].pass);
+        if ((known & info.needs) != info.needs) return i;
+        known = (known & ~info.breaks) | info.gives;
+      }
+    }
+    begin = end;
+  }
+  return steps.size();
+}
+constexpr bool IsSound(std::span<const Step> steps) {
+  return FirstUnsound(steps) == steps.size();
+}
+
+// What `Compile` runs, and `tokamak opt` when it is told nothing.
+inline constexpr Step kDefaultPipeline[] = {
+    {Pass::kInline},           {Pass::kFlattenTuples}, {Pass::kDce},    {Pass::kSimplify, 1},
+    {Pass::kFoldConstants, 1}, {Pass::kCse, 1},        {Pass::kDce, 1},
+};
+static_assert(IsSound(kDefaultPipeline), "a pass runs before what it needs; see passes.def");
+
+// "inline,dce,(simplify,cse)*" and "default". TK3001 names the nearest pass there is, TK3003 what a
+// pass needs and who would give it.
+Result<Pipeline> ParsePipeline(std::string_view text);
+// The same for a list of passes that are not to be run in that order: needs are not looked at.
+Result<Pipeline> ParsePipelineUnchecked(std::string_view text);
+std::string ToString(std::span<const Step> steps);
+
+// One run of one pass.
+struct PassRun {
+  Pass pass{};
+  int64_t round = 0;  // of its group, from 0
+  size_t instrs_before = 0, instrs_after = 0;
+  double ms = 0, verify_ms = 0;
+  Changed changed = Changed::kNo;
+  size_t changes = 0;  // records taken
+};
+
+// Told after each pass; the module is in order then (Computation::PutInOrder).
+class PipelineListener {
+ public:
+  virtual void AfterPass(const Module& module, const PassRun& run) = 0;
+
+ protected:
+  ~PipelineListener() = default;
+};
+
+#ifdef NDEBUG
+inline constexpr bool kVerifyByDefault = false;
+#else
+inline constexpr bool kVerifyByDefault = true;
+#endif
+
+struct PipelineOptions {
+  std::vector<Pass> skip;
+  std::optional<Pass> stop_after;        // its first run is the last
+  bool verify_each = kVerifyByDefault;   // TK3004 names the pass after which it does not verify
+  PipelineListener* listener = nullptr;  // may be null
+};
+
+// Runs a pipeline over a verified module. `functions` holds one per row of passes.def
+// (passes/passes.h). A group that does not settle within the limits is a record that names the
+// rules which fired last, and an error (TK3005) where every pass is verified. Afterwards all
+// computations are in order.
+Result<std::vector<PassRun>> RunPipeline(Module& module, std::span<const Step> steps,
+                                         std::span<const PassFn> functions, PassContext& context,
+                                         const PipelineOptions& options = {});
+
+// A table for people: one line a run, and their sum. Linear.
+std::string RenderRuns(std::span<const PassRun> runs);
+
+}  // namespace tokamak

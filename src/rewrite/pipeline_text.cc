@@ -1,0 +1,163 @@
+// The text of a pipeline, and what is said of one that is wrong.
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "rewrite/pipeline.h"
+
+namespace tokamak {
+namespace {
+
+size_t Distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      size_t above = row[j];
+      row[j] = std::min({above + 1, row[j - 1] + 1, diagonal + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      diagonal = above;
+    }
+  }
+  return row[b.size()];
+}
+
+Error UnknownPass(std::string_view name) {
+  std::string shown(name.substr(0, 60));
+  const PassInfo* nearest = &*std::ranges::min_element(
+      kPasses, {}, [&](const PassInfo& info) { return Distance(shown, info.name); });
+  Error error = MakeError(
+      ErrorCode::kUnknownPass,
+      fmt::format("passes: there is no pass '{}'; did you mean '{}'?", shown, nearest->name));
+  error.notes.push_back("`tokamak opt --list` shows all");
+  return error;
+}
+
+Error Malformed(std::string_view what) {
+  Error error = MakeError(ErrorCode::kPipelineText, fmt::format("passes: {}", what));
+  error.notes.push_back("a pipeline reads like inline,dce,(simplify,cse)*");
+  return error;
+}
+
+Error Unsound(const Pipeline& pipeline, size_t at) {
+  const PassInfo& info = InfoOf(pipeline[at].pass);
+  Error error = MakeError(ErrorCode::kUnsoundPipeline,
+                          fmt::format("passes: {} runs before what it needs", info.name));
+  for (const PassInfo& giver : kPasses)
+    if ((giver.gives & info.needs) != 0)
+      error.notes.push_back(
+          fmt::format("{} gives what {} needs: {}", giver.name, info.name, giver.meaning));
+  for (size_t i = 0; i < at; ++i)
+    if ((InfoOf(pipeline[i].pass).breaks & info.needs) != 0)
+      error.notes.push_back(fmt::format("{} breaks it", InfoOf(pipeline[i].pass).name));
+  return error;
+}
+
+class Parser {
+ public:
+  explicit Parser(std::string_view text) : text_(text) {}
+
+  Result<Pipeline> Run() {
+    while (true) {
+      if (Eat('(')) {
+        TOK_RETURN_IF_ERROR(Group());
+      } else {
+        TOK_RETURN_IF_ERROR(Name(0));
+      }
+      if (AtEnd()) break;
+      if (!Eat(',')) return Malformed(fmt::format("',' is missing before '{}'", Rest()));
+    }
+    return std::move(pipeline_);
+  }
+
+ private:
+  Status Group() {
+    if (groups_ == UINT8_MAX) return Malformed("more than 255 groups");
+    ++groups_;
+    do {
+      TOK_RETURN_IF_ERROR(Name(groups_));
+    } while (Eat(','));
+    if (!Eat(')') || !Eat('*'))
+      return Malformed(fmt::format("')*' is missing before '{}'", Rest()));
+    return Ok();
+  }
+
+  Status Name(uint8_t group) {
+    Skip();
+    size_t end = std::min(text_.find_first_of(",()* \t\n", at_), text_.size());
+    std::string_view name = text_.substr(at_, end - at_);
+    if (name.empty()) return Malformed(fmt::format("a pass is missing before '{}'", Rest()));
+    at_ = end;
+    if (name == "default" && group == 0) {
+      uint8_t last = groups_;
+      for (Step step : kDefaultPipeline) {
+        if (step.group != 0) step.group = static_cast<uint8_t>(step.group + groups_);
+        last = std::max(last, step.group);
+        pipeline_.push_back(step);
+      }
+      groups_ = last;
+      return Ok();
+    }
+    std::optional<Pass> pass = PassFromName(name);
+    if (!pass) return UnknownPass(name);
+    pipeline_.push_back({*pass, group});
+    return Ok();
+  }
+
+  void Skip() {
+    while (at_ < text_.size() && std::string_view(" \t\n").find(text_[at_]) != std::string::npos)
+      ++at_;
+  }
+  bool AtEnd() {
+    Skip();
+    return at_ == text_.size();
+  }
+  bool Eat(char c) {
+    Skip();
+    if (at_ == text_.size() || text_[at_] != c) return false;
+    ++at_;
+    return true;
+  }
+  std::string Rest() const { return std::string(text_.substr(at_, 30)); }
+
+  std::string_view text_;
+  size_t at_ = 0;
+  uint8_t groups_ = 0;
+  Pipeline pipeline_;
+};
+
+}  // namespace
+
+std::optional<Pass> PassFromName(std::string_view name) {
+  auto it = std::ranges::find(kPasses, name, &PassInfo::name);
+  if (it == kPasses.end()) return std::nullopt;
+  return static_cast<Pass>(it - kPasses.begin());
+}
+
+Result<Pipeline> ParsePipelineUnchecked(std::string_view text) {
+  if (text.find_first_not_of(" \t\n") == std::string_view::npos) return Pipeline{};
+  return Parser(text).Run();
+}
+
+Result<Pipeline> ParsePipeline(std::string_view text) {
+  TOK_TRY(Pipeline pipeline, ParsePipelineUnchecked(text));
+  size_t at = FirstUnsound(pipeline);
+  if (at < pipeline.size()) return Unsound(pipeline, at);
+  return pipeline;
+}
+
+std::string ToString(std::span<const Step> steps) {
+  std::string text;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    uint8_t group = steps[i].group;
+    if (i > 0) text += ",";
+    if (group != 0 && (i == 0 || steps[i - 1].group != group)) text += "(";
+    text += InfoOf(steps[i].pass).name;
+    if (group != 0 && (i + 1 == steps.size() || steps[i + 1].group != group)) text += ")*";
+  }
+  return text;
+}
+
+}  // namespace tokamak

@@ -1,0 +1,173 @@
+// The engine behind a table of rules. The work is a queue of instructions, at first all of them,
+// operands before users; a firing adds what it made and whoever uses it, and operands that lost a
+// use. Each instruction is in the queue once at a time, so the cost is the instructions plus what
+// firings touch. The order of the queue, and with it the result, follows from the program alone.
+
+#include "rewrite/rules.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "rewrite/replace.h"
+#include "rewrite/rules/topics.h"
+
+namespace tokamak {
+namespace {
+
+// Rules speak of arrays whose elements are numbers and whose sizes are known.
+bool IsOrdinary(const Shape& shape) {
+  return !shape.HasDynamicDims() && (!shape.IsArray() || shape.quant() == nullptr);
+}
+
+class RuleRun {
+ public:
+  RuleRun(Computation& computation, const RuleSet& rules, PassContext& context)
+      : computation_(computation), rules_(rules), context_(context) {}
+
+  Result<Changed> Run() {
+    queue_ = computation_.PostOrder();
+    queued_.assign(computation_.id_limit(), 1);
+    const int64_t limit =
+        1000 + context_.limits.firings_an_instr * static_cast<int64_t>(queue_.size());
+    for (size_t next = 0; next < queue_.size(); ++next) {
+      Instr* instr = queue_[next];
+      queued_[Index(instr)] = 0;
+      while (!instr->is_removed() && TryRules(instr)) {
+        if (++firings_ > limit) return Unsettled(*instr);
+        if (instr->users().empty()) break;  // it was replaced
+      }
+    }
+    return firings_ > 0 ? Changed::kYes : Changed::kNo;
+  }
+
+ private:
+  static size_t Index(const Instr* instr) { return static_cast<size_t>(instr->id()); }
+
+  bool TryRules(Instr* instr) {
+    std::span<const Rule* const> rules = rules_.Of(instr->op());
+    if (rules.empty() || !IsOrdinary(instr->shape())) return false;
+    if (instr->users().empty() && computation_.root() != instr) return false;
+    for (const Instr* operand : instr->operands())
+      if (!IsOrdinary(operand->shape())) return false;
+    for (const Rule* rule : rules)
+      if (Try(*rule, instr)) return true;
+    return false;
+  }
+
+  bool Try(const Rule& rule, Instr* instr) {
+    if (rule.fast_math && (!context_.options.fast_math || context_.options.strict)) return false;
+    std::optional<m::Match> match = m::Find(rule.pattern, instr);
+    if (!match || (rule.when != nullptr && !rule.when(*match))) return false;
+    Rewriter rewriter(instr);
+    Instr* to = rule.replacement.Apply(rewriter, *match);
+    if (to == nullptr || to == instr || !Fits(rewriter, instr, to)) {
+      Discard(rewriter);
+      return false;
+    }
+    Commit(rule, *match, rewriter, to);
+    return true;
+  }
+
+  // A new instruction takes over the layout of the old.
+  static bool Fits(const Rewriter& rewriter, const Instr* instr, Instr* to) {
+    bool is_new = std::ranges::count(rewriter.made(), to) > 0;
+    if (is_new && Compatible(instr->shape(), to->shape())) to->set_shape(instr->shape());
+    return CanReplace(*instr, *to, is_new);
+  }
+
+  void Discard(const Rewriter& rewriter) {
+    for (size_t i = rewriter.made().size(); i-- > 0;) computation_.Remove(rewriter.made()[i]);
+    queued_.resize(computation_.id_limit(), 0);
+  }
+
+  void Commit(const Rule& rule, const m::Match& match, const Rewriter& rewriter, Instr* to) {
+    Instr* from = match.root();
+    bool is_new = std::ranges::count(rewriter.made(), to) > 0;
+    ReplaceBy(from, to, is_new);
+    context_.Taken(rule.name, *from, to);
+    queued_.resize(computation_.id_limit(), 0);
+    std::vector<Instr*> touched;
+    // What the pattern looked at and nobody needs any more lives on in what was made of it.
+    std::vector<OriginId> inner;
+    for (const Instr* instr : match.inner()) inner.push_back(instr->origins());
+    RemoveUnused(from, &touched);
+    OriginTable& table = computation_.module()->origins();
+    for (size_t i = 0; i < inner.size(); ++i)
+      if (match.inner()[i]->is_removed()) to->set_origins(table.Merge(to->origins(), inner[i]));
+    for (Instr* made : rewriter.made()) Push(made);
+    Push(to);
+    for (Instr* user : to->users()) Push(user);
+    for (Instr* instr : touched) Push(instr);
+  }
+
+  void Push(Instr* instr) {
+    if (instr->is_removed() || queued_[Index(instr)] != 0) return;
+    queued_[Index(instr)] = 1;
+    queue_.push_back(instr);
+  }
+
+  Error Unsettled(const Instr& instr) {
+    const std::vector<Decision>& all = context_.log.all();
+    std::vector<std::string_view> last;
+    for (size_t i = all.size(); i-- > 0 && all.size() - i < 100;)
+      if (std::ranges::count(last, all[i].rule) == 0) last.push_back(all[i].rule);
+    std::string names;
+    for (size_t i = 0; i < std::min<size_t>(last.size(), 4); ++i)
+      names += fmt::format("{}{}", i == 0 ? "" : ", ", last[i]);
+    return MakeError(ErrorCode::kDoesNotSettle,
+                     fmt::format("{}: {} firings in {} and no end: these rules undo each other: {}",
+                                 context_.pass, firings_, computation_.name(), names),
+                     SpanOf(instr));
+  }
+
+  Computation& computation_;
+  const RuleSet& rules_;
+  PassContext& context_;
+  std::vector<Instr*> queue_;
+  std::vector<char> queued_;  // by id
+  int64_t firings_ = 0;
+};
+
+}  // namespace
+
+RuleSet::RuleSet(std::vector<Rule> rules) : rules_(std::move(rules)) {
+  for (const Rule& rule : rules_) {
+    TOK_CHECK(rule.pattern.node().kind == m::Pattern::Kind::kOp, "a rule begins with an op");
+    by_op_[static_cast<size_t>(rule.pattern.node().op)].push_back(&rule);
+  }
+}
+
+const RuleSet& SimplifyRules() {
+  static const RuleSet* set = [] {
+    std::vector<Rule> all;
+    for (auto topic : kRuleTopics) {
+      std::vector<Rule> rules = topic();
+      all.insert(all.end(), rules.begin(), rules.end());
+    }
+    return new RuleSet(std::move(all));
+  }();
+  return *set;
+}
+
+Result<Changed> ApplyRules(Computation& computation, const RuleSet& rules, PassContext& context) {
+  return RuleRun(computation, rules, context).Run();
+}
+
+bool IsIntegral(const m::Match& match) {
+  return IsInteger(match.type());
+}
+bool IsPred(const m::Match& match) {
+  return match.type() == ElementType::kPred;
+}
+bool IsIntegralOrPred(const m::Match& match) {
+  return IsIntegral(match) || IsPred(match);
+}
+bool IsFloating(const m::Match& match) {
+  return IsReal(match.type()) || IsComplex(match.type());
+}
+bool IsRealType(const m::Match& match) {
+  return IsReal(match.type());
+}
+
+}  // namespace tokamak

@@ -1,0 +1,115 @@
+#pragma once
+
+// Algebra as a table: a rule is a row with a name, a pattern, a condition and what stands in its
+// place. Each firing is a record. Adding a rule is adding a row: docs/adding_a_rule.md.
+
+#include <array>
+#include <concepts>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "rewrite/match.h"
+#include "rewrite/pass.h"
+
+namespace tokamak {
+
+// Makes the instructions that a rule puts in the place of what it matched. Every method takes and
+// gives null once something does not fit, so that a replacement is written without looking at each
+// step; null as the result of a rule means that it does not apply, and nothing is left behind.
+class Rewriter {
+ public:
+  explicit Rewriter(Instr* root) : root_(root) {}
+
+  // op(operands) with the shape that inference gives.
+  Instr* Make(Op op, std::vector<Instr*> operands, Attrs attrs = {});
+  // The same with this shape, which is checked.
+  Instr* MakeShaped(Op op, Shape shape, std::vector<Instr*> operands, Attrs attrs = {});
+  // Like `instr` (attributes, called computations) with other operands, and the shape they give.
+  Instr* MakeLike(const Instr* instr, std::vector<Instr*> operands);
+  Instr* Constant(Literal literal);
+  // An array of `shape` full of a number, as this writes it everywhere: a broadcast scalar.
+  Instr* Filled(const Shape& shape, double number);
+  Instr* Filled(const Shape& shape, const Literal& scalar);
+  // An array of `shape` whose elements are all `scalar`.
+  Instr* Broadcast(Instr* scalar, const Shape& shape);
+  // What a pattern with the variables of `match` stands for.
+  Instr* Build(const m::Pattern& pattern, const m::Match& match);
+
+  const std::vector<Instr*>& made() const { return made_; }
+
+ private:
+  Instr* Append(Op op, Shape shape, std::vector<Instr*> operands, Attrs attrs,
+                std::span<Computation* const> called, size_t captures);
+
+  Instr* root_;
+  std::vector<Instr*> made_;
+};
+
+using Condition = bool (*)(const m::Match& match);
+using RewriteFn = Instr* (*)(Rewriter& rewriter, const m::Match& match);
+
+// What a rule puts in the place of its match: a pattern, or a function for what needs attributes.
+class Replacement {
+ public:
+  Replacement(m::Var var) : pattern_(m::Pattern(var)) {}
+  Replacement(m::Pattern pattern) : pattern_(std::move(pattern)) {}
+  template <typename F>
+  requires std::convertible_to<F, RewriteFn> Replacement(F function) : function_(function) {}
+
+  Instr* Apply(Rewriter& rewriter, const m::Match& match) const {
+    return function_ != nullptr ? function_(rewriter, match) : rewriter.Build(*pattern_, match);
+  }
+
+ private:
+  std::optional<m::Pattern> pattern_;
+  RewriteFn function_ = nullptr;
+};
+
+struct Rule {
+  std::string_view name;     // "add.zero": topic.reason, unique
+  std::string_view meaning;  // one line: "x + 0 is x"
+  m::Pattern pattern;        // its root is an op
+  Replacement replacement;
+  // Asked after the pattern matched; null: always. What it must hold for: types, shapes, users.
+  Condition when = nullptr;
+  // The body of an HLO computation on which the rule fires. "": made from the pattern, once for
+  // each element type that its ops take (elementwise ops and numbers only).
+  std::string_view example = {};
+  // Holds for real numbers, not for floating-point ones: off unless PassOptions::fast_math.
+  bool fast_math = false;
+};
+
+// Rules by the op at their root, in the order of the table: the first that applies is taken.
+class RuleSet {
+ public:
+  explicit RuleSet(std::vector<Rule> rules);
+  std::span<const Rule* const> Of(Op op) const { return by_op_[static_cast<size_t>(op)]; }
+  const std::vector<Rule>& all() const { return rules_; }
+
+ private:
+  std::vector<Rule> rules_;
+  std::array<std::vector<const Rule*>, kOpCount> by_op_;
+};
+
+// The table of the pass `simplify`: the files of rewrite/rules.
+const RuleSet& SimplifyRules();
+
+// Applies rules until none fires: operands first, then whatever a firing touched. What becomes
+// unused is removed. Linear in the instructions and firings. Rules that undo each other stop at the
+// limit of firings: an error (TK3005) that names them.
+Result<Changed> ApplyRules(Computation& computation, const RuleSet& rules, PassContext& context);
+
+// ---- conditions that many rules have
+
+bool IsIntegral(const m::Match& match);        // the root's type is an integer
+bool IsIntegralOrPred(const m::Match& match);  // ... or pred
+bool IsPred(const m::Match& match);
+bool IsFloating(const m::Match& match);  // real or complex
+bool IsRealType(const m::Match& match);
+inline bool HasOneUser(const Instr* instr) {
+  return instr->users().size() == 1;
+}
+
+}  // namespace tokamak

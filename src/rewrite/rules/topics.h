@@ -1,0 +1,23 @@
+#pragma once
+
+#include <vector>
+
+#include "rewrite/rules.h"
+
+// The table of algebraic rules, by topic: one .cc file each. A new file gets a line here twice.
+
+namespace tokamak {
+
+std::vector<Rule> ArithmeticRules();
+std::vector<Rule> CompareRules();
+std::vector<Rule> ConvertRules();
+std::vector<Rule> LogicRules();
+std::vector<Rule> MovementRules();
+std::vector<Rule> TupleRules();
+
+// Earlier rules win.
+inline constexpr std::vector<Rule> (*kRuleTopics[])() = {
+    TupleRules, MovementRules, ArithmeticRules, LogicRules, CompareRules, ConvertRules,
+};
+
+}  // namespace tokamak

@@ -1,0 +1,28 @@
+// Tuples that are made only to be taken apart.
+
+#include "rewrite/rules/topics.h"
+
+namespace tokamak {
+namespace {
+
+using m::a;
+
+}  // namespace
+
+std::vector<Rule> TupleRules() {
+  return {
+      {"tuple.element", "an element of a tuple that was just made",
+       m::GetTupleElement(m::Bind(a, m::Tuple())),
+       [](Rewriter&, const m::Match& match) -> Instr* {
+         auto index = static_cast<size_t>(match.root()->attrs<TupleIndexAttrs>().index);
+         return index < match[a]->operand_count() ? match[a]->operand(index) : nullptr;
+       },
+       nullptr,
+       R"(x = f32[4] parameter(0)
+          y = s32[4] parameter(1)
+          t = (f32[4], s32[4]) tuple(x, y)
+          ROOT g = s32[4] get-tuple-element(t), index=1)"},
+  };
+}
+
+}  // namespace tokamak
