@@ -102,20 +102,25 @@ class ValueReader {
     return true;
   }
 
-  // #stablehlo<precision HIGH> and #stablehlo.dot<field = value>
+  // #stablehlo<precision HIGH>, #type<word> and #stablehlo.dot<field = value>
   bool Dialect(AttrValue& value) {
     cursor_.Advance(1);
     std::string kind(cursor_.Word());
     if (!cursor_.Expect('<')) return false;
     if (kind.find('.') == std::string::npos) {
-      EnumAttr word;
-      word.kind = kind + "." + std::string(cursor_.Word());
-      if (cursor_.Peek() == '"') {
-        if (!String(word.value)) return false;
+      EnumAttr choice;
+      std::string_view word = cursor_.Word();
+      if (cursor_.Peek() == '>') {
+        choice = {std::move(kind), std::string(word)};
       } else {
-        word.value = std::string(cursor_.Word());
+        choice.kind = word.empty() ? std::move(kind) : kind + "." + std::string(word);
+        if (cursor_.Peek() == '"') {
+          if (!String(choice.value)) return false;
+        } else {
+          choice.value = std::string(cursor_.Word());
+        }
       }
-      value.value = std::move(word);
+      value.value = std::move(choice);
       return cursor_.Expect('>');
     }
     RecordAttr record;
@@ -478,8 +483,7 @@ struct ValueWriter {
   void operator()(const EnumAttr& value) {
     size_t dot = value.kind.find('.');
     out += "#" + value.kind.substr(0, dot) + "<";
-    if (dot != std::string::npos) out += value.kind.substr(dot + 1);
-    out += ' ';
+    if (dot != std::string::npos) out += value.kind.substr(dot + 1) + " ";
     bool is_word = !value.value.empty();
     for (char c : value.value) is_word = is_word && HloCursor::IsWordChar(c);
     if (is_word) {

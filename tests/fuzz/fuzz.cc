@@ -155,7 +155,7 @@ class Mutator {
       return;
     }
     const Token& token = tokens_[Below(tokens_.size())];
-    switch (Below(9)) {
+    switch (Below(12)) {
       case 0:
         text_.erase(token.begin, token.size);
         break;
@@ -180,6 +180,15 @@ class Mutator {
       case 7:
         CopyLine(token.begin, tokens_[Below(tokens_.size())].begin);
         break;
+      case 8:
+        ChangeEverywhere(std::string(text_, token.begin, token.size));
+        break;
+      case 9:
+        ChangeDigits();
+        break;
+      case 10:
+        ChangeString();
+        break;
       default:
         text_.insert(token.begin, Dictionary()[Below(Dictionary().size())] + " ");
         break;
@@ -196,6 +205,39 @@ class Mutator {
         "0", "1", "2", "3", "7", "8", "63", "64", "65", "-1", "1000000", "4611686018427387904"};
     const Token& token = numbers[Below(numbers.size())];
     text_.replace(token.begin, token.size, kNumbers[Below(std::size(kNumbers))]);
+  }
+
+  // One word becomes another in the whole program, so that it stays well typed.
+  void ChangeEverywhere(const std::string& word) {
+    std::string other = Dictionary()[Below(Dictionary().size())];
+    for (size_t i = tokens_.size(); i-- > 0;)
+      if (std::string_view(text_).substr(tokens_[i].begin, tokens_[i].size) == word)
+        text_.replace(tokens_[i].begin, tokens_[i].size, other);
+  }
+
+  // A number inside a word too: the 3 of 2x3xf32, the 1 of %arg1.
+  void ChangeDigits() {
+    std::vector<Token> numbers;
+    for (size_t at = 0; at < text_.size(); ++at) {
+      if (std::isdigit(static_cast<unsigned char>(text_[at])) == 0) continue;
+      size_t begin = at;
+      while (at < text_.size() && std::isdigit(static_cast<unsigned char>(text_[at])) != 0) ++at;
+      numbers.push_back({begin, at - begin});
+    }
+    if (numbers.empty()) return;
+    const Token& number = numbers[Below(numbers.size())];
+    text_.replace(number.begin, number.size, std::to_string(Below(10)));
+  }
+
+  // Something that a writer has to escape, into a quoted string.
+  void ChangeString() {
+    std::vector<size_t> quotes;
+    for (size_t at = 0; at < text_.size(); ++at)
+      if (text_[at] == '"') quotes.push_back(at + 1);
+    static constexpr const char* kEscapes[] = {"\\\\", "\\\"", "\\n",  "\\t", "\\00",
+                                               "\\C3", "'",    "\x80", "{",   "%"};
+    if (!quotes.empty())
+      text_.insert(quotes[Below(quotes.size())], kEscapes[Below(std::size(kEscapes))]);
   }
 
   Token LineAt(size_t at) const {

@@ -1,6 +1,8 @@
 // What the verifier accepts, the interpreter runs or refuses, and never dies
 // of. Programs whose arrays or windows are large are left out: they are slow,
 // not wrong.
+#include <algorithm>
+
 #include "driver/arguments.h"
 #include "fuzz/fuzz.h"
 #include "interp/interp.h"
@@ -56,15 +58,17 @@ bool IsSmall(const Module& module) {
   return true;
 }
 
-// The integers at which arithmetic ends, each argument one further on: the least by -1, all by 0.
+// The integers at which arithmetic ends, each argument one further on: the least by -1, all by 0, a
+// shift by the width.
 Value WithExtremes(const Value& drawn, size_t argument) {
   if (!drawn.shape().IsArray() || !IsInteger(drawn.type())) return drawn;
   return DispatchStorage(drawn.type(), [&]<typename T>() -> Value {
     if constexpr (std::is_same_v<T, int64_t>) {
       const int bits = InfoOf(drawn.type()).bits;
-      const int64_t least = INT64_MIN >> (64 - bits), ends[] = {least, -1, 0, 1, -(least + 1)};
+      const int64_t least = INT64_MIN >> (64 - bits),
+                    ends[] = {least, -1, 0, std::min<int64_t>(bits, -(least + 1)), 1, -(least + 1)};
       std::vector<T> elements(static_cast<size_t>(drawn.ElementCount()));
-      for (size_t i = 0; i < elements.size(); ++i) elements[i] = ends[(i + argument) % 5];
+      for (size_t i = 0; i < elements.size(); ++i) elements[i] = ends[(i + argument) % 6];
       return Value::Array(drawn.shape(), std::move(elements));
     } else {
       return drawn;
