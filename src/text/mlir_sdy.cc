@@ -113,7 +113,9 @@ std::optional<AxisRef> AxisFromAttr(const AttrValue& value) {
   if (record == nullptr) return std::nullopt;
   Fields in{*record};
   AxisRef axis{in.Text("name"), in.Int("pre_size", 0), in.Int("size", 0)};
-  return in.ok ? std::optional(std::move(axis)) : std::nullopt;
+  bool is_whole = axis.pre_size == 0 && axis.size == 0;
+  bool is_part = axis.pre_size >= 1 && axis.size >= 1;
+  return in.ok && (is_whole || is_part) ? std::optional(std::move(axis)) : std::nullopt;
 }
 
 std::optional<DimSharding> DimFromAttr(const AttrValue& value) {
@@ -132,7 +134,7 @@ std::optional<MeshAxis> MeshAxisFromAttr(const AttrValue& value) {
   if (record == nullptr) return std::nullopt;
   Fields in{*record};
   MeshAxis axis{in.Text("name"), in.Int("size", 1)};
-  return in.ok ? std::optional(std::move(axis)) : std::nullopt;
+  return in.ok && axis.size >= 1 ? std::optional(std::move(axis)) : std::nullopt;
 }
 
 // [[[0, 1], [2]]]: per value, per dimension, factors.

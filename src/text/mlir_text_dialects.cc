@@ -210,7 +210,12 @@ bool MlirTextReader::ParseDimSharding(DimSharding& dim) {
 bool MlirTextReader::ParseAxis(AxisRef& axis) {
   if (!ParseString(axis.name)) return false;
   if (!cursor_.Eat(':')) return true;
-  return Expect('(') && ParseInt(axis.pre_size) && Expect(')') && ParseInt(axis.size);
+  TextPos pos = cursor_.Pos();
+  if (!Expect('(') || !ParseInt(axis.pre_size) || !Expect(')') || !ParseInt(axis.size))
+    return false;
+  return (axis.pre_size >= 1 && axis.size >= 1) ||
+         FailAt(pos, ErrorCode::kMlirSharding,
+                "sdy: a part of axis " + axis.name + " with a size below 1");
 }
 
 bool MlirTextReader::ParseAxisList(std::vector<AxisRef>& axes, char close) {
@@ -243,7 +248,11 @@ bool MlirTextReader::ParseMeshBody(Mesh& mesh) {
   if (cursor_.Peek() != ']') {
     do {
       MeshAxis& axis = mesh.axes.emplace_back();
+      TextPos pos = cursor_.Pos();
       if (!ParseString(axis.name) || !Expect('=') || !ParseInt(axis.size)) return false;
+      if (axis.size < 1)
+        return FailAt(pos, ErrorCode::kMlirSharding,
+                      "sdy.mesh: axis " + axis.name + " has a size below 1");
     } while (cursor_.Eat(','));
   }
   if (!Expect(']')) return false;

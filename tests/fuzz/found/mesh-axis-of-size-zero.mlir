@@ -1,0 +1,2 @@
+sdy.mesh @mesh = <["%ROOT a"=0, "stablehlo.case"=3]>
+
