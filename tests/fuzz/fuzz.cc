@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <random>
 #include <vector>
 
@@ -155,7 +156,7 @@ class Mutator {
       return;
     }
     const Token& token = tokens_[Below(tokens_.size())];
-    switch (Below(12)) {
+    switch (Below(14)) {
       case 0:
         text_.erase(token.begin, token.size);
         break;
@@ -189,6 +190,12 @@ class Mutator {
       case 10:
         ChangeString();
         break;
+      case 11:
+        ChangeOp();
+        break;
+      case 12:
+        ChangeType();
+        break;
       default:
         text_.insert(token.begin, Dictionary()[Below(Dictionary().size())] + " ");
         break;
@@ -213,6 +220,33 @@ class Mutator {
     for (size_t i = tokens_.size(); i-- > 0;)
       if (std::string_view(text_).substr(tokens_[i].begin, tokens_[i].size) == word)
         text_.replace(tokens_[i].begin, tokens_[i].size, other);
+  }
+
+  // One op becomes another that takes as many operands and no attributes.
+  void ChangeOp() {
+    const Token& token = tokens_[Below(tokens_.size())];
+    std::string_view word = std::string_view(text_).substr(token.begin, token.size);
+    std::optional<Op> in_hlo = OpFromName(word), in_mlir = OpFromMlirName(word);
+    if (!in_hlo && !in_mlir) return;
+    const OpInfo& from = InfoOf(in_hlo ? *in_hlo : *in_mlir);
+    const OpInfo& to = AllOps()[Below(AllOps().size())];
+    std::string_view name = in_hlo ? to.name : to.mlir;
+    if (to.arity == from.arity && to.attrs == from.attrs && !name.empty())
+      text_.replace(token.begin, token.size, name);
+  }
+
+  // One element type becomes another in the whole program: tensor<2xf32> as well as f32[2].
+  void ChangeType() {
+    const std::string from = AnyTypeName(), to = AnyTypeName();
+    for (size_t at = text_.find(from); at != std::string::npos; at = text_.find(from, at)) {
+      text_.replace(at, from.size(), to);
+      at += to.size();
+    }
+  }
+  std::string AnyTypeName() {
+    static constexpr const char* kNames[] = {"f32",  "f64", "bf16", "s32", "s64",  "u32",  "u64",
+                                             "pred", "i1",  "i32",  "i64", "ui32", "ui64", "i8"};
+    return kNames[Below(std::size(kNames))];
   }
 
   // A number inside a word too: the 3 of 2x3xf32, the 1 of %arg1.
