@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the seeds of the fuzzers out of the corpora and of our own tests: small programs, cut at "// -----".
+"""Makes the seeds of the fuzzers out of the corpora, our own tests (small programs, cut at "// -----") and ops.def.
 
     fuzz_seeds.py OUT        OUT/mlir, OUT/hlo and OUT/bytecode, made once per content of the corpora
 
@@ -7,6 +7,7 @@ Without the corpora the seeds are those of tests/ alone.
 """
 import hashlib
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -38,6 +39,17 @@ def programs_below(folder):
             yield "hlo", path.read_bytes()
 
 
+def programs_of_ops():
+    """A program for each op that takes one or two arrays and no attributes: over numbers and over integers."""
+    table = (ROOT / "src/ir/ops.def").read_text()
+    for name, arity in re.findall(r'^TOK_OP\(\w+,\s*"([^"]+)",.*?,\s*([12]),.*kElementwise\b.*NoAttrs', table, re.M):
+        for shape in ("f32[7]", "s64[7]", "u8[7]"):
+            arguments = ["x", "y"][: int(arity)]
+            lines = [f"  {a} = {shape} parameter({i})" for i, a in enumerate(arguments)]
+            lines.append(f"  ROOT r = {shape} {name}({', '.join(arguments)})")
+            yield "hlo", ("HloModule m\n\nENTRY e {\n" + "\n".join(lines) + "\n}\n").encode()
+
+
 def without_comments(data):
     return b"\n".join(line for line in data.split(b"\n") if not line.strip().startswith(b"//")).strip() + b"\n"
 
@@ -58,6 +70,8 @@ def main():
         (out / kind).mkdir(parents=True, exist_ok=True)
         for name, data in sorted(files.items())[:MOST]:  # sorted by hash: an even draw
             (out / kind / name).write_bytes(data)
+    for kind, data in programs_of_ops():
+        (out / kind / hashlib.sha1(data).hexdigest()).write_bytes(data)
     (out / "done").write_text("")
 
 

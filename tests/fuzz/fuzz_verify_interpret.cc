@@ -63,12 +63,17 @@ bool IsSmall(const Module& module) {
 Value WithExtremes(const Value& drawn, size_t argument) {
   if (!drawn.shape().IsArray() || !IsInteger(drawn.type())) return drawn;
   return DispatchStorage(drawn.type(), [&]<typename T>() -> Value {
-    if constexpr (std::is_same_v<T, int64_t>) {
+    if constexpr (std::is_integral_v<T> && sizeof(T) == 8) {
       const int bits = InfoOf(drawn.type()).bits;
-      const int64_t least = INT64_MIN >> (64 - bits),
-                    ends[] = {least, -1, 0, std::min<int64_t>(bits, -(least + 1)), 1, -(least + 1)};
+      const uint64_t all = UINT64_MAX >> (64 - bits), half = all >> 1;
+      const auto width = std::min<uint64_t>(static_cast<uint64_t>(bits), half);
+      // The least of a signed type is ~half, its -1 is ~0.
+      const uint64_t of_signed[] = {~half, ~uint64_t{0}, 0, width, 1, half};
+      const uint64_t of_unsigned[] = {all, 0, 1, width, half, half + 1};
       std::vector<T> elements(static_cast<size_t>(drawn.ElementCount()));
-      for (size_t i = 0; i < elements.size(); ++i) elements[i] = ends[(i + argument) % 6];
+      for (size_t i = 0; i < elements.size(); ++i)
+        elements[i] =
+            static_cast<T>((std::is_signed_v<T> ? of_signed : of_unsigned)[(i + argument) % 6]);
       return Value::Array(drawn.shape(), std::move(elements));
     } else {
       return drawn;
