@@ -54,7 +54,7 @@ class _Report:
             built = self.built.pop(key, {})
         line = function + ": " + ", ".join(f"{name} {_ms(spent[name])}" for name in _PHASES.values() if name in spent)
         parts = [f"{name} {_ms(built[key] / 1e6)}" for name, key in
-                 (("read", "read_us"), ("verify", "verify_us"), ("prepare", "prepare_us")) if key in built]  # fmt: skip
+                 (("read", "read_us"), ("verify", "verify_us"), ("passes", "passes_us"), ("prepare", "prepare_us")) if key in built]  # fmt: skip
         if "backend" in built:
             parts.append(f"on {built['backend']}")
         if "instructions" in built:

@@ -10,6 +10,7 @@
 #include "driver/program_facts.h"
 #include "driver/report.h"
 #include "ir/infer.h"
+#include "passes/passes.h"
 
 namespace tokamak {
 namespace {
@@ -20,13 +21,30 @@ double MicrosSince(Clock::time_point begin) {
   return std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
 }
 
-void ReportCompile(const Executable& executable, double verify_us, double prepare_us) {
+// Runs the passes that the options ask for over a verified module.
+Status Optimize(Module& module, const CompileOptions& options, DecisionLog& log) {
+  TOK_TRY(Pipeline pipeline, ParsePipeline(options.passes));
+  TOK_TRY(Pipeline skipped, ParsePipelineUnchecked(options.skip_passes));
+  PipelineOptions pipeline_options;
+  for (const Step& step : skipped) pipeline_options.skip.push_back(step.pass);
+  PassContext context(log, {}, {.strict = options.strict});
+  TOK_TRY([[maybe_unused]] std::vector<PassRun> runs,
+          RunPasses(module, pipeline, context, pipeline_options));
+  return Ok();
+}
+
+struct CompileTimes {
+  double verify_us = 0, passes_us = 0, prepare_us = 0;
+};
+
+void ReportCompile(const Executable& executable, const CompileTimes& times) {
   if (!IsReporting()) return;
   Report(nlohmann::json{{"event", "compile"},
                         {"name", executable.name()},
                         {"cache", "none"},
-                        {"verify_us", verify_us},
-                        {"prepare_us", prepare_us},
+                        {"verify_us", times.verify_us},
+                        {"passes_us", times.passes_us},
+                        {"prepare_us", times.prepare_us},
                         {"parameters", executable.parameters().size()},
                         {"results", executable.results().size()}}
              .dump());
@@ -66,11 +84,17 @@ Result<std::shared_ptr<const Executable>> Compile(std::unique_ptr<Module> module
     AddOrigin(verified.error(), *module);
     return std::move(verified.error());
   }
-  double verify_us = MicrosSince(begin);
+  CompileTimes times;
+  times.verify_us = MicrosSince(begin);
+  begin = Clock::now();
+  DecisionLog log;
+  TOK_RETURN_IF_ERROR(Optimize(*module, options, log));
+  times.passes_us = MicrosSince(begin);
   begin = Clock::now();
   TOK_TRY(std::shared_ptr<const Executable> executable,
           MakeInterpExecutable(std::move(module), options));
-  ReportCompile(*executable, verify_us, MicrosSince(begin));
+  times.prepare_us = MicrosSince(begin);
+  ReportCompile(*executable, times);
   dump.After(*executable);
   return executable;
 }

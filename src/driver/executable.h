@@ -92,10 +92,12 @@ class Executable {
 
 struct CompileOptions {
   int64_t num_replicas = 1, num_partitions = 1;
-  std::string backend;    // "": the best that is built
-  bool strict = false;    // every value as the program states it, no rewrite that may change bits
-  bool verified = false;  // this build has verified an equal module before
-  std::string dump_dir;   // where the program is written before and after compilation; "": nowhere
+  std::string backend;  // "": the best that is built
+  bool strict = false;  // every value as the program states it, no rewrite that may change bits
+  std::string passes = "default";  // the pipeline, as `tokamak opt --passes` takes it; "": none
+  std::string skip_passes;         // passes to be left out, with commas between them
+  bool verified = false;           // this build has verified an equal module before
+  std::string dump_dir;  // where the program is written before and after compilation; "": nowhere
 };
 
 // Makes a program executable. The module is verified here, unless the options say that it was.

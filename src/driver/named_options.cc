@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "driver/dump.h"
+#include "rewrite/pipeline.h"
 
 namespace tokamak {
 namespace {
@@ -13,6 +14,8 @@ namespace {
 constexpr NamedOption kOptions[] = {
     {"tokamak_backend", "string", "", "what runs the program: interp, cpu or cuda"},
     {"tokamak_dump_to", "string", "", "folder for the program before and after compilation"},
+    {"tokamak_passes", "string", "default", "the passes that run, such as inline,(simplify,cse)*"},
+    {"tokamak_skip_passes", "string", "", "passes that do not run, with commas between them"},
     {"tokamak_strict", "bool", "false", "no rewrite that may change a bit of a result"},
 };
 
@@ -63,6 +66,15 @@ Result<bool> Truth(const NamedOption& option, const OptionValue& value) {
   return BadValue(option, "True or False");
 }
 
+// A typing error is told before anything is compiled.
+Status CheckedPipeline(const CompileOptions& options) {
+  Result<Pipeline> pipeline = ParsePipeline(options.passes);
+  if (!pipeline.ok()) return std::move(pipeline.error());
+  Result<Pipeline> skipped = ParsePipelineUnchecked(options.skip_passes);
+  if (!skipped.ok()) return std::move(skipped.error());
+  return Ok();
+}
+
 }  // namespace
 
 std::span<const NamedOption> AllOptions() {
@@ -79,6 +91,12 @@ Status SetOption(CompileOptions& options, std::string_view name, const OptionVal
     TOK_TRY(options.backend, Text(*option, value));
   } else if (name == "tokamak_dump_to") {
     TOK_TRY(options.dump_dir, Text(*option, value));
+  } else if (name == "tokamak_passes") {
+    TOK_TRY(options.passes, Text(*option, value));
+    TOK_RETURN_IF_ERROR(CheckedPipeline(options));
+  } else if (name == "tokamak_skip_passes") {
+    TOK_TRY(options.skip_passes, Text(*option, value));
+    TOK_RETURN_IF_ERROR(CheckedPipeline(options));
   } else {
     TOK_TRY(options.strict, Truth(*option, value));
   }

@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+"""Writes a large HLO program of one kind to standard output: what linear time is measured on.
+
+    bench/make_large.py KIND COUNT      KIND: chain, ladder, calls, parameters, concatenate, mixed
+"""
+import sys
+
+
+def chain(n):
+    yield "  v0 = f32[8] parameter(0)"
+    for i in range(1, n):
+        yield f"  {'ROOT ' if i == n - 1 else ''}v{i} = f32[8] {'negate' if i % 3 else 'tanh'}(v{i - 1})"
+
+
+def ladder(n):
+    """Every value is used twice: 2^n paths."""
+    yield "  v0 = f32[8] parameter(0)"
+    for i in range(1, n):
+        yield f"  {'ROOT ' if i == n - 1 else ''}v{i} = f32[8] {'add' if i % 2 else 'multiply'}(v{i - 1}, v{i - 1})"
+
+
+def parameters(n):
+    for i in range(n):
+        yield f"  p{i} = f32[4] parameter({i})"
+    yield f"  ROOT t = ({', '.join(['f32[4]'] * n)}) tuple({', '.join(f'p{i}' for i in range(n))})"
+
+
+def concatenate(n):
+    yield "  x = f32[8] parameter(0)"
+    for i in range(n):
+        yield f"  s{i} = f32[1] slice(x), slice={{[{i % 8}:{i % 8 + 1}]}}"
+    yield f"  ROOT c = f32[{n}] concatenate({', '.join(f's{i}' for i in range(n))}), dimensions={{0}}"
+
+
+def mixed(n):
+    """Like what JAX writes: constants broadcast everywhere, additions of zero, transposes that cancel, equal values."""
+    yield "  v0 = f32[8,8] parameter(0)"
+    last, i = "v0", 0
+    while i < n:
+        yield f"  c{i} = f32[] constant({i % 5})"
+        yield f"  b{i} = f32[8,8] broadcast(c{i}), dimensions={{}}"
+        yield f"  a{i} = f32[8,8] multiply({last}, b{i})"
+        yield f"  d{i} = f32[8,8] multiply(b{i}, {last})"
+        yield f"  e{i} = f32[8,8] subtract(a{i}, d{i})"
+        yield f"  t{i} = f32[8,8] transpose(e{i}), dimensions={{1,0}}"
+        yield f"  u{i} = f32[8,8] transpose(t{i}), dimensions={{1,0}}"
+        yield f"  n{i} = f32[8,8] negate(u{i})"
+        yield f"  m{i} = f32[8,8] negate(n{i})"
+        yield f"  w{i} = f32[8,8] add(m{i}, {last})"
+        last, i = f"w{i}", i + 10
+    yield f"  ROOT r = f32[8,8] negate({last})"
+
+
+KINDS = {"chain": chain, "ladder": ladder, "parameters": parameters, "concatenate": concatenate, "mixed": mixed}
+
+
+def main():
+    kind, count = sys.argv[1], int(sys.argv[2])
+    if kind == "calls":  # each calls the one before it twice: 2^count instructions when inlined
+        text = "HloModule m\n\nf0 {\n  a = f32[8] parameter(0)\n  ROOT b = f32[8] tanh(a)\n}\n"
+        for i in range(1, count):
+            text += (f"\n{'ENTRY ' if i == count - 1 else ''}f{i} {{\n  a = f32[8] parameter(0)\n"
+                     f"  b = f32[8] call(a), to_apply=f{i - 1}\n  ROOT c = f32[8] call(b), to_apply=f{i - 1}\n}}\n")  # fmt: skip
+        print(text)
+        return
+    print("HloModule m\n\nENTRY main {")
+    print("\n".join(KINDS[kind](count)))
+    print("}")
+
+
+if __name__ == "__main__":
+    main()

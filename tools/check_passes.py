@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+"""Proves on the corpora that passes are harmless: the interpreter gives the same bits before and after each pass alone,
+and the whole pipeline, on drawn inputs, on hard ones (NaN, infinities, zeros, extremes) and on those of the corpus.
+Prints one table; exit 1 when a value differs, a program no longer verifies, or a pass fails.
+
+    tools/check_passes.py                        everything that interprets in less than 1 s
+    tools/check_passes.py --filter scatter       files whose path holds this text
+    tools/check_passes.py --passes simplify      the whole is this pipeline (default: the default one)
+    tools/check_passes.py --json out.json        the rows, and each file, as JSON
+    tools/check_passes.py FOLDER_OR_FILE...      these programs instead of the corpora
+"""
+import argparse
+import collections
+import concurrent.futures
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+SKIPPED = 77
+LIMIT_S = 240
+
+
+def corpus_files():
+    sys.path.insert(0, str(ROOT / "tools"))
+    import corpus  # needs NumPy, which its own folder of results does
+
+    cache = ROOT / "build/corpus"
+    cache.mkdir(parents=True, exist_ok=True)
+    files = []
+    for name in ("stablehlo", "xla_hlo", "jax"):
+        folder = corpus.unpack(name, cache)
+        if folder is None:
+            return None
+        files += programs_in(folder / "dev")
+    return files
+
+
+def programs_in(place):
+    place = Path(place)
+    if place.is_file():
+        return [place]
+    return sorted(p for name in ("*.hlo", "hlo.txt", "*.mlir", "*.mlirbc") for p in place.rglob(name))
+
+
+def inputs_of(path):
+    """The inputs that the corpus has for a program, if any."""
+    for name in (path.with_suffix(".npz"), path.parent / "io.npz", path.parent / "inputs.npz"):
+        if name.exists():
+            return name
+    return None
+
+
+def check(tokamak, path, args):
+    command = [str(tokamak), "opt", str(path), "--check-each", "--check-values", "--verify-each", "--json",
+               "--passes", args.passes, "--seconds", str(args.seconds)]  # fmt: skip
+    inputs = inputs_of(path)
+    if inputs is not None:
+        command += ["--inputs", str(inputs)]
+    begin = time.time()
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+    except subprocess.TimeoutExpired:
+        return {"file": str(path), "exit": -1, "fault": f"took longer than {LIMIT_S} s", "programs": []}
+    if done.returncode == 2 and inputs is not None and "TK600" in done.stderr:  # other inputs than the program takes
+        command = command[:-2]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+    try:
+        report = json.loads(done.stdout) if done.stdout else {}
+    except ValueError:
+        report = {}
+    report.setdefault("programs", [])
+    report.update(file=str(path), exit=done.returncode, seconds=time.time() - begin)
+    # 2 and 3: the file does not read or verify, or cannot be compiled as it is. That is no fault of a pass.
+    if done.returncode not in (0, 2, 3):
+        report["fault"] = done.stderr.strip()[:600] or f"exit {done.returncode}"
+    return report
+
+
+class Row:
+    def __init__(self):
+        self.programs = self.changed = self.changes = self.same = self.differs = self.unknown = 0
+        self.before = self.after = 0
+        self.ms = 0.0
+
+    def add(self, run, values):
+        self.programs += 1
+        self.changed += run["changed"]
+        self.changes += run["changes"]
+        self.before += run["instructions"]
+        self.after += run["after"]
+        self.ms += run["ms"]
+        self.same += values == "same"
+        self.unknown += values == "not compared"
+        self.differs += values not in ("same", "not compared")
+
+
+def whole(program):
+    passes = program.get("passes") or []
+    if not passes:
+        return None
+    return {"changed": any(p["changed"] for p in passes), "changes": sum(p["changes"] for p in passes),
+            "instructions": passes[0]["instructions"], "after": passes[-1]["after"],
+            "ms": sum(p["ms"] for p in passes)}  # fmt: skip
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("places", nargs="*")
+    parser.add_argument("--tokamak", default=ROOT / "build/bin/tokamak")
+    parser.add_argument("--filter", default="")
+    parser.add_argument("--passes", default="default")
+    parser.add_argument("--seconds", type=float, default=1)
+    parser.add_argument("-j", type=int, default=os.cpu_count())
+    parser.add_argument("--json")
+    parser.add_argument("--rules", action="store_true", help="also how often each rule fired, and in how many programs")
+    args = parser.parse_args()
+    files = [f for p in args.places for f in programs_in(p)] if args.places else corpus_files()
+    if files is None:
+        print("skipped: no corpora")
+        return 1 if os.environ.get("TOKAMAK_REQUIRE_CORPUS") == "1" else SKIPPED
+    files = [f for f in files if args.filter in str(f)]
+    with concurrent.futures.ThreadPoolExecutor(args.j) as pool:
+        reports = list(pool.map(lambda f: check(args.tokamak, f, args), files))
+    rows, reasons, rules = collections.defaultdict(Row), collections.Counter(), collections.defaultdict(list)
+    for report in reports:
+        for program in report["programs"]:
+            reasons[program.get("not_compared", "")[:60]] += 1
+            for run in program.get("each", []):
+                rows[run["pass"]].add(run, run["values"])
+            run = whole(program)
+            if run is not None:
+                rows["(pipeline)"].add(run, "not compared" if "not_compared" in program else program.get("values", "same"))
+            fired = collections.Counter(d["rule"] for d in program.get("decisions", []))
+            for rule, count in fired.items():
+                rules[rule].append(count)
+    faults = [r for r in reports if "fault" in r]
+    for report in faults:
+        print(f"FAILED {report['file']}: {report['fault']}")
+    print(f"{'pass':<22}{'programs':>9}{'changed':>9}{'changes':>10}{'instrs':>10}{'after':>10}{'same':>7}{'differ':>8}"
+          f"{'not run':>9}{'ms':>10}")  # fmt: skip
+    for name, row in rows.items():
+        print(f"{name:<22}{row.programs:>9}{row.changed:>9}{row.changes:>10}{row.before:>10}{row.after:>10}{row.same:>7}"
+              f"{row.differs:>8}{row.unknown:>9}{row.ms:>10.1f}")  # fmt: skip
+    if args.rules:
+        print(f"\n{'rule':<32}{'programs':>9}{'firings':>10}")
+        for rule, counts in sorted(rules.items(), key=lambda item: -sum(item[1])):
+            print(f"{rule:<32}{len(counts):>9}{sum(counts):>10}")
+    refused = sum(r["exit"] in (2, 3) for r in reports)
+    print(f"{len(reports)} files, {refused} of them not readable or not verified, "
+          f"{sum(reasons.values()) - reasons['']} programs not compared")  # fmt: skip
+    if args.json:
+        Path(args.json).write_text(json.dumps(reports))
+    print(f"tally: {len(reports) - len(faults)} passed, {len(faults)} failed, 0 skipped")
+    return 1 if faults or not reports else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
