@@ -1,0 +1,44 @@
+#!/usr/bin/env python3
+"""The limits of design.md, met: ladders, long chains, thousands of parameters and parts, calls that unfold to 2^40. Each
+program goes through the default pipeline within a time that only a quadratic pass exceeds. The last line is a tally.
+
+    tests/passes_large.py TOKAMAK
+"""
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+MAKE = Path(__file__).resolve().parent.parent / "bench/make_large.py"
+# kind, count, seconds (on an idle machine: a hundredth)
+CASES = [("chain", 10000, 10), ("chain", 100000, 30), ("ladder", 10000, 10), ("parameters", 5000, 10),
+         ("concatenate", 1000, 10), ("concatenate", 20000, 20), ("mixed", 10000, 10), ("mixed", 100000, 40),
+         ("calls", 40, 30)]  # fmt: skip
+
+
+def main():
+    failed = 0
+    for kind, count, seconds in CASES:
+        with tempfile.NamedTemporaryFile("w", suffix=".hlo") as file:
+            file.write(subprocess.run([sys.executable, str(MAKE), kind, str(count)], capture_output=True, text=True, check=True).stdout)
+            file.flush()
+            begin = time.time()
+            try:
+                done = subprocess.run([sys.argv[1], "opt", file.name, "--time-passes"], capture_output=True, text=True,
+                                      timeout=seconds, check=False)  # fmt: skip
+                fault = "" if done.returncode == 0 else done.stderr[:300]
+            except subprocess.TimeoutExpired:
+                fault = f"took longer than {seconds} s"
+            if fault:
+                failed += 1
+                print(f"FAILED {kind} {count}: {fault}")
+            else:
+                total = done.stdout.splitlines()[-1].split()
+                print(f"{kind} {count}: {total[1]} -> {total[2]} instructions, {total[-1]} ms ({time.time() - begin:.2f} s in all)")
+    print(f"tally: {len(CASES) - failed} passed, {failed} failed, 0 skipped")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
