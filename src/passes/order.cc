@@ -1,0 +1,130 @@
+#include <algorithm>
+#include <unordered_map>
+
+#include "analysis/effects.h"
+#include "passes/passes.h"
+#include "rewrite/normal/graph.h"
+
+namespace tokamak {
+namespace {
+
+using ValueHashMap = std::unordered_map<const Instr*, uint64_t>;
+
+// The operands of sums, products and the like in the order of what they compute.
+bool OrderOperands(Instr* instr, const ValueHashMap& hashes) {
+  if (!IsCommutative(instr->op()) || instr->operand_count() != 2) return false;
+  Instr *x = instr->operand(0), *y = instr->operand(1);
+  if (hashes.at(x) <= hashes.at(y)) return false;
+  instr->set_operand(0, y);
+  instr->set_operand(1, x);
+  return true;
+}
+
+// Parameters by number; effects in their order and then the root, each after what it takes; then
+// what nothing needs.
+std::vector<Instr*> CanonicalOrder(const Computation& computation, const Effects& effects) {
+  std::vector<Instr*> order;
+  InstrMap<char> seen(computation, 0);
+  std::vector<std::pair<Instr*, size_t>> stack;
+  auto push = [&](Instr* instr) {
+    if (seen[instr] != 0) return;
+    seen[instr] = 1;
+    stack.emplace_back(instr, 0);
+  };
+  auto visit = [&](Instr* start) {
+    push(start);
+    while (!stack.empty()) {
+      auto& [instr, next] = stack.back();
+      const std::vector<Instr*>& control = instr->extras().control_predecessors;
+      size_t operands = instr->operand_count();
+      if (next == operands + control.size()) {
+        order.push_back(instr);
+        stack.pop_back();
+        continue;
+      }
+      Instr* before = next < operands ? instr->operand(next) : control[next - operands];
+      ++next;
+      push(before);
+    }
+  };
+  for (Instr* parameter : computation.parameters()) visit(parameter);
+  std::vector<Instr*> program = computation.PostOrder();
+  for (Instr* instr : program)
+    if (effects.Of(*instr)) visit(instr);
+  visit(computation.root());
+  for (Instr* instr : program) visit(instr);
+  return order;
+}
+
+Changed OrderComputation(Computation& computation, const Effects& effects,
+                         ComputationHashes& called, PassContext& context) {
+  ValueHashMap hashes = ValueHashes(computation, called);
+  bool changed = false;
+  for (Instr* instr : computation.Instrs()) changed |= OrderOperands(instr, hashes);
+  std::vector<Instr*> order = CanonicalOrder(computation, effects);
+  if (order != computation.Instrs()) {
+    computation.SetOrder(order);
+    changed = true;
+  }
+  if (changed) context.Taken("order.canonical", *computation.root(), nullptr, computation.name());
+  return changed ? Changed::kYes : Changed::kNo;
+}
+
+// Those that the entry leads to, callees first, in the order of the calls; then the others.
+Changed OrderCallees(Module& module, PassContext& context) {
+  std::unordered_map<const Computation*, size_t> places;
+  std::unordered_map<const Computation*, bool> seen;
+  struct Open {
+    const Computation* computation;
+    std::vector<Computation*> callees;
+    size_t next = 0;
+  };
+  std::vector<Open> stack;
+  auto push = [&](const Computation* computation) {
+    if (!seen.emplace(computation, true).second) return;
+    Open open{computation, {}, 0};
+    for (const Instr* instr : computation->Instrs())
+      open.callees.insert(open.callees.end(), instr->called().begin(), instr->called().end());
+    stack.push_back(std::move(open));
+  };
+  auto visit = [&](const Computation* start) {
+    push(start);
+    while (!stack.empty()) {
+      Open& top = stack.back();
+      if (top.next < top.callees.size()) {
+        push(top.callees[top.next++]);  // may move `top`
+        continue;
+      }
+      places.emplace(top.computation, places.size());
+      stack.pop_back();
+    }
+  };
+  if (module.entry() != nullptr) visit(module.entry());
+  for (const auto& computation : module.computations()) visit(computation.get());
+  std::vector<size_t> order;
+  for (const auto& computation : module.computations()) order.push_back(places[computation.get()]);
+  if (std::ranges::is_sorted(order) || order.empty()) return Changed::kNo;
+  const Computation& first = *module.computations()[0];
+  context.Taken("order.computations", *first.root(), nullptr, first.name());
+  module.OrderComputations(order);
+  return Changed::kYes;
+}
+
+}  // namespace
+
+// Puts instructions, computations and the operands of commutative ops into an order that follows
+// from what they compute, so that programs which differ in order or in names only end equal: their
+// kernels and plans are then found in the caches. Effects keep their order.
+Result<Changed> Order(Module& module, PassContext& context) {
+  Effects effects(module);
+  ComputationHashes hashes;
+  Changed changed = Changed::kNo;
+  // Callees first: their hashes are known when a caller asks, however deep calls are nested.
+  for (Computation* computation : module.CalleesFirst()) {
+    changed |= OrderComputation(*computation, effects, hashes, context);
+    hashes.Of(*computation);
+  }
+  return changed | OrderCallees(module, context);
+}
+
+}  // namespace tokamak
