@@ -45,6 +45,12 @@ bool IsPlain(const Instr& instr) {
   }
 }
 
+bool Commutes(const Instr& instr) {
+  if (!IsCommutative(instr.op()) || instr.operand_count() != 2) return false;
+  ElementType type = instr.shape().type();
+  return IsInteger(type) || type == ElementType::kPred;
+}
+
 Effects::Effects(const Module& module) {
   for (const Computation* computation : module.CalleesFirst()) {
     bool found = false;

@@ -13,8 +13,7 @@ namespace {
 // Operands in an order of their own where the op does not mind.
 std::vector<Instr*> OrderedOperands(const Instr& instr) {
   std::vector<Instr*> operands(instr.operands().begin(), instr.operands().end());
-  if (IsCommutative(instr.op()) && operands.size() == 2 && operands[1]->id() < operands[0]->id())
-    std::swap(operands[0], operands[1]);
+  if (Commutes(instr) && operands[1]->id() < operands[0]->id()) std::swap(operands[0], operands[1]);
   return operands;
 }
 

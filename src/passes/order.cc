@@ -12,7 +12,7 @@ using ValueHashMap = std::unordered_map<const Instr*, uint64_t>;
 
 // The operands of sums, products and the like in the order of what they compute.
 bool OrderOperands(Instr* instr, const ValueHashMap& hashes) {
-  if (!IsCommutative(instr->op()) || instr->operand_count() != 2) return false;
+  if (!Commutes(*instr)) return false;
   Instr *x = instr->operand(0), *y = instr->operand(1);
   if (hashes.at(x) <= hashes.at(y)) return false;
   instr->set_operand(0, y);

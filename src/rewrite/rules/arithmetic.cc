@@ -29,8 +29,9 @@ std::vector<Rule> ArithmeticRules() {
       {"divide.one", "x / 1 is x", m::Divide(x, m::One()), x,
        [](const m::Match& match) { return !IsComplex(match.type()); }},
       {"negate.negate", "-(-x) is x", m::Negate(m::Negate(x)), x, IsSignedOrFloat},
-      {"add.negate", "x + -y is x - y", m::Add(x, m::Negate(y)), m::Subtract(x, y),
-       [](const m::Match& match) { return !IsComplex(match.type()); }},
+      // Not of floats: a NaN in y would keep another sign.
+      {"add.negate", "x + -y is x - y for integers", m::Add(x, m::Negate(y)), m::Subtract(x, y),
+       IsIntegral},
       {"multiply.zero-float", "x * 0 is 0 where nothing is NaN or infinite",
        m::Multiply(x, m::PositiveZero()), m::Zero(), IsRealType, "", true},
   };
