@@ -11,12 +11,20 @@ namespace tokamak::fuzz {
 namespace {
 
 constexpr int64_t kMaxSteps = 100'000;
+constexpr int kInfeeds = 40;
 
 Result<std::vector<Value>> Run(const Module& module, uint64_t input_seed, bool ordinary) {
   RunOptions options;
   options.max_steps = kMaxSteps;
+  for (int i = 0; i < kInfeeds; ++i)
+    options.infeed.push_back(
+        Value::Array(Shape::Array(ElementType::kF32, {2}), std::vector<double>{i * 1.0, i + 0.5}));
   std::vector<Value> inputs = DrawInputs(input_seed, *module.entry(), ordinary);
   TOK_TRY(RunOutcome outcome, Interpret(module, inputs, options));
+  // Checks are results too: how many held, and how many did not.
+  outcome.results.push_back(Value::Scalar<int64_t>(ElementType::kS64, outcome.checks_passed));
+  outcome.results.push_back(
+      Value::Scalar<int64_t>(ElementType::kS64, static_cast<int64_t>(outcome.failures.size())));
   return std::move(outcome.results);
 }
 

@@ -22,26 +22,35 @@ Instr* Draft::Put(Op op, std::vector<Instr*> operands, Attrs attrs, Extra extra)
   }
   for (const Computation* called : extra.called)
     if (called == nullptr) return nullptr;
-  auto shape =
-      InferShape({op, shapes, attrs, extra.called, 0, extra.shape ? &*extra.shape : nullptr});
+  auto shape = InferShape(
+      {op, shapes, attrs, extra.called, extra.captures, extra.shape ? &*extra.shape : nullptr});
   if (!shape.ok()) return nullptr;
   const Shape& made = shape.value();
   if (made.IsArray() && made.ElementCount() > plot_.size.max_elements) return nullptr;
   Instr* instr =
       computation_->Append(op, std::move(shape).value(), std::move(operands), std::move(attrs));
   instr->set_called(std::move(extra.called));
+  instr->set_captures(extra.captures);
   ++plot_.instrs;
-  if (instr->shape().IsArray()) values_.push_back(instr);
-  if (instr->shape().IsTuple()) tuples_.push_back(instr);
+  Keep(instr);
   return instr;
+}
+
+// Tokens, what holds them, and scaled integers are for those who made them only.
+void Draft::Keep(Instr* instr) {
+  const Shape& shape = instr->shape();
+  if (shape.IsArray() && shape.quant() == nullptr) values_.push_back(instr);
+  if (!shape.IsTuple() || shape.elements().empty()) return;
+  for (const Shape& element : shape.elements())
+    if (element.IsToken()) return;
+  tuples_.push_back(instr);
 }
 
 Instr* Draft::Parameter(const Shape& shape) {
   Instr* instr =
       computation_->AppendParameter(static_cast<int64_t>(computation_->parameters().size()), shape);
   ++plot_.instrs;
-  if (shape.IsArray()) values_.push_back(instr);
-  if (shape.IsTuple()) tuples_.push_back(instr);
+  Keep(instr);
   return instr;
 }
 

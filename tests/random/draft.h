@@ -50,6 +50,7 @@ class Draft {
   struct Extra {
     std::optional<Shape> shape = std::nullopt;
     std::vector<Computation*> called = {};
+    size_t captures = 0;
   };
   Instr* Put(Op op, std::vector<Instr*> operands, Attrs attrs, Extra extra);
   Instr* Put(Op op, std::vector<Instr*> operands, Attrs attrs = {}) {
@@ -106,6 +107,7 @@ class Draft {
   const std::vector<Instr*>& tuples() const { return tuples_; }
 
  private:
+  void Keep(Instr* instr);
   Instr* Adapt(Instr* x, const Shape& shape);
   Instr* Resize(Instr* x, const Dims& dims);
 
@@ -138,6 +140,7 @@ std::span<const Drawer> RandomDrawers();
 std::span<const Drawer> ControlDrawers();
 std::span<const Drawer> LoopDrawers();
 std::span<const Drawer> StructureDrawers();
+std::span<const Drawer> HostDrawers();
 
 // Adds about `instrs` instructions by any of the drawers.
 void DrawOn(Draft& draft, int instrs);

@@ -145,7 +145,7 @@ bool DrawStochasticConvert(Draft& draft) {
   Instr* x = draft.AnyThat([](const Shape& s) { return s.type() == ElementType::kF32; });
   if (x == nullptr) return false;
   Instr* bits = draft.Like(x->shape().WithType(ElementType::kU32));
-  ElementType to = draft.random().Pick({ElementType::kBF16, ElementType::kF16, ElementType::kS8});
+  ElementType to = draft.random().Pick({ElementType::kS8, ElementType::kS16, ElementType::kS32});
   return draft.Put(Op::kStochasticConvert, {x, bits}, {}, {.shape = x->shape().WithType(to)}) !=
          nullptr;
 }
@@ -157,19 +157,28 @@ bool DrawCopy(Draft& draft) {
 
 bool DrawMap(Draft& draft) {
   Instr* x = draft.Any();
-  Instr* y = draft.random().Percent(50) ? nullptr : draft.Like(x->shape());
-  Draft body(draft.plot(), "map", Draft::Kind::kBody, draft.depth() + 1);
-  body.Parameter(Shape::Scalar(x->shape().type()));
-  if (y != nullptr) body.Parameter(Shape::Scalar(x->shape().type()));
-  for (int64_t i = draft.random().Between(1, 3); i > 0; --i) DrawPlain(body);
-  body.computation()->set_root(body.values().back());
-  if (!body.values().back()->shape().IsScalar()) body.computation()->set_root(body.values()[0]);
+  const Shape shape = x->shape();
   Dims dimensions;
-  for (int64_t d = 0; d < x->shape().rank(); ++d) dimensions.push_back(d);
+  for (int64_t d = 0; d < shape.rank(); ++d) dimensions.push_back(d);
+  Instr* y = draft.random().Percent(50) ? nullptr : draft.Like(shape);
+  Instr* captured =
+      draft.random().Percent(60) ? nullptr : draft.LikeButDrawn(Shape::Scalar(shape.type()));
   std::vector<Instr*> operands{x};
-  if (y != nullptr) operands.push_back(y);
+  for (Instr* other : {y, captured})
+    if (other != nullptr) operands.push_back(other);
+  Draft body(draft.plot(), "map", Draft::Kind::kBody, draft.depth() + 1);
+  for (size_t i = 0; i < operands.size(); ++i) body.Parameter(Shape::Scalar(shape.type()));
+  for (int64_t i = draft.random().Between(1, 3); i > 0; --i) DrawPlain(body);
+  Instr* root = body.values().back();
+  if (!root->shape().IsScalar()) root = body.values()[0];
+  if (captured != nullptr) {
+    Instr* with = body.Put(Op::kAdd, {body.values()[0], body.computation()->parameters().back()});
+    if (with != nullptr) root = with;
+  }
+  body.computation()->set_root(root);
   return draft.Put(Op::kMap, operands, DimensionsAttrs{dimensions},
-                   {.called = {body.computation()}}) != nullptr;
+                   {.called = {body.computation()}, .captures = captured != nullptr ? 1u : 0u}) !=
+         nullptr;
 }
 
 constexpr Drawer kDrawers[] = {

@@ -34,9 +34,23 @@ Instr* Reduced(Draft& draft, Instr* x, Op op) {
   Dims dimensions;
   for (int64_t d = 0; d < x->shape().rank(); ++d)
     if (draft.random().Percent(55)) dimensions.push_back(d);
-  Instr* init = InitFor(draft, x->shape().type(), op);
-  Computation* body = Combiner(draft, x->shape().type(), op);
-  return draft.Put(Op::kReduce, {x, init}, DimensionsAttrs{dimensions}, {.called = {body}});
+  ElementType type = x->shape().type();
+  Instr* init = InitFor(draft, type, op);
+  if (draft.random().Percent(92) || IsComplex(type)) {
+    Computation* body = Combiner(draft, type, op);
+    return draft.Put(Op::kReduce, {x, init}, DimensionsAttrs{dimensions}, {.called = {body}});
+  }
+  // Kept below a number that the body captures.
+  Instr* captured = draft.LikeButDrawn(Shape::Scalar(type));
+  Draft body(draft.plot(), "bounded", Draft::Kind::kBody, draft.depth() + 1);
+  Instr* a = body.Parameter(Shape::Scalar(type));
+  Instr* b = body.Parameter(Shape::Scalar(type));
+  Instr* limit = body.Parameter(Shape::Scalar(type));
+  Instr* root = body.Put(Op::kMinimum, {body.Put(op, {a, b}), limit});
+  if (root == nullptr) return nullptr;
+  body.computation()->set_root(root);
+  return draft.Put(Op::kReduce, {x, init, captured}, DimensionsAttrs{dimensions},
+                   {.called = {body.computation()}, .captures = 1});
 }
 
 bool DrawReduce(Draft& draft) {

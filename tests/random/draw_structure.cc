@@ -170,7 +170,8 @@ bool DrawTwin(Draft& draft) {
   if (old.info().shape_rule == ShapeRule::kExplicit) shape = old.shape();
   if (old.op() == Op::kGetTupleElement || old.op() == Op::kConstant) shape.reset();
   if (old.op() == Op::kConvert && dice > 80) shape = old.shape().WithType(draft.AnyType());
-  return draft.Put(old.op(), operands, attrs, {.shape = shape, .called = called}) != nullptr;
+  return draft.Put(old.op(), operands, attrs,
+                   {.shape = shape, .called = called, .captures = old.captures()}) != nullptr;
 }
 
 constexpr Drawer kDrawers[] = {

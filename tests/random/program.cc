@@ -19,7 +19,7 @@ const DrawerTable& AllDrawers() {
     for (auto drawers :
          {ElementwiseDrawers(), AlgebraDrawers(), MovementDrawers(), MovementPairDrawers(),
           IndexingDrawers(), ReductionDrawers(), ContractionDrawers(), NumericDrawers(),
-          RandomDrawers(), ControlDrawers(), LoopDrawers(), StructureDrawers()})
+          RandomDrawers(), ControlDrawers(), LoopDrawers(), StructureDrawers(), HostDrawers()})
       all.drawers.insert(all.drawers.end(), drawers.begin(), drawers.end());
     for (const Drawer& drawer : all.drawers) all.weight += drawer.weight;
     return all;
@@ -95,6 +95,36 @@ Shape DrawParameterShape(Draft& draft) {
   return Shape::Tuple({shape, other});
 }
 
+// What programs carry beside what they compute: shardings, origins, an order that nothing else
+// asks for.
+void Decorate(Random& random, Module& module) {
+  for (const auto& computation : module.computations()) {
+    Instr* before = nullptr;
+    for (Instr* instr : computation->Instrs()) {
+      int64_t dice = random.Below(100);
+      if (dice < 10 && instr->shape().IsArray() && instr->op() != Op::kParameter) {
+        Sharding sharding;
+        if (random.Percent(50)) {
+          sharding.kind = ShardingKind::kMaximal;
+          sharding.tile_devices.list = {random.Below(2)};
+        }
+        instr->mutable_extras().sharding = sharding;
+      } else if (dice < 20 && before != nullptr && instr->op() != Op::kParameter) {
+        instr->mutable_extras().control_predecessors = {before};
+      } else if (dice < 50) {
+        Frame frame;
+        frame.file = "model.py";
+        frame.line = static_cast<int32_t>(random.Between(1, 30));
+        Origin origin;
+        origin.op_name = "jit(f)/" + std::string(instr->info().name);
+        origin.frame = module.origins().AddFrame(frame);
+        instr->set_origins(module.origins().Add(origin));
+      }
+      if (instr->op() != Op::kParameter) before = instr;
+    }
+  }
+}
+
 }  // namespace
 
 void DrawOn(Draft& draft, int instrs) {
@@ -130,6 +160,7 @@ std::unique_ptr<Module> DrawProgram(uint64_t seed, const ProgramSize& size) {
   TOK_CHECK(root != nullptr, "a drawn program has no result");
   entry.computation()->set_root(root);
   RemoveUncalled(*module);
+  if (plot.random.Percent(10)) Decorate(plot.random, *module);
   return module;
 }
 
