@@ -23,10 +23,13 @@ class Transformation {
   virtual Result<std::unique_ptr<Module>> Apply(const Module& module) const = 0;
 };
 
-// Those that are there: "clone", "hlo", "mlir", "normal-form", and more by name.
-// Null for a name that is not known.
+// Those that are there: "clone", "hlo", "mlir", "normal-form", every pass (behind those that give
+// what it needs), "pipeline", and pipelines as text: "inline,(simplify,cse)*". Null for a name that
+// is not known.
 std::unique_ptr<Transformation> TransformationNamed(std::string_view name);
 std::vector<std::string> TransformationNames();
+std::unique_ptr<Transformation> PassNamed(std::string_view name);
+std::vector<std::string> PassNames();
 
 struct Finding {
   enum class Kind : uint8_t {

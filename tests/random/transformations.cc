@@ -70,11 +70,13 @@ std::unique_ptr<Transformation> TransformationNamed(std::string_view name) {
   if (name == "hlo") return std::make_unique<RoundTrip>(true);
   if (name == "mlir") return std::make_unique<RoundTrip>(false);
   if (name == "normal-form") return std::make_unique<Normal>();
-  return nullptr;
+  return PassNamed(name);
 }
 
 std::vector<std::string> TransformationNames() {
-  return {"clone", "hlo", "mlir", "normal-form"};
+  std::vector<std::string> names{"clone", "hlo", "mlir", "normal-form"};
+  for (std::string& pass : PassNames()) names.push_back(std::move(pass));
+  return names;
 }
 
 }  // namespace tokamak::fuzz
