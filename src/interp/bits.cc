@@ -13,9 +13,13 @@ namespace tokamak {
 namespace {
 
 // x with its mantissa and exponent cut, in the bit pattern of its own type: rounded to the nearest
-// mantissa (ties to even), then infinite where the exponent is too large and 0 where too small.
+// mantissa (ties to even), then infinite where the exponent is too large and 0 where too small, or
+// what the type has in their place.
 double ReduceBits(ElementType type, double x, int exponent_bits, int mantissa_bits) {
   const FloatFormat& format = FormatOf(type);
+  auto infinite = [&] {
+    return RoundToType(type, std::copysign(std::numeric_limits<double>::infinity(), x));
+  };
   if (std::isnan(x) || std::isinf(x) || x == 0) return x;
   uint64_t bits = EncodeFloat(type, x);
   int width = format.exponent_bits + format.mantissa_bits;
@@ -25,12 +29,13 @@ double ReduceBits(ElementType type, double x, int exponent_bits, int mantissa_bi
     int drop = format.mantissa_bits - mantissa_bits;
     bits += ((uint64_t{1} << (drop - 1)) - 1) + (bits >> drop & 1);
     bits = bits >> drop << drop;
+    if (bits >> width != 0) return infinite();  // rounded up over the sign
   }
   if (exponent_bits < format.exponent_bits) {
     int64_t exponent = static_cast<int64_t>(bits >> format.mantissa_bits) - format.bias;
     int64_t bias = (int64_t{1} << (exponent_bits - 1)) - 1;
-    if (exponent > bias) return std::copysign(std::numeric_limits<double>::infinity(), x);
-    if (exponent <= -bias) return std::copysign(0.0, x);
+    if (exponent > bias) return infinite();
+    if (exponent <= -bias) return RoundToType(type, std::copysign(0.0, x));
   }
   return DecodeFloat(type, bits | sign);
 }

@@ -9,8 +9,13 @@ namespace {
 using m::x;
 using m::y;
 
+// -x is there for every x. f8e8m0fnu has no sign: -x is NaN.
+bool HasNegative(const m::Match& match) {
+  ElementType type = match.type();
+  return !IsReal(type) || FormatOf(type).has_sign;
+}
 bool IsSignedOrFloat(const m::Match& match) {
-  return !IsUnsigned(match.type()) && match.type() != ElementType::kPred;
+  return !IsUnsigned(match.type()) && match.type() != ElementType::kPred && HasNegative(match);
 }
 
 }  // namespace

@@ -12,7 +12,8 @@ using m::x;
 bool Holds(ElementType to, ElementType from) {
   if (to == from) return true;
   const ElementTypeInfo &wide = InfoOf(to), &narrow = InfoOf(from);
-  if (narrow.kind == TypeKind::kBool) return wide.kind != TypeKind::kBool && wide.bits >= 8;
+  if (narrow.kind == TypeKind::kBool)  // f8e8m0fnu has no 0
+    return wide.kind != TypeKind::kBool && wide.bits >= 8 && to != ElementType::kF8E8M0FNU;
   if (wide.kind == narrow.kind && IsInteger(to)) return wide.bits >= narrow.bits;
   if (IsSigned(to) && IsUnsigned(from)) return wide.bits > narrow.bits;
   if (IsReal(to) && IsReal(from))
