@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "analysis/effects.h"
 #include "ir/compare.h"
 #include "rewrite/normal/needs.h"
 #include "rewrite/normal/walker.h"
@@ -21,7 +22,7 @@ constexpr int64_t kMinSteps = int64_t{1} << 18, kStepsAnInstruction = 256;
 // program order and then the root: the order no longer depends on the source.
 class Emitter {
  public:
-  explicit Emitter(Module& out) : out_(out) {}
+  Emitter(const Module& source, Module& out) : effects_(source), out_(out) {}
 
   Computation* Emit(const Computation& source) {
     auto it = done_.find(&source);
@@ -33,7 +34,7 @@ class Emitter {
       copies[parameter] =
           target->AppendParameter(parameter->attrs<ParameterAttrs>().number, parameter->shape());
     for (const Instr* instr : source.Instrs())
-      if (instr->info().Is(kSideEffect)) Copy(instr, *target, copies);
+      if (effects_.Of(*instr)) Copy(instr, *target, copies);
     target->set_root(Copy(source.root(), *target, copies));
     return target;
   }
@@ -65,6 +66,7 @@ class Emitter {
     return copies[root];
   }
 
+  Effects effects_;
   Module& out_;
   std::unordered_map<const Computation*, Computation*> done_;
 };
@@ -82,7 +84,7 @@ Result<std::unique_ptr<Module>> OneRound(const Module& module, const LoopNeeds& 
   Module scratch;
   TOK_RETURN_IF_ERROR(Walker(scratch, needs, MaxSteps(module)).RunEntry(*module.entry()));
   auto out = std::make_unique<Module>("normal");
-  out->set_entry(Emitter(*out).Emit(*scratch.entry()));
+  out->set_entry(Emitter(scratch, *out).Emit(*scratch.entry()));
   return out;
 }
 

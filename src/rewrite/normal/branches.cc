@@ -27,12 +27,12 @@ Tree Inner(const Tree& tree, const std::unordered_map<const Instr*, Instr*>& inn
   return result;
 }
 
-void KeepUsed(const Computation& branch, std::vector<Instr*>& taken) {
+void KeepUsed(const Computation& branch, std::vector<Instr*>& taken, ComputationHashes& hashes) {
   InstrMap<bool> live(branch, false);
   live[branch.root()] = true;
   std::vector<Instr*> order = branch.PostOrder();
   for (size_t i = order.size(); i-- > 0;) {
-    if (!live[order[i]] && !order[i]->info().Is(kSideEffect)) continue;
+    if (!live[order[i]] && !hashes.Acts(*order[i])) continue;
     for (const Instr* operand : order[i]->operands()) live[operand] = true;
   }
   std::vector<Instr*> kept;
@@ -69,7 +69,7 @@ Result<Computation*> Walker::BuildBranch(const Computation& source,
     TOK_TRY(Tree root, Run(source, arguments, graph));
     SetRoot(graph, root);
     if (round == 1) return target;
-    KeepUsed(*target, taken);
+    KeepUsed(*target, taken, hashes_);
     std::ranges::stable_sort(taken, {}, [&](const Instr* instr) { return outside.HashOf(instr); });
   }
   TOK_UNREACHABLE("two rounds");

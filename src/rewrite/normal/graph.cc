@@ -54,8 +54,21 @@ uint64_t ComputationHashes::Of(const Computation& computation) {
   Hasher hasher;
   hasher.Add(hashes[computation.root()]);
   for (const Instr* instr : computation.Instrs())
-    if (instr->info().Is(kSideEffect)) hasher.Add(hashes[instr]);
+    if (Acts(*instr)) hasher.Add(hashes[instr]);
   return known_[&computation] = hasher.digest();
+}
+
+bool ComputationHashes::Acts(const Instr& instr) {
+  if (instr.info().Is(kSideEffect)) return true;
+  return std::ranges::any_of(instr.called(), [&](const Computation* c) { return Acts(*c); });
+}
+
+bool ComputationHashes::Acts(const Computation& computation) {
+  auto it = acts_.find(&computation);
+  if (it != acts_.end()) return it->second;
+  bool acts = false;
+  for (const Instr* instr : computation.Instrs()) acts = acts || Acts(*instr);
+  return acts_[&computation] = acts;
 }
 
 uint64_t NormalGraph::ValueHash(Op op, const Shape& shape, std::span<Instr* const> operands,
@@ -79,6 +92,9 @@ Instr* NormalGraph::Intern(Op op, const Shape& shape, std::vector<Instr*> operan
                            const Attrs& attrs, std::vector<Computation*> called, size_t captures) {
   if (IsCommutative(op) && HashOf(operands[1]) < HashOf(operands[0]))
     std::swap(operands[0], operands[1]);
+  for (const Computation* callee : called)
+    if (called_hashes_->Acts(*callee))
+      return Append(op, shape, std::move(operands), attrs, std::move(called), captures);
   uint64_t hash = ValueHash(op, shape, operands, attrs, called);
   auto [begin, end] = table_.equal_range(hash);
   for (auto it = begin; it != end; ++it) {

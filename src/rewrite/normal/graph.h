@@ -13,9 +13,13 @@ namespace tokamak {
 class ComputationHashes {
  public:
   uint64_t Of(const Computation& computation);
+  // Whether it does more than give a value: it has side effects, or calls what has.
+  bool Acts(const Instr& instr);
+  bool Acts(const Computation& computation);
 
  private:
   std::unordered_map<const Computation*, uint64_t> known_;
+  std::unordered_map<const Computation*, bool> acts_;
 };
 
 // A computation under construction in normal form: an instruction that is

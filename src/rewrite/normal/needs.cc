@@ -2,6 +2,8 @@
 
 #include <numeric>
 
+#include "analysis/effects.h"
+
 namespace tokamak {
 namespace {
 
@@ -15,7 +17,7 @@ Set AllUpTo(size_t count) {
 
 class Finder {
  public:
-  explicit Finder(LoopNeeds& needs) : needs_(needs) {}
+  Finder(const Module& module, LoopNeeds& needs) : effects_(module), needs_(needs) {}
 
   // The parameters that the given elements of the root (or all side effects) depend on.
   Set Visit(const Computation& computation, const Set& root_elements) {
@@ -31,7 +33,7 @@ class Finder {
     Set parameters;
     for (size_t i = order.size(); i-- > 0;) {
       const Instr* instr = order[i];
-      if (instr->info().Is(kSideEffect)) live[instr] = true;
+      if (effects_.Of(*instr)) live[instr] = true;
       if (!live[instr]) continue;
       if (instr->op() == Op::kParameter) {
         parameters.insert(static_cast<size_t>(instr->attrs<ParameterAttrs>().number));
@@ -62,6 +64,7 @@ class Finder {
     return needed;
   }
 
+  Effects effects_;
   LoopNeeds& needs_;
 };
 
@@ -70,7 +73,7 @@ class Finder {
 LoopNeeds FindLoopNeeds(const Module& module) {
   LoopNeeds needs;
   if (const Computation* entry = module.entry())
-    Finder(needs).Visit(*entry, AllUpTo(entry->root()->operand_count()));
+    Finder(module, needs).Visit(*entry, AllUpTo(entry->root()->operand_count()));
   return needs;
 }
 
