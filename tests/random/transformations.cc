@@ -46,16 +46,41 @@ bool IsWrittenOut(const Instr& instr) {
   return by_function || IsComplex(instr.operand(0)->shape().type());
 }
 
+// Tells 0 from -0 in more than the sign of a zero.
+bool SeesZeroSigns(const Instr& instr) {
+  switch (instr.op()) {
+    case Op::kDivide:
+    case Op::kPower:
+    case Op::kRsqrt:
+    case Op::kAtan2:
+    case Op::kTriangularSolve:
+    case Op::kCholesky:
+    case Op::kBatchNormTraining:
+    case Op::kBatchNormInference:
+    case Op::kBatchNormGrad:
+      return !IsInteger(instr.operand(0)->shape().type());
+    case Op::kBitcastConvert:
+    case Op::kSort:
+    case Op::kTopK:
+      return IsReal(instr.operand(0)->shape().type());
+    case Op::kCompare:
+      return instr.attrs<CompareAttrs>().type == CompareType::kTotalOrder;
+    default:
+      return false;
+  }
+}
+
 class Normal : public Transformation {
  public:
   std::string name() const override { return "normal-form"; }
   // x + 0 is taken for x.
   Closeness closeness() const override { return {.ulps = 0, .zero_signs = false}; }
-  // Functions that JAX writes out are written out, as it does: to any rounding.
+  // Functions that JAX writes out are written out, as it does: to any rounding. And a zero of the
+  // other sign may have become something else since.
   bool Keeps(const Module& module) const override {
     for (const auto& computation : module.computations())
       for (const Instr* instr : computation->Instrs())
-        if (IsWrittenOut(*instr)) return false;
+        if (IsWrittenOut(*instr) || SeesZeroSigns(*instr)) return false;
     return true;
   }
   Result<std::unique_ptr<Module>> Apply(const Module& module) const override {
