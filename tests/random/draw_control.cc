@@ -59,8 +59,10 @@ bool DrawCall(Draft& draft) {
   if (callee == nullptr) return false;
   Instr* result = PutCall(draft, callee, arguments);
   TakeApart(draft, result);
-  if (draft.random().Percent(30))
-    TakeApart(draft, PutCall(draft, callee, Arguments(draft, *callee)));
+  if (draft.random().Percent(40)) {  // with the same arguments, or others
+    if (draft.random().Percent(60)) arguments = Arguments(draft, *callee);
+    TakeApart(draft, PutCall(draft, callee, arguments));
+  }
   return result != nullptr;
 }
 

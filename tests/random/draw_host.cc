@@ -150,7 +150,7 @@ bool DrawDependency(Draft& draft) {
 }
 
 constexpr Drawer kDrawers[] = {
-    {"infeed", 6, 3, DrawInfeed},         {"send-recv", 3, 7, DrawSendAndRecv},
+    {"infeed", 12, 3, DrawInfeed},        {"send-recv", 3, 7, DrawSendAndRecv},
     {"check", 4, 1, DrawCheck},           {"collective", 4, 4, DrawCollective},
     {"dynamic", 4, 5, DrawDynamic},       {"quantized", 3, 2, DrawQuantized},
     {"dependency", 1, 2, DrawDependency}, {"custom-call", 3, 1, DrawCustomCall},

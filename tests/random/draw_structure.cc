@@ -148,6 +148,16 @@ Instr* OtherOperand(Draft& draft, Instr* operand) {
   return other != nullptr ? other : operand;
 }
 
+// A reduction by something else.
+void SwapCombiner(Draft& draft, const Instr& old, std::vector<Computation*>& called) {
+  bool folds = old.op() == Op::kReduce || old.op() == Op::kReduceWindow || old.op() == Op::kScatter;
+  if (!folds || old.captures() > 0 || called[0]->parameters().size() != 2) return;
+  ElementType type = old.operand(0)->shape().type();
+  Op op = draft.random().Pick({Op::kAdd, Op::kMultiply, Op::kMaximum, Op::kMinimum});
+  if (IsComplex(type) && (op == Op::kMaximum || op == Op::kMinimum)) op = Op::kAdd;
+  if (Computation* other = Combiner(draft, type, op)) called[0] = other;
+}
+
 bool DrawTwin(Draft& draft) {
   std::vector<Instr*> instrs;
   for (Instr* instr : draft.computation()->Instrs())
@@ -166,6 +176,7 @@ bool DrawTwin(Draft& draft) {
   } else if (dice < 70 && operands.size() == 2) {
     std::swap(operands[0], operands[1]);
   }
+  if (dice >= 70 && dice < 85) SwapCombiner(draft, old, called);
   std::optional<Shape> shape;
   if (old.info().shape_rule == ShapeRule::kExplicit) shape = old.shape();
   if (old.op() == Op::kGetTupleElement || old.op() == Op::kConstant) shape.reset();
