@@ -148,6 +148,9 @@ void DrawOn(Draft& draft, int instrs);
 Instr* Loose(Draft& draft);
 // Copies of the callee's instructions on these arguments; its root's copy, or null.
 Instr* Paste(Draft& draft, const Computation& callee, const std::vector<Instr*>& arguments);
+// An infeed; the array that it gives, which may be left unused. The host's arrays come in order:
+// who drops, merges or moves an infeed changes what others get.
+Instr* Infeed(Draft& draft);
 // The scalar computation (T, T) -> T of a reduction.
 Computation* Combiner(Draft& draft, ElementType type, Op op);
 

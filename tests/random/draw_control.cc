@@ -17,6 +17,7 @@ void DrawBody(Draft& body, int least, int most) {
 Computation* DrawFunction(Draft& draft, const std::vector<Instr*>& arguments) {
   Draft body(draft.plot(), "f", Draft::Kind::kBody, draft.depth() + 1);
   for (const Instr* argument : arguments) body.Parameter(argument->shape());
+  if (draft.random().Percent(6)) Infeed(body);
   DrawBody(body, 1, 5);
   Instr* root = Loose(body);
   if (draft.random().Percent(30)) root = body.Put(Op::kTuple, {root, body.Any()});
@@ -139,6 +140,7 @@ bool DrawConditional(Draft& draft) {
       for (int64_t n = draft.random().Between(0, 2); n > 0; --n) arguments.push_back(draft.Any());
       Draft body(draft.plot(), "branch", Draft::Kind::kBody, draft.depth() + 1);
       for (const Instr* argument : arguments) body.Parameter(argument->shape());
+      if (draft.random().Percent(5)) Infeed(body);
       DrawBody(body, 1, 3);
       Instr* root = result ? body.LikeButDrawn(*result) : Loose(body);
       if (root == nullptr) return false;

@@ -9,14 +9,8 @@ Instr* Token(Draft& draft) {
   return draft.Put(Op::kAfterAll, {}, {}, {.shape = Shape::Token()});
 }
 
-// Every infeed takes the next array that the host has: dropping one, merging two or turning them
-// around changes what the others get.
 bool DrawInfeed(Draft& draft) {
-  Shape shape = Shape::Array(ElementType::kF32, {2});
-  Instr* fed =
-      draft.Put(Op::kInfeed, {Token(draft)}, {}, {.shape = Shape::Tuple({shape, Shape::Token()})});
-  if (draft.random().Percent(75)) draft.Element(fed, 0);
-  return fed != nullptr;
+  return Infeed(draft) != nullptr;
 }
 
 // Sent to a channel and taken from it, one or two at a time.
@@ -157,6 +151,14 @@ constexpr Drawer kDrawers[] = {
 };
 
 }  // namespace
+
+Instr* Infeed(Draft& draft) {
+  Shape shape = Shape::Array(ElementType::kF32, {2});
+  Instr* fed =
+      draft.Put(Op::kInfeed, {Token(draft)}, {}, {.shape = Shape::Tuple({shape, Shape::Token()})});
+  if (draft.random().Percent(75)) draft.Element(fed, 0);
+  return fed;
+}
 
 std::span<const Drawer> HostDrawers() {
   return kDrawers;

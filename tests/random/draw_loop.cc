@@ -131,7 +131,7 @@ Instr* NextOf(Draft& body, Instr* value, const std::vector<Instr*>& state) {
 }
 
 Computation* DrawLoopBody(Draft& draft, const Counting& how, const std::vector<Instr*>& init,
-                          bool as_tuple) {
+                          bool as_tuple, bool fed) {
   Draft body(draft.plot(), "body", Draft::Kind::kBody, draft.depth() + 1);
   std::vector<Instr*> state = TakeState(body, init, as_tuple);
   size_t first = how.bound == Counting::Bound::kConstant ? 1 : 2;
@@ -139,6 +139,7 @@ Computation* DrawLoopBody(Draft& draft, const Counting& how, const std::vector<I
   if (first == 2) next.push_back(state[1]);
   for (size_t i = first; i < state.size(); ++i)
     if (HasRows(state[i]) && draft.random().Percent(35)) ReadRow(body, state[i], state[0]);
+  if (fed) Infeed(body);
   int instrs = static_cast<int>(draft.random().Between(0, 4));
   if (instrs > 0) DrawOn(body, instrs);
   for (size_t i = first; i < state.size(); ++i) {
@@ -154,6 +155,7 @@ Computation* DrawLoopBody(Draft& draft, const Counting& how, const std::vector<I
 
 bool DrawLoop(Draft& draft) {
   if (draft.depth() >= 2) return false;
+  bool fed = draft.random().Percent(8);
   Counting how = DrawCounting(draft);
   std::vector<Instr*> init;
   init.push_back(how.fixed_start ? draft.Integer(how.type, how.start) : AnyBetween(draft, how));
@@ -167,7 +169,7 @@ bool DrawLoop(Draft& draft) {
     if (value == nullptr) return false;
   bool as_tuple = draft.random().Percent(40);
   Computation* condition = DrawCondition(draft, how, init, as_tuple);
-  Computation* body = DrawLoopBody(draft, how, init, as_tuple);
+  Computation* body = DrawLoopBody(draft, how, init, as_tuple, fed);
   if (condition == nullptr || body == nullptr) return false;
   std::vector<Instr*> operands = init;
   if (as_tuple) operands = {draft.Put(Op::kTuple, init)};
@@ -180,6 +182,7 @@ bool DrawLoop(Draft& draft) {
     draft.Element(loop, static_cast<int64_t>(i));
     any = true;
   }
+  if (fed) Infeed(draft);  // gets what the loop has left
   return true;
 }
 

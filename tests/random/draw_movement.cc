@@ -162,11 +162,11 @@ bool DrawThrough(Draft& draft) {
 
 // A permutation and its inverse, or nearly.
 bool DrawTransposeBack(Draft& draft) {
-  Instr* x = draft.AnyOfRank(2);
+  Instr* x = draft.AnyOfRank(draft.random().Percent(60) ? 3 : 2);
   if (x->shape().rank() < 2) return false;
   Dims there = draft.Permutation(x->shape().rank()), back(there.size());
   for (size_t i = 0; i < there.size(); ++i) back[At(there[i])] = static_cast<int64_t>(i);
-  if (draft.random().Percent(30)) std::swap(back[0], back[1]);
+  if (draft.random().Percent(40)) draft.random().Shuffle(back);
   Instr* moved = draft.Put(Op::kTranspose, {x}, DimensionsAttrs{there});
   return draft.Put(Op::kTranspose, {moved}, DimensionsAttrs{back}) != nullptr;
 }
@@ -233,7 +233,7 @@ constexpr Drawer kDrawers[] = {
 constexpr Drawer kPairDrawers[] = {
     {"chain", 30, 5, DrawChain},
     {"through", 30, 4, DrawThrough},
-    {"transpose-back", 15, 2, DrawTransposeBack},
+    {"transpose-back", 22, 2, DrawTransposeBack},
     {"cut-and-join", 20, 5, DrawCutAndJoin},
     {"slice-of-join", 20, 4, DrawSliceOfJoin},
     {"pad-pad", 18, 4, DrawPadPad},

@@ -20,10 +20,13 @@ struct CarriedLoop {
 };
 
 struct BuiltLoop {
-  Computation *condition, *body;
-  std::vector<Instr*> results;  // leaves of the body's result, all positions; null for dead ones
-  std::vector<Instr*> parameters;
-  std::vector<uint64_t> result_hashes;
+  Computation *condition = nullptr, *body = nullptr;
+  std::vector<Instr*> results =
+      {};  // leaves of the body's result, all positions; null for dead ones
+  std::vector<Instr*> parameters = {};
+  std::vector<uint64_t> result_hashes = {};
+  bool is_dead = false;   // whether it goes on depends on what is dead
+  bool is_whole = false;  // no value that is kept comes of what is dead
 
   bool Keeps(size_t position) const {
     return results[position] != nullptr && results[position] == parameters[position];
@@ -122,11 +125,13 @@ Result<BuiltLoop> Walker::Build(const CarriedLoop& loop) {
     return arguments;
   };
 
-  BuiltLoop built{out_.AddComputation("condition"), out_.AddComputation("body"), {}, {}, {}};
+  BuiltLoop built{out_.AddComputation("condition"), out_.AddComputation("body")};
   std::vector<Instr*> leaves;
   NormalGraph condition(built.condition, &hashes_);
   std::vector<Tree> condition_arguments = arguments_in(condition, leaves);
   TOK_TRY(Tree proceed, Run(*loop.source.called(0), condition_arguments, condition));
+  built.is_dead = proceed.leaf == nullptr;
+  if (built.is_dead) return built;
   SetRoot(condition, proceed);
 
   NormalGraph body(built.body, &hashes_);
@@ -135,6 +140,8 @@ Result<BuiltLoop> Walker::Build(const CarriedLoop& loop) {
   FlattenKeepingDead(result, loop.source.shape(), built.results);
   std::vector<Instr*> kept;
   for (size_t position : loop.kept) kept.push_back(built.results[position]);
+  built.is_whole = std::ranges::none_of(kept, [](const Instr* leaf) { return leaf == nullptr; });
+  if (!built.is_whole) return built;
   built.body->set_root(kept.size() == 1 ? kept[0] : TupleOf(body, kept));
   for (const Instr* leaf : built.results)
     built.result_hashes.push_back(leaf == nullptr ? 0 : body.HashOf(leaf));
@@ -142,7 +149,7 @@ Result<BuiltLoop> Walker::Build(const CarriedLoop& loop) {
 }
 
 // A body is built once where nothing is dropped and all values start
-// differently, and at most four times.
+// differently, and at most four times unless some of it is dead.
 Result<Tree> Walker::EvaluateWhile(const Instr& instr, const Operands& operands,
                                    NormalGraph& graph) {
   CarriedLoop loop{instr, {}, {}, {}, {}, {}, {}};
@@ -160,6 +167,11 @@ Result<Tree> Walker::EvaluateWhile(const Instr& instr, const Operands& operands,
   }
   SortByColour(loop);
   TOK_TRY(BuiltLoop built, Build(loop));
+  while (!built.is_whole) {
+    if (built.is_dead) return Tree{};
+    std::erase_if(loop.kept, [&](size_t i) { return built.results[i] == nullptr; });
+    TOK_TRY(built, Build(loop));
+  }
   if (DropUnchanged(loop, built)) {
     TOK_TRY(built, Build(loop));
   }
