@@ -15,6 +15,7 @@
 //   mlir_text_loc.cc      locations
 
 #include <array>
+#include <deque>
 #include <map>
 #include <optional>
 #include <string>
@@ -263,6 +264,7 @@ class MlirTextReader {
     const MlirOp* op = nullptr;
   };
   std::array<RecentOp, 128> recent_ops_ = {};
+  std::deque<std::string> escaped_names_;  // of attributes, where the text holds escapes
   std::unordered_map<std::string_view, Alias> aliases_;  // with '#' or '!'
   int frames_entered_ = 0;                               // aliases of one location's frames
   int64_t alias_nodes_ = 0;                              // attributes copied out of aliases

@@ -143,6 +143,9 @@ bool MlirTextReader::ParseString(std::string& text) {
   const char* begin = cursor_.at();
   const char* at = begin;
   while (at < cursor_.end() && *at != '"' && *at != '\\' && *at != '\n') ++at;
+  // A string without an end may be as long as the file: it is not copied.
+  if (at >= cursor_.end() || *at == '\n')
+    return FailAt(pos, ErrorCode::kMlirToken, "a string is not closed");
   text.assign(begin, at);
   while (at < cursor_.end() && *at != '"' && *at != '\n') {
     if (*at != '\\') {
@@ -356,6 +359,7 @@ bool MlirTextReader::ParseAttrDictBody(Attrs_& attrs, char close) {
       std::string text;
       if (!ParseString(text)) return false;
       attr.name = {begin, static_cast<size_t>(cursor_.at() - begin - 1)};
+      if (attr.name != text) attr.name = escaped_names_.emplace_back(std::move(text));
     } else {
       attr.name = cursor_.Word();
       if (attr.name.empty()) return Expected("the name of an attribute");
