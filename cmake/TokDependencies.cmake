@@ -26,20 +26,6 @@ else()
   set(TOK_FMT fmt::fmt)  # 0.6 s a file against 2.8 s header-only (g++ 12, measured).
 endif()
 
-# LAPACK is for the linear-algebra custom calls of the interpreter only. Code asks
-# `#if TOK_HAVE_LAPACK`; without it those calls are unsupported and say so.
-add_library(tok_lapack INTERFACE)
-find_library(TOK_LAPACK_LIBRARY NAMES lapack)
-find_library(TOK_BLAS_LIBRARY NAMES blas)
-mark_as_advanced(TOK_LAPACK_LIBRARY TOK_BLAS_LIBRARY)
-if(TOK_LAPACK_LIBRARY AND TOK_BLAS_LIBRARY)
-  set(TOK_HAVE_LAPACK 1)
-  target_link_libraries(tok_lapack INTERFACE "${TOK_LAPACK_LIBRARY}" "${TOK_BLAS_LIBRARY}")
-else()
-  set(TOK_HAVE_LAPACK 0)
-endif()
-target_compile_definitions(tok_lapack INTERFACE TOK_HAVE_LAPACK=${TOK_HAVE_LAPACK})
-
 # zlib unpacks .npz files that were saved compressed. Without it those are refused, with a word on why.
 add_library(tok_zlib INTERFACE)
 find_package(ZLIB QUIET)

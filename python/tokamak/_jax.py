@@ -6,13 +6,12 @@ that feature is off, a line in the log says so, and the rest works. `features` t
 Tested with JAX 0.10.2 and 0.11.2 (python/tests/test_jax_names.py).
 """
 
-import ctypes
 import dataclasses
 import functools
 import logging
 import sys
 
-from tokamak import _host_calls, _library
+from tokamak import _host_calls, _lapack, _library
 
 logger = logging.getLogger("tokamak")
 
@@ -105,6 +104,7 @@ _LAPACK_PRIMITIVES = (
 def _add_linear_algebra():
     from jax._src.lax import linalg
 
+    _lapack.offer()
     missing = []
     for name in _LAPACK_PRIMITIVES:
         try:
@@ -255,15 +255,6 @@ def _add_exit():
 # ---- jax.ffi
 
 
-def _pointer_in(capsule):
-    api = ctypes.pythonapi
-    api.PyCapsule_GetName.restype = ctypes.c_char_p
-    api.PyCapsule_GetName.argtypes = [ctypes.py_object]
-    api.PyCapsule_GetPointer.restype = ctypes.c_void_p
-    api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
-    return api.PyCapsule_GetPointer(capsule, api.PyCapsule_GetName(capsule))
-
-
 _ffi_targets = {}  # keeps the capsules
 
 
@@ -278,7 +269,7 @@ def _register_ffi_target(name, target, platform, api_version=0, traits=0):
             f"jax.ffi: {name}: only typed handlers (api_version 1) with an execute stage are served, "
             f"not api_version {api_version} with {', '.join(stages)}"
         )
-    pointer = _pointer_in(stages["execute"])
+    pointer = _lapack.pointer_in(stages["execute"])
     if _library.load().tok_register_ffi_target(name.encode(), pointer, api_version, int(traits)) != 0:
         raise RuntimeError(f"jax.ffi: {name}: libtokamak.so did not take it")
     _ffi_targets[name] = target

@@ -40,6 +40,7 @@ class TokHostCall(ctypes.Structure):
 
 HOST_FN = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(TokHostCall), ctypes.c_void_p)
 HOLD_FN = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int, ctypes.c_void_p)
+LAPACK_FN = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_char_p)
 REPORT_FN = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_void_p)
 
 # name -> (result, arguments). A library that lacks one is older than this package; what needs the function
@@ -52,6 +53,7 @@ _FUNCTIONS = {
     "tok_register_host_call": (ctypes.c_int, (ctypes.c_char_p, HOST_FN, ctypes.c_void_p)),
     "tok_host_call_fail": (None, (ctypes.POINTER(TokHostCall), ctypes.c_char_p)),
     "tok_set_host_hold": (ctypes.c_int, (ctypes.c_char_p, HOLD_FN, ctypes.c_void_p)),
+    "tok_set_lapack": (None, (LAPACK_FN,)),
     "tok_stop_host_calls": (None, ()),
     "tok_wait_idle": (ctypes.c_int, (ctypes.c_int64,)),
     "tok_set_report": (None, (REPORT_FN, ctypes.c_void_p)),

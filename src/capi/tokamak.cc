@@ -1,6 +1,7 @@
 #include "capi/tokamak.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <mutex>
 #include <set>
@@ -13,6 +14,7 @@
 #include "driver/host_calls.h"
 #include "driver/named_options.h"
 #include "driver/report.h"
+#include "interp/lapack_routines.h"
 #include "runtime/process.h"
 #include "runtime/worker.h"
 
@@ -74,6 +76,16 @@ std::string DevicesJson() {
   return out.dump();
 }
 
+std::atomic<tok_lapack_fn> g_lapack{nullptr};
+
+void* FindInHost(const char* name) {
+  if (!EnterHost()) return nullptr;
+  tok_lapack_fn fn = g_lapack;
+  void* found = fn == nullptr ? nullptr : fn(name);
+  LeaveHost();
+  return found;
+}
+
 }  // namespace
 }  // namespace tokamak
 
@@ -89,7 +101,7 @@ const char* tok_build_info(void) {
     nlohmann::json info{{"version", tok_version()},
                         {"build", tokamak::BuildId()},
                         {"backends", backends},
-                        {"lapack", TOK_HAVE_LAPACK != 0}};
+                        {"lapack", tokamak::HaveLapack()}};
     return new std::string(info.dump());
   }();
   return text->c_str();
@@ -132,6 +144,11 @@ int tok_set_host_hold(const char* target, tok_hold_fn fn, void* user) {
   if (target == nullptr || *target == '\0') return 1;
   tokamak::SetHostHold(target, fn, user);
   return 0;
+}
+
+void tok_set_lapack(tok_lapack_fn fn) {
+  tokamak::g_lapack = fn;
+  tokamak::SetLapackFinder(fn == nullptr ? nullptr : tokamak::FindInHost);
 }
 
 void tok_stop_host_calls(void) {

@@ -82,6 +82,13 @@ TOK_API void tok_host_call_fail(const tok_host_call* call, const char* message);
 typedef void (*tok_hold_fn)(int64_t id, int change, void* user);
 TOK_API int tok_set_host_hold(const char* target, tok_hold_fn fn, void* user);
 
+/* Where LAPACK's routines are to be had: fn gives the address of one such as "dgetrf" (arguments as
+ * in Fortran, 32-bit integers), or NULL. It is called when a program first needs them, by the thread
+ * that does. Without it, or when it lacks one, the machine's library is opened (liblapack.so.3,
+ * libopenblas.so.0). What was found stays. */
+typedef void* (*tok_lapack_fn)(const char* name);
+TOK_API void tok_set_lapack(tok_lapack_fn fn);
+
 /* When it returns, no function given to this API is running and none will be called: custom calls
  * to the host fail with TK6103. For the end of the host, such as Python's atexit; waits for those
  * that run now, so the caller may not hold a lock that they need. */

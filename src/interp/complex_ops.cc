@@ -36,6 +36,9 @@ struct Functions {
     if (modulus == 0) return z;
     return {z.real() / modulus, z.imag() / modulus};
   }
+  // An angle that is no number, of a value that is not finite: NaN throughout, as XLA has it, where
+  // Annex G of the C standard keeps what is known of the modulus.
+  static bool HasNoAngle(C<P> z) { return std::isinf(z.real()) && !std::isfinite(z.imag()); }
   static C<P> Exp(C<P> z) {
     // A real number stays one, also where e^x is infinite.
     if (z.imag() == 0) return {std::exp(z.real()), z.imag()};
@@ -45,6 +48,7 @@ struct Functions {
   static C<P> Expm1(C<P> z) {
     P x = z.real(), y = z.imag();
     if (y == 0) return {std::expm1(x), y};
+    if (HasNoAngle(z)) return {kNan, kNan};
     if (!std::isfinite(x) || !std::isfinite(y) || x > 11) {
       C<P> e = std::exp(z);
       return {e.real() - 1, e.imag()};
@@ -87,10 +91,16 @@ struct Functions {
   }
   static C<P> Sin(C<P> z) { return std::sin(z); }
   static C<P> Cos(C<P> z) { return std::cos(z); }
-  static C<P> Tan(C<P> z) { return std::tan(z); }
-  static C<P> Sinh(C<P> z) { return std::sinh(z); }
-  static C<P> Cosh(C<P> z) { return std::cosh(z); }
-  static C<P> Tanh(C<P> z) { return std::tanh(z); }
+  static C<P> Tan(C<P> z) {
+    if (std::isinf(z.real()) && std::isfinite(z.imag())) return {kNan, kNan};
+    return std::tan(z);
+  }
+  static C<P> Sinh(C<P> z) { return HasNoAngle(z) ? C<P>(kNan, kNan) : std::sinh(z); }
+  static C<P> Cosh(C<P> z) { return HasNoAngle(z) ? C<P>(kNan, kNan) : std::cosh(z); }
+  static C<P> Tanh(C<P> z) {
+    if (std::isfinite(z.real()) && std::isinf(z.imag())) return {kNan, kNan};
+    return std::tanh(z);
+  }
   static C<P> Acos(C<P> z) { return std::acos(z); }
   static C<P> Acosh(C<P> z) { return std::acosh(z); }
   static C<P> Asin(C<P> z) { return std::asin(z); }

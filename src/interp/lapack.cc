@@ -86,6 +86,7 @@ std::string NameOf(std::string_view target) {
   if (target == "ProductOfElementaryHouseholderReflectors") return "orgqr";
   if (target == "LuDecomposition") return "lu";
   if (target == "Eigh") return "eigh";
+  if (target == "tridiagonal_solve_perturbed_ffi") return "tridiagonal_solve_perturbed";
   return LapackName(target);
 }
 
@@ -125,7 +126,8 @@ Result<Value> EvalLinearAlgebraCall(const Instr& instr, std::span<const Value> o
   TOK_RETURN_IF_ERROR(CheckLetters(instr));
   const Dims& dims = operands[0].dims();
   bool square = dims.size() >= 2 && dims[dims.size() - 1] == dims[dims.size() - 2];
-  if ((dims.size() < 2 && name != "gtsv") || (TakesSquare(name) && !square)) {
+  if ((dims.size() < 2 && name != "gtsv" && name != "tridiagonal_solve_perturbed") ||
+      (TakesSquare(name) && !square)) {
     return RunError(
         ErrorCode::kLinearAlgebra, instr,
         target + " of " + ToString(operands[0].shape()) + ", which is no matrix for it");
@@ -133,8 +135,7 @@ Result<Value> EvalLinearAlgebraCall(const Instr& instr, std::span<const Value> o
   LapackFn fn = FindFactorization(name);
   if (fn == nullptr) fn = FindDecomposition(name);
   if (fn == nullptr) {
-    return Unsupported(instr, TOK_HAVE_LAPACK ? "no linear-algebra call is named " + target
-                                              : target + ": this build has no LAPACK");
+    return Unsupported(instr, "no linear-algebra call is named " + target);
   }
   return fn(LapackCall{instr, operands, context, IsComplex(operands[0].type())});
 }

@@ -15,7 +15,8 @@ namespace tokamak {
 // ProductOfElementaryHouseholderReflectors, LuDecomposition, Eigh,
 // cu_lu_pivots_to_permutation).
 bool IsLinearAlgebraCall(std::string_view target);
-// Runs it, in double whatever its precision. Without LAPACK: TK5001.
+// Runs it, in the precision of its operands (in double in oracle mode): with another one, vectors
+// that are determined up to a factor would differ from those of JAX. Without LAPACK: TK5001.
 Result<Value> EvalLinearAlgebraCall(const Instr& instr, std::span<const Value> operands,
                                     Context& context);
 

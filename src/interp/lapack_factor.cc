@@ -1,13 +1,16 @@
 // Factorizations and solves: potrf, getrf, geqrf, geqp3, orgqr, ormqr, trsm,
-// gtsv, gehrd, sytrd. Operands and results are those of JAX's CPU calls.
+// gtsv, gehrd, sytrd, and a tridiagonal solver of our own. Operands and results are those of JAX's
+// CPU calls.
+
+#include <cmath>
+#include <limits>
 
 #include "interp/lapack.h"
-#include "interp/lapack_fortran.h"
+#include "interp/lapack_routines.h"
 #include "interp/matrix_batch.h"
 
 namespace tokamak {
 
-#if TOK_HAVE_LAPACK
 namespace {
 
 // Workspace that is enough for every routine here: blocks of 64 columns.
@@ -28,7 +31,7 @@ Result<Value> Potrf(const LapackCall& call) {
   return batch.ForEach([&](int64_t b) {
     std::vector<T> a = batch.Matrix(0, b);
     int info = 0;
-    Pick<T>(dpotrf_, zpotrf_)(&uplo, &n, a.data(), &lda, &info, 1);
+    Lapack<T>().potrf(&uplo, &n, a.data(), &lda, &info, 1);
     batch.Put(b, ColumnMajor{a, n}, info);
   });
 }
@@ -38,7 +41,7 @@ int Factor(std::vector<T>& a, int m, int n, std::vector<int>& pivots) {
   const int lda = AtLeastOne(m);
   int info = 0;
   pivots.assign(static_cast<size_t>(std::min(m, n)), 0);
-  Pick<T>(dgetrf_, zgetrf_)(&m, &n, a.data(), &lda, pivots.data(), &info);
+  Lapack<T>().getrf(&m, &n, a.data(), &lda, pivots.data(), &info);
   return info;
 }
 
@@ -78,7 +81,7 @@ Result<Value> Geqrf(const LapackCall& call) {
   return batch.ForEach([&](int64_t b) {
     std::vector<T> a = batch.Matrix(0, b), tau(static_cast<size_t>(std::min(m, n)));
     int info = 0;
-    Pick<T>(dgeqrf_, zgeqrf_)(&m, &n, a.data(), &lda, tau.data(), work.data(), &size, &info);
+    Lapack<T>().geqrf(&m, &n, a.data(), &lda, tau.data(), work.data(), &size, &info);
     batch.Put(b, ColumnMajor{a, m}, tau, info);
   });
 }
@@ -98,11 +101,12 @@ Result<Value> Geqp3(const LapackCall& call) {
     }
     int info = 0;
     if constexpr (kIsReal<T>) {
-      dgeqp3_(&m, &n, a.data(), &lda, pivots.data(), tau.data(), work.data(), &size, &info);
+      Lapack<T>().geqp3(&m, &n, a.data(), &lda, pivots.data(), tau.data(), work.data(), &size,
+                        &info);
     } else {
-      std::vector<double> rwork(static_cast<size_t>(2 * n) + 1);
-      zgeqp3_(&m, &n, a.data(), &lda, pivots.data(), tau.data(), work.data(), &size, rwork.data(),
-              &info);
+      std::vector<RealOf<T>> rwork(static_cast<size_t>(2 * n) + 1);
+      Lapack<T>().geqp3(&m, &n, a.data(), &lda, pivots.data(), tau.data(), work.data(), &size,
+                        rwork.data(), &info);
     }
     batch.Put(b, ColumnMajor{a, m}, pivots, tau, info);
   });
@@ -121,7 +125,7 @@ Result<Value> Orgqr(const LapackCall& call) {
     std::vector<T> a = batch.Matrix(0, b), tau = batch.Vector(1, b);
     a.resize(static_cast<size_t>(m) * static_cast<size_t>(n));
     int info = 0;
-    Pick<T>(dorgqr_, zungqr_)(&m, &n, &k, a.data(), &lda, tau.data(), work.data(), &size, &info);
+    Lapack<T>().orgqr(&m, &n, &k, a.data(), &lda, tau.data(), work.data(), &size, &info);
     batch.Put(b, ColumnMajor{a, m}, info);
   });
 }
@@ -142,8 +146,8 @@ Result<Value> Ormqr(const LapackCall& call) {
   return batch.ForEach([&](int64_t b) {
     std::vector<T> a = batch.Matrix(0, b), tau = batch.Vector(1, b), c = batch.Matrix(2, b);
     int info = 0;
-    Pick<T>(dormqr_, zunmqr_)(&side, &op, &m, &n, &k, a.data(), &lda, tau.data(), c.data(), &ldc,
-                              work.data(), &size, &info, 1, 1);
+    Lapack<T>().ormqr(&side, &op, &m, &n, &k, a.data(), &lda, tau.data(), c.data(), &ldc,
+                      work.data(), &size, &info, 1, 1);
     batch.Put(b, ColumnMajor{c, m}, info);
   });
 }
@@ -162,8 +166,8 @@ Result<Value> Trsm(const LapackCall& call) {
   const T one = 1;
   return batch.ForEach([&](int64_t b) {
     std::vector<T> a = batch.Matrix(0, b), x = batch.Matrix(1, b);
-    Pick<T>(dtrsm_, ztrsm_)(&side, &uplo, &trans, &diag, &m, &n, &one, a.data(), &lda, x.data(),
-                            &ldb, 1, 1, 1, 1);
+    Lapack<T>().trsm(&side, &uplo, &trans, &diag, &m, &n, &one, a.data(), &lda, x.data(), &ldb, 1,
+                     1, 1, 1);
     batch.Put(b, ColumnMajor{x, m});
   });
 }
@@ -181,8 +185,7 @@ Result<Value> Gtsv(const LapackCall& call) {
         int info = 0;
         // JAX keeps all three as long as the matrix: lower begins at 1.
         T* below = lower.data() + (static_cast<int>(lower.size()) == n && n > 0 ? 1 : 0);
-        Pick<T>(dgtsv_, zgtsv_)(&n, &columns, below, diagonal.data(), upper.data(), x.data(), &ldb,
-                                &info);
+        Lapack<T>().gtsv(&n, &columns, below, diagonal.data(), upper.data(), x.data(), &ldb, &info);
         batch.Put(b, lower, diagonal, upper, ColumnMajor{x, n}, info);
       },
       1);
@@ -201,8 +204,7 @@ Result<Value> Gehrd(const LapackCall& call) {
   return batch.ForEach([&](int64_t b) {
     std::vector<T> a = batch.Matrix(0, b), tau(static_cast<size_t>(AtLeastOne(n)));
     int info = 0;
-    Pick<T>(dgehrd_, zgehrd_)(&n, &low, &high, a.data(), &lda, tau.data(), work.data(), &size,
-                              &info);
+    Lapack<T>().gehrd(&n, &low, &high, a.data(), &lda, tau.data(), work.data(), &size, &info);
     batch.Put(b, ColumnMajor{a, n}, tau, info);
   });
 }
@@ -217,12 +219,114 @@ Result<Value> Sytrd(const LapackCall& call) {
   const int size = SizeOf(work);
   return batch.ForEach([&](int64_t b) {
     std::vector<T> a = batch.Matrix(0, b), tau(length);
-    std::vector<double> diagonal(length), beside(length);
+    std::vector<RealOf<T>> diagonal(length), beside(length);
     int info = 0;
-    Pick<T>(dsytrd_, zhetrd_)(&uplo, &n, a.data(), &lda, diagonal.data(), beside.data(), tau.data(),
-                              work.data(), &size, &info, 1);
+    Lapack<T>().sytrd(&uplo, &n, a.data(), &lda, diagonal.data(), beside.data(), tau.data(),
+                      work.data(), &size, &info, 1);
     batch.Put(b, ColumnMajor{a, n}, diagonal, beside, tau, info);
   });
+}
+
+// Keeps a pivot from making the row infinite that is divided by it, as LAPACK's lagts does: by
+// making it larger, or by scaling both.
+template <typename T>
+void MendPivot(T& pivot, RealOf<T> step, std::span<T> row) {
+  using R = RealOf<T>;
+  const R smallest = std::numeric_limits<R>::min(), largest = 1 / smallest;
+  R largest_in_row = 0;
+  for (const T& value : row) largest_in_row = std::max(largest_in_row, std::abs(value));
+  step = std::copysign(std::max(step, smallest), std::real(pivot));
+  for (R size = std::abs(pivot); size < 1; size = std::abs(pivot)) {
+    const bool tiny = size < smallest;
+    if (size == 0 || largest_in_row > (tiny ? size / smallest : size * largest)) {
+      pivot += step;
+      step *= 2;
+      continue;
+    }
+    if (tiny) {
+      pivot *= largest;
+      for (T& value : row) value *= largest;
+    }
+    return;
+  }
+}
+
+// A row of a tridiagonal matrix during elimination, which brings a third element into it, with its
+// right side.
+template <typename T>
+struct BandRow {
+  T at[3] = {};
+  RealOf<T> scale = 0;
+  std::vector<T> right;
+};
+
+// Eliminates what `next` has below the pivot of `row`; swaps them when the relatively larger number
+// is there.
+template <typename T>
+void Eliminate(BandRow<T>& row, BandRow<T>& next, T below) {
+  if (below == T(0)) return;
+  const bool swap =
+      row.at[0] == T(0) || std::abs(below) * row.scale > std::abs(row.at[0]) * next.scale;
+  T multiple;
+  if (swap) {
+    multiple = row.at[0] / below;
+    BandRow<T> upper{{below, next.at[0], next.at[1]}, next.scale, std::move(next.right)};
+    next = BandRow<T>{{row.at[1], row.at[2], T(0)}, row.scale, std::move(row.right)};
+    row = std::move(upper);
+  } else {
+    multiple = below / row.at[0];
+  }
+  for (size_t i = 0; i < 2; ++i) next.at[i] -= multiple * row.at[i + 1];
+  for (size_t j = 0; j < next.right.size(); ++j) next.right[j] -= multiple * row.right[j];
+}
+
+// One system of tridiagonal_solve_perturbed. The pivots of a singular matrix are changed by a
+// rounding error of its largest element, so that the result is finite.
+template <typename T>
+std::vector<BandRow<T>> SolvePerturbed(std::vector<BandRow<T>> rows, const std::vector<T>& lower) {
+  using R = RealOf<T>;
+  const size_t n = rows.size();
+  for (size_t k = 0; k + 1 < n; ++k) Eliminate(rows[k], rows[k + 1], lower[k + 1]);
+  R largest = 0;
+  for (const BandRow<T>& row : rows)
+    for (const T& value : row.at) largest = std::max(largest, std::abs(value));
+  for (size_t k = n; k-- > 0;) {
+    for (size_t i = 1; i < 3 && k + i < n; ++i)
+      for (size_t j = 0; j < rows[k].right.size(); ++j)
+        rows[k].right[j] -= rows[k].at[i] * rows[k + i].right[j];
+    MendPivot<T>(rows[k].at[0], std::numeric_limits<R>::epsilon() * largest, rows[k].right);
+    for (T& value : rows[k].right) value /= rows[k].at[0];
+  }
+  return rows;
+}
+
+template <typename T>
+Result<Value> Perturbed(const LapackCall& call) {
+  MatrixBatch<T> batch(call);
+  const int n = batch.rows(3), columns = batch.columns(3);
+  if (batch.columns(0) != n || batch.columns(1) != n || batch.columns(2) != n)
+    return RunError(ErrorCode::kLinearAlgebra, call.instr, "diagonals and right side do not fit");
+  return batch.ForEach(
+      [&](int64_t b) {
+        std::vector<T> lower = batch.Vector(0, b), diagonal = batch.Vector(1, b);
+        std::vector<T> upper = batch.Vector(2, b), x = batch.Matrix(3, b);
+        std::vector<BandRow<T>> rows(static_cast<size_t>(n));
+        for (int k = 0; k < n; ++k) {
+          const size_t at = static_cast<size_t>(k);
+          BandRow<T>& row = rows[at];
+          row.at[0] = diagonal[at];
+          if (k + 1 < n) row.at[1] = upper[at];
+          row.scale = std::abs(row.at[0]) + std::abs(row.at[1]);
+          if (k > 0) row.scale += std::abs(lower[at]);
+          for (int j = 0; j < columns; ++j) row.right.push_back(x[batch.Index(k, j, n)]);
+        }
+        rows = SolvePerturbed(std::move(rows), lower);
+        for (int k = 0; k < n; ++k)
+          for (int j = 0; j < columns; ++j)
+            x[batch.Index(k, j, n)] = rows[static_cast<size_t>(k)].right[static_cast<size_t>(j)];
+        batch.Put(b, ColumnMajor{x, n});
+      },
+      1);
 }
 
 }  // namespace
@@ -233,7 +337,7 @@ LapackFn FindFactorization(std::string_view name) {
     return [](const LapackCall& call) -> Result<Value> {                                  \
       if (call.operands.size() < least)                                                   \
         return RunError(ErrorCode::kLinearAlgebra, call.instr, text " lacks an operand"); \
-      return call.is_complex ? Fn<Complex>(call) : Fn<double>(call);                      \
+      return InPrecisionOf(call, [&]<typename T>() { return Fn<T>(call); });              \
     };                                                                                    \
   }
   TOK_LAPACK("potrf", Potrf, 1)
@@ -245,18 +349,11 @@ LapackFn FindFactorization(std::string_view name) {
   TOK_LAPACK("ormqr", Ormqr, 3)
   TOK_LAPACK("trsm", Trsm, 2)
   TOK_LAPACK("gtsv", Gtsv, 4)
+  TOK_LAPACK("tridiagonal_solve_perturbed", Perturbed, 4)
   TOK_LAPACK("gehrd", Gehrd, 1)
   TOK_LAPACK("sytrd", Sytrd, 1)
 #undef TOK_LAPACK
   return nullptr;
 }
-
-#else
-
-LapackFn FindFactorization(std::string_view) {
-  return nullptr;
-}
-
-#endif  // TOK_HAVE_LAPACK
 
 }  // namespace tokamak

@@ -7,6 +7,7 @@
 
 #include "interp/context.h"
 #include "interp/lapack.h"
+#include "interp/lapack_routines.h"
 #include "interp/results.h"
 #include "interp/value.h"
 #include "ir/ir.h"
@@ -22,11 +23,30 @@ struct ColumnMajor {
 template <typename U>
 ColumnMajor(const std::vector<U>&, int) -> ColumnMajor<U>;
 
+// fn.operator()<T>() with the type that the call computes in: that of its operands, or double in
+// oracle mode. TK5001 without LAPACK.
+template <typename Fn>
+Result<Value> InPrecisionOf(const LapackCall& call, Fn&& fn) {
+  auto in = [&]<typename T>() -> Result<Value> {
+    if (FindLapack<T>() != nullptr) return fn.template operator()<T>();
+    return Unsupported(call.instr, call.instr.attrs<CustomCallAttrs>().target +
+                                       " needs LAPACK, which is not on this machine (Debian, "
+                                       "Ubuntu: 'liblapack3')");
+  };
+  const ElementType type = call.operands[0].type();
+  const bool is_single = call.context.mode() == NumericMode::kLaw &&
+                         (type == ElementType::kF32 || type == ElementType::kC64);
+  if (call.is_complex) {
+    return is_single ? in.template operator()<std::complex<float>>()
+                     : in.template operator()<Complex>();
+  }
+  return is_single ? in.template operator()<float>() : in.template operator()<double>();
+}
+
 struct NotMade {};  // in place of a result that the call does not compute: it stays zero
 
 // The operands and results of a linear-algebra call, one matrix of the batch
-// at a time and column-major as LAPACK wants them. All numbers are double
-// here, whatever the precision of the call; results are rounded at the end.
+// at a time and column-major as LAPACK wants them, in numbers of type T.
 // A result that the call does not have is not kept. Custom calls are not
 // verified: one whose shapes do not fit is refused by Finish.
 template <typename T>
@@ -35,7 +55,10 @@ class MatrixBatch {
   explicit MatrixBatch(const LapackCall& call) : instr_(call.instr), context_(call.context) {
     for (const Value& operand : call.operands) {
       dims_.push_back(operand.dims());
-      operands_.push_back(ElementsAs<T>(operand));
+      const std::vector<WideOf<T>> wide = ElementsAs<WideOf<T>>(operand);
+      std::vector<T>& narrow = operands_.emplace_back(wide.size());
+      std::transform(wide.begin(), wide.end(), narrow.begin(),
+                     [](const WideOf<T>& x) { return static_cast<T>(x); });
     }
     const Shape& shape = instr_.shape();
     shapes_ = shape.IsTuple() ? shape.elements() : std::vector<Shape>{shape};
@@ -102,7 +125,7 @@ class MatrixBatch {
     for (int64_t i = 0; i < m; ++i) {
       for (int64_t j = 0; j < n; ++j) {
         results_[result][static_cast<size_t>((item * m + i) * n + j)] =
-            Complex(from[static_cast<size_t>(j * stride + i)]);
+            static_cast<Complex>(from[static_cast<size_t>(j * stride + i)]);
       }
     }
   }
@@ -112,7 +135,8 @@ class MatrixBatch {
     const size_t n = static_cast<size_t>(ResultColumns(result));
     if (!Fits(results_[result].size(), item, n)) return;
     for (size_t i = 0; i < n && i < from.size(); ++i)
-      results_[result][static_cast<size_t>(item) * n + i] = Complex(static_cast<U>(from[i]));
+      results_[result][static_cast<size_t>(item) * n + i] =
+          static_cast<Complex>(static_cast<U>(from[i]));
   }
   void PutOne(size_t result, int64_t item, const std::vector<int>& from) {
     PutOne(result, item, std::vector<double>(from.begin(), from.end()));
