@@ -1,5 +1,7 @@
 """Linear algebra that JAX lowers for no platform that it does not know: LAPACK, through the library."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import jax.scipy.linalg as jsl
@@ -120,3 +122,27 @@ def test_x64():
         a = A.astype(np.float64)
         close(jnp.linalg.eigvalsh(a), np.linalg.eigvalsh(a), 1e-12)
         close(jnp.linalg.inv(a) @ a, np.eye(4), 1e-12)
+
+
+@pytest.mark.parametrize("f", [jnp.linalg.eigh, jnp.linalg.eig, jnp.linalg.svd], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("dtype", [np.float32, np.complex64])
+def test_vectors_are_those_of_the_cpu(on_cpu, f, dtype):
+    """Not only right: of the same signs and in the same order, as both ask SciPy's LAPACK."""
+    a = np.random.RandomState(3).standard_normal((2, 20, 20)).astype(dtype)
+    a = a + 1j * a[::-1] if dtype == np.complex64 else a
+    a = a + np.swapaxes(a.conj(), -1, -2) if f is jnp.linalg.eigh else a
+    for got, expected in zip(jax.jit(f)(a), on_cpu(f, a)):
+        np.testing.assert_allclose(got, expected, rtol=1e-3, atol=1e-3)
+
+
+def test_singular_tridiagonal_systems_have_finite_solutions(on_cpu):
+    from jax._src.lax import linalg
+
+    n = 6
+    for diagonal in (np.zeros(n), np.full(n, 2.0), np.array([0, 1, 0, 2, 0, 3.0])):
+        args = [np.concatenate([[0.0], np.ones(n - 1)]), diagonal, np.concatenate([np.ones(n - 1), [0.0]])]
+        args = [x.astype(np.float32) for x in (*args, np.arange(2 * n).reshape(n, 2) + 1.0)]
+        f = functools.partial(linalg.tridiagonal_solve, perturb_singular=True)
+        np.testing.assert_allclose(jax.jit(f)(*args), on_cpu(f, *args), rtol=1e-4, atol=1e-4)
+    zero = [np.zeros(n, np.float32)] * 3 + [np.ones((n, 1), np.float32)]
+    assert np.isfinite(jax.jit(f)(*zero)).all()

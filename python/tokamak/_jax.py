@@ -104,7 +104,8 @@ _LAPACK_PRIMITIVES = (
 def _add_linear_algebra():
     from jax._src.lax import linalg
 
-    _lapack.offer()
+    if not is_excluded():  # else the library is not loaded
+        _lapack.offer()
     missing = []
     for name in _LAPACK_PRIMITIVES:
         try:
