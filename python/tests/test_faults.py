@@ -43,9 +43,22 @@ def test_more_memory_than_there_is():
         jax.block_until_ready(jax.jit(lambda: jnp.zeros((1 << 22, 1 << 22), jnp.float32))())
 
 
-def test_an_unknown_option():
-    with pytest.raises(jax.errors.JaxRuntimeError, match="tokamak_no_such_option"):
-        jax.jit(lambda x: x + 1, compiler_options={"tokamak_no_such_option": True})(jnp.ones(3))
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("tokamak_no_such_option", "No such compile option: 'tokamak_no_such_option'"),
+        ("tokamak_strikt", "'tokamak_strikt'; did you mean 'tokamak_strict'"),
+        ("invalid_key", "No such compile option: 'invalid_key'; those of Tokamak begin with tokamak_"),
+    ],
+)
+def test_an_unknown_option(name, said):
+    with pytest.raises(jax.errors.JaxRuntimeError, match=said):
+        jax.jit(lambda x: x + 1, compiler_options={name: True})(jnp.ones(3))
+
+
+def test_options_of_xla_are_left_alone():
+    options = {"xla_embed_ir_in_executable": True, "exec_time_optimization_effort": 0.5}
+    assert jax.jit(lambda x: x + 1, compiler_options=options)(1.0) == 2
 
 
 def test_shardings_over_several_devices_say_what_is_missing():

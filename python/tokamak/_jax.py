@@ -271,15 +271,28 @@ def _register_ffi_target(name, target, platform, api_version=0, traits=0):
             f"not api_version {api_version} with {', '.join(stages)}"
         )
     pointer = _lapack.pointer_in(stages["execute"])
-    if _library.load().tok_register_ffi_target(name.encode(), pointer, api_version, int(traits)) != 0:
-        raise RuntimeError(f"jax.ffi: {name}: libtokamak.so did not take it")
+    refusal = _library.load().tok_register_ffi_target(name.encode(), pointer)
+    if refusal is not None:
+        raise NotImplementedError(f"jax.ffi: {refusal.decode()}")
     _ffi_targets[name] = target
 
 
 def _add_ffi():
     from jax._src.lib import xla_client
 
-    xla_client.register_custom_call_handler(PLATFORM, _register_ffi_target)
+    # JAX hands over at once what was registered before: one that cannot be served must not keep back the others.
+    known_before = True
+
+    def register(name, *rest, **more):
+        try:
+            _register_ffi_target(name, *rest, **more)
+        except NotImplementedError as error:
+            if not known_before:
+                raise
+            logger.warning("tokamak: %s", error)
+
+    xla_client.register_custom_call_handler(PLATFORM, register)
+    known_before = False
 
 
 _FEATURES = {

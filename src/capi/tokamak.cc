@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "driver/backend.h"
+#include "driver/ffi_calls.h"
 #include "driver/host_calls.h"
 #include "driver/named_options.h"
 #include "driver/report.h"
@@ -132,6 +133,13 @@ int tok_register_host_call(const char* target, tok_host_fn fn, void* user) {
     tokamak::RegisterHostCall(target, tokamak::CallC, reinterpret_cast<void*>(fn), user);
   }
   return 0;
+}
+
+const char* tok_register_ffi_target(const char* target, void* handler) {
+  if (target == nullptr || *target == '\0' || handler == nullptr)
+    return "it has no name or no code";
+  tokamak::Status status = tokamak::RegisterFfiTarget(target, handler);
+  return status.ok() ? nullptr : tokamak::KeepText(status.error().message);
 }
 
 void tok_host_call_fail(const tok_host_call* call, const char* message) {

@@ -73,6 +73,11 @@ typedef int (*tok_host_fn)(const tok_host_call* call, void* user);
  * running still use it. */
 TOK_API int tok_register_host_call(const char* target, tok_host_fn fn, void* user);
 
+/* Registers a handler of XLA's typed custom calls, version 0 (jax.ffi.register_ffi_target with
+ * platform "tokamak"). Only the execute stage is called. Returns NULL, or why it is not taken: a text
+ * that stays. */
+TOK_API const char* tok_register_ffi_target(const char* target, void* handler);
+
 /* Says why a call failed; for use inside of the function, with its `call`. The text is copied. */
 TOK_API void tok_host_call_fail(const tok_host_call* call, const char* message);
 

@@ -87,25 +87,21 @@ nlohmann::json JsonOf(const AttrValue& value) {
 }
 
 // The attributes of a call, wherever they are written.
-std::string AttributesOf(const Instr& instr) {
-  nlohmann::json object = JsonOf(instr.attrs<CustomCallAttrs>().backend_dict);
+AttrDict AttributesOf(const Instr& instr) {
+  AttrDict all = instr.attrs<CustomCallAttrs>().backend_dict;
   for (const char* name : {"mhlo.attributes", "mhlo.backend_config"})
     if (const AttrValue* inner = Find(instr.extras().discardable, name))
-      if (const AttrDict* dict = inner->As<AttrDict>()) object.update(JsonOf(*dict));
-  return object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+      if (const AttrDict* dict = inner->As<AttrDict>())
+        for (const AttrEntry& entry : *dict) Set(all, entry.name, entry.value);
+  return all;
 }
 
 // The attribute `id` of a call.
 std::optional<int64_t> IdOf(const Instr& instr) {
-  const AttrDict* dicts[3] = {&instr.attrs<CustomCallAttrs>().backend_dict, nullptr, nullptr};
-  size_t count = 1;
-  for (const char* name : {"mhlo.attributes", "mhlo.backend_config"})
-    if (const AttrValue* inner = Find(instr.extras().discardable, name))
-      if (const AttrDict* dict = inner->As<AttrDict>()) dicts[count++] = dict;
-  for (size_t i = 0; i < count; ++i)
-    if (const AttrValue* value = Find(*dicts[i], "id"))
-      if (const IntAttr* number = value->As<IntAttr>()) return number->value;
-  return std::nullopt;
+  const AttrDict attrs = AttributesOf(instr);
+  const AttrValue* value = Find(attrs, "id");
+  const IntAttr* number = value == nullptr ? nullptr : value->As<IntAttr>();
+  return number == nullptr ? std::nullopt : std::optional<int64_t>(number->value);
 }
 
 HostArrayView ViewOf(const Shape& shape, std::vector<std::byte>& bytes) {
@@ -133,7 +129,9 @@ class HostCallTable final : public HostCalls {
     }
     HostCallFrame frame;
     frame.target = attrs.target;
-    frame.attributes = AttributesOf(instr);
+    frame.attrs = AttributesOf(instr);
+    frame.attributes =
+        JsonOf(frame.attrs).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
     frame.opaque = attrs.backend_config;
     frame.device = device;
     std::vector<std::vector<std::byte>> bytes;

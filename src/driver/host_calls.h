@@ -20,6 +20,7 @@ struct HostArrayView {
 // A call of a function of the host.
 struct HostCallFrame {
   std::string target, attributes;  // attributes: a JSON object
+  AttrDict attrs;                  // the same, with their types
   std::string opaque;
   std::vector<HostArrayView> inputs, outputs;
   int64_t device = 0;

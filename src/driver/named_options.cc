@@ -39,9 +39,29 @@ Error UnknownOption(std::string_view name) {
     return Distance(name, a.name) < Distance(name, b.name);
   };
   const NamedOption* nearest = std::min_element(std::begin(kOptions), std::end(kOptions), closer);
-  return MakeError(ErrorCode::kUnknownOption, "compiler option '" + std::string(name) +
-                                                  "': there is none; did you mean '" +
-                                                  std::string(nearest->name) + "'?");
+  // The first words are XLA's own: programs look for them.
+  std::string text = "No such compile option: '" + std::string(name) + "'; ";
+  if (Distance(name, nearest->name) <= nearest->name.size() / 2)
+    return MakeError(ErrorCode::kUnknownOption,
+                     text + "did you mean '" + std::string(nearest->name) + "'?");
+  return MakeError(ErrorCode::kUnknownOption,
+                   text + "those of Tokamak begin with tokamak_, those of XLA with xla_");
+}
+
+// Names that are XLA's, which JAX programs carry: they say how XLA compiles, and are left alone.
+bool IsOfXla(std::string_view name) {
+  constexpr std::string_view kOfBuild[] = {
+      "exec_time_optimization_effort",
+      "memory_fitting_effort",
+      "memory_fitting_level",
+      "optimization_level",
+      "process_count",
+      "process_index",
+      "slice_size",
+      "use_shardy_partitioner",
+  };
+  return name.starts_with("xla_") || name.starts_with("megascale_") ||
+         std::find(std::begin(kOfBuild), std::end(kOfBuild), name) != std::end(kOfBuild);
 }
 
 Error BadValue(const NamedOption& option, const char* takes) {
@@ -82,7 +102,7 @@ std::span<const NamedOption> AllOptions() {
 }
 
 Status SetOption(CompileOptions& options, std::string_view name, const OptionValue& value) {
-  if (!name.starts_with("tokamak_")) return Ok();
+  if (IsOfXla(name)) return Ok();
   const NamedOption* option =
       std::find_if(std::begin(kOptions), std::end(kOptions),
                    [&](const NamedOption& row) { return row.name == name; });

@@ -18,8 +18,8 @@ struct NamedOption {
 std::span<const NamedOption> AllOptions();
 
 using OptionValue = std::variant<std::string, bool, int64_t, double>;
-// TK6106 names the nearest for a tokamak_* that does not exist, TK6107 what the option takes. Names
-// that do not begin with tokamak_ are somebody else's and left alone.
+// TK6106 for a name that does not exist, with the nearest that does; TK6107 says what the option
+// takes. Names of XLA (xla_* and a few more) are left alone.
 Status SetOption(CompileOptions& options, std::string_view name, const OptionValue& value);
 
 // What TOKAMAK_DEVICE, TOKAMAK_EXPLAIN and XLA_FLAGS ask for.

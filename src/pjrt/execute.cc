@@ -123,6 +123,43 @@ Status CheckCall(const PJRT_LoadedExecutable_Execute_Args& args) {
   return Ok();
 }
 
+bool IsDonatable(const PJRT_ExecuteOptions* options, size_t parameter) {
+  if (options == nullptr || !TOK_PJRT_HOLDS(*options, num_non_donatable_input_indices)) return true;
+  const int64_t* begin = options->non_donatable_input_indices;
+  const int64_t* end = begin + options->num_non_donatable_input_indices;
+  return std::find(begin, end, static_cast<int64_t>(parameter)) == end;
+}
+
+// A buffer that is donated may stand at no other place of the same call: JAX refuses that on every
+// platform. Nothing was taken yet, so the caller keeps its buffers.
+Status CheckDonations(const PJRT_LoadedExecutable_Execute_Args& args) {
+  const std::vector<ParameterInfo>& parameters = args.executable->program->executable->parameters();
+  std::vector<std::pair<PJRT_Buffer*, size_t>> places;
+  for (size_t d = 0; d < args.num_devices; ++d) {
+    for (size_t i = 0; i < args.num_args; ++i) {
+      if (!parameters[i].donated || !IsDonatable(args.options, i)) continue;
+      if (places.empty()) {
+        places.reserve(args.num_args);
+        for (size_t n = 0; n < args.num_args; ++n)
+          places.emplace_back(args.argument_lists[d][n], n);
+        std::sort(places.begin(), places.end());
+      }
+      PJRT_Buffer* donated = args.argument_lists[d][i];
+      auto at = std::lower_bound(places.begin(), places.end(), std::pair(donated, size_t{0}));
+      if (at->second == i) ++at;
+      if (at == places.end() || at->first != donated) continue;
+      const ParameterInfo& other = parameters[at->second];
+      bool twice = other.donated && IsDonatable(args.options, at->second);
+      return ArgumentsError("the buffer donated as argument " + std::to_string(i) + " is also " +
+                            (twice ? "donated as" : "read as") + " argument " +
+                            std::to_string(at->second) +
+                            ": a buffer can be given away once, and to one place");
+    }
+    places.clear();
+  }
+  return Ok();
+}
+
 // An array of one kind may not stand for another; of the token any buffer may.
 Status CheckArgument(const PJRT_Buffer& buffer, const ParameterInfo& parameter, size_t number) {
   std::span<const int64_t> dims = buffer.dims.span();
@@ -150,13 +187,6 @@ Status HoldInputs(const PJRT_LoadedExecutable_Execute_Args& args, Job& job) {
   return Ok();
 }
 
-bool IsDonatable(const PJRT_ExecuteOptions* options, size_t parameter) {
-  if (options == nullptr || !TOK_PJRT_HOLDS(*options, num_non_donatable_input_indices)) return true;
-  const int64_t* begin = options->non_donatable_input_indices;
-  const int64_t* end = begin + options->num_non_donatable_input_indices;
-  return std::find(begin, end, static_cast<int64_t>(parameter)) == end;
-}
-
 // Donated buffers are the caller's no more. The memory of one that nothing else reads becomes that
 // of its result.
 void TakeDonated(const PJRT_LoadedExecutable_Execute_Args& args, Job& job) {
@@ -165,7 +195,7 @@ void TakeDonated(const PJRT_LoadedExecutable_Execute_Args& args, Job& job) {
     const ParameterInfo& parameter = executable.parameters()[i];
     if (!parameter.donated || !IsDonatable(args.options, i)) continue;
     for (size_t d = 0; d < args.num_devices; ++d) {
-      // The same buffer may stand at two places: it is taken once, and read at both.
+      // Another thread may have taken or deleted it since it was held.
       Result<HeldBuffer> taken = args.argument_lists[d][i]->Take();
       if (!taken.ok() || parameter.alias_result < 0) continue;
       taken.value() = {};
@@ -221,6 +251,7 @@ PJRT_Error* PJRT_LoadedExecutable_Execute(PJRT_LoadedExecutable_Execute_Args& ar
   Workers& own = *(only != nullptr ? only : loaded.devices[0])->worker;
   Workers& worker = HostScope::IsInside() ? Pool() : own;
   auto job = std::make_unique<Job>(loaded.client, loaded.program, worker);
+  if (Status status = CheckDonations(args); !status.ok()) return Fail(status.error());
   if (Status status = HoldInputs(args, *job); !status.ok()) return Fail(status.error());
   if (Status status = MakeOutputs(args, *job); !status.ok()) return Fail(status.error());
   if (job->RunsOnCaller() && job->InputsAreThere()) {
