@@ -74,8 +74,8 @@ typedef int (*tok_host_fn)(const tok_host_call* call, void* user);
 TOK_API int tok_register_host_call(const char* target, tok_host_fn fn, void* user);
 
 /* Registers a handler of XLA's typed custom calls, version 0 (jax.ffi.register_ffi_target with
- * platform "tokamak"). Only the execute stage is called. Returns NULL, or why it is not taken: a text
- * that stays. */
+ * platform "tokamak"). Only the execute stage is called. Returns NULL, or why it is not taken: a
+ * text that stays. */
 TOK_API const char* tok_register_ffi_target(const char* target, void* handler);
 
 /* Says why a call failed; for use inside of the function, with its `call`. The text is copied. */
@@ -88,9 +88,9 @@ typedef void (*tok_hold_fn)(int64_t id, int change, void* user);
 TOK_API int tok_set_host_hold(const char* target, tok_hold_fn fn, void* user);
 
 /* Where LAPACK's routines are to be had: fn gives the address of one such as "dgetrf" (arguments as
- * in Fortran, 32-bit integers), or NULL. It is called when a program first needs them, by the thread
- * that does. Without it, or when it lacks one, the machine's library is opened (liblapack.so.3,
- * libopenblas.so.0). What was found stays. */
+ * in Fortran, 32-bit integers), or NULL. It is called when a program first needs them, by the
+ * thread that does. Without it, or when it lacks one, the machine's library is opened
+ * (liblapack.so.3, libopenblas.so.0). What was found stays. */
 typedef void* (*tok_lapack_fn)(const char* name);
 TOK_API void tok_set_lapack(tok_lapack_fn fn);
 
