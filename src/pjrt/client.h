@@ -39,7 +39,7 @@ struct PJRT_Memory {
   int id = 0;
   int kind_id = 0;
   std::string kind, text;
-  // Leaked on purpose, 32 bytes a memory: storage may outlive its client.
+  // For ever, 32 bytes a memory: storage may outlive its client.
   MemoryCounter* counter = nullptr;
 };
 
