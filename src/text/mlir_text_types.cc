@@ -233,7 +233,7 @@ bool MlirTextReader::ParseQuant(ElementType& type, QuantType& quant) {
     return FailAt(pos, ErrorCode::kMlirType, "quant.uniform: the storage type is no integer");
   type = *storage;
   int bits = InfoOf(type).bits;
-  quant.storage_min = IsSigned(type) ? -(int64_t{1} << (bits - 1)) : 0;
+  quant.storage_min = IsSigned(type) ? INT64_MIN >> (64 - bits) : 0;
   quant.storage_max =
       bits == 64 ? INT64_MAX : (int64_t{1} << (bits - (IsSigned(type) ? 1 : 0))) - 1;
   if (cursor_.Eat('<')) {
