@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 
@@ -57,10 +58,14 @@ Status Executable::Run(std::span<const void* const> inputs, std::span<void* cons
   Clock::time_point begin = Clock::now();
   Status status = RunOnce(inputs, outputs, control);
   double took = MicrosSince(begin);
-  // The first measurement replaces the price; then a quarter of the new one. A race loses one.
+  // The first measurement replaces the price. Later ones pull at it, those below more than those
+  // above: a thread that lost its processor for a while says nothing of the program. A race loses
+  // one.
   double before = predicted_us_.load(std::memory_order_relaxed);
   bool first = !measured_.load(std::memory_order_relaxed);
-  predicted_us_.store(first ? took : before * 0.75 + took * 0.25, std::memory_order_relaxed);
+  double later =
+      took < before ? (before + took) / 2 : before * 0.75 + std::min(took, 2 * before) * 0.25;
+  predicted_us_.store(first ? took : later, std::memory_order_relaxed);
   if (first) {
     measured_.store(true, std::memory_order_relaxed);
     if (IsReporting())
