@@ -31,11 +31,11 @@ bool Either(Draft& draft, Op op, Instr* x, Instr* y) {
 
 // x op c, for the constants that rules ask about.
 bool DrawWithConstant(Draft& draft) {
-  Instr* x = OfClass(draft, draft.random().Percent(15) ? kComplexClass : kIntOrReal);
+  Instr* x = OfClass(draft, draft.random().Percent(20) ? kComplexClass : kIntOrReal);
   Op op = draft.random().Pick({O::kAdd, O::kSubtract, O::kMultiply, O::kDivide, O::kMultiply,
                                O::kPower, O::kRemainder, O::kMaximum, O::kMinimum});
-  double value =
-      draft.random().Pick({0.0, 1.0, -1.0, 2.0, 0.5, 4.0, 3.0, -0.0, 8.0, -2.0, 10.0, 256.0});
+  double value = draft.random().Pick(
+      {0.0, 0.0, 1.0, 1.0, 1.0, -1.0, 2.0, 0.5, -0.0, 4.0, 3.0, -2.0, 8.0, 10.0, 256.0});
   return Either(draft, op, x, All(draft, x, value));
 }
 
