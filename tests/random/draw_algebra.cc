@@ -31,7 +31,7 @@ bool Either(Draft& draft, Op op, Instr* x, Instr* y) {
 
 // x op c, for the constants that rules ask about.
 bool DrawWithConstant(Draft& draft) {
-  Instr* x = OfClass(draft, draft.random().Percent(20) ? kComplexClass : kIntOrReal);
+  Instr* x = OfClass(draft, draft.random().Percent(25) ? kComplexClass : kIntOrReal);
   Op op = draft.random().Pick({O::kAdd, O::kSubtract, O::kMultiply, O::kDivide, O::kMultiply,
                                O::kPower, O::kRemainder, O::kMaximum, O::kMinimum});
   double value = draft.random().Pick(
@@ -218,7 +218,7 @@ bool DrawClamps(Draft& draft) {
 }
 
 constexpr Drawer kDrawers[] = {
-    {"with-constant", 90, 3, DrawWithConstant},
+    {"with-constant", 140, 3, DrawWithConstant},
     {"bits-with-constant", 40, 3, DrawBitsWithConstant},
     {"twice", 30, 5, DrawTwice},
     {"inverse", 30, 2, DrawInverse},
