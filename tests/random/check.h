@@ -24,8 +24,8 @@ class Transformation {
 };
 
 // Those that are there: "clone", "hlo", "mlir", "normal-form", every pass (behind those that give
-// what it needs), "pipeline", and pipelines as text: "inline,(simplify,cse)*". Null for a name that
-// is not known.
+// what it needs), "pipeline", and pipelines as text: "inline,(simplify,cse)*". "twice:" before one
+// of these also asks that a second run changes nothing. Null for a name that is not known.
 std::unique_ptr<Transformation> TransformationNamed(std::string_view name);
 std::vector<std::string> TransformationNames();
 std::unique_ptr<Transformation> PassNamed(std::string_view name);

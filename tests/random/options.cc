@@ -123,7 +123,7 @@ std::string HelpText() {
       "\n"
       "transformations (--pass NAME):";
   for (const std::string& name : TransformationNames()) text += " " + name;
-  return text + "\n";
+  return text + "\n  a pipeline as text; twice:NAME, whose second run must change nothing\n";
 }
 
 }  // namespace tokamak::fuzz

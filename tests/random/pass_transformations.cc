@@ -1,5 +1,6 @@
 // Each pass of passes.def, and the pipeline that Compile runs.
 #include "ir/clone.h"
+#include "ir/compare.h"
 #include "passes/passes.h"
 #include "random/check.h"
 
@@ -8,21 +9,33 @@ namespace {
 
 class Passes : public Transformation {
  public:
-  Passes(std::string name, Pipeline steps) : name_(std::move(name)), steps_(std::move(steps)) {}
+  Passes(std::string name, Pipeline steps, bool twice)
+      : name_(std::move(name)), steps_(std::move(steps)), twice_(twice) {}
   std::string name() const override { return name_; }
   Result<std::unique_ptr<Module>> Apply(const Module& module) const override {
     std::unique_ptr<Module> changed = CloneModule(module);
+    TOK_RETURN_IF_ERROR(Run(*changed));
+    if (!twice_) return changed;
+    std::unique_ptr<Module> again = CloneModule(*changed);
+    TOK_RETURN_IF_ERROR(Run(*again));
+    std::string difference = FirstDifference(*changed, *again);
+    if (difference.empty()) return changed;
+    return MakeError(ErrorCode::kNotDeterministic, "the second time changes more: " + difference);
+  }
+
+ private:
+  Status Run(Module& module) const {
     DecisionLog log;
     PassContext context(log);
     PipelineOptions options;
     options.verify_each = true;  // names the pass, and makes an error of rules that fight
-    TOK_RETURN_IF_ERROR(RunPasses(*changed, steps_, context, options));
-    return changed;
+    TOK_RETURN_IF_ERROR(RunPasses(module, steps_, context, options));
+    return Ok();
   }
 
- private:
   std::string name_;
   Pipeline steps_;
+  bool twice_;
 };
 
 // The pass, and before it those that give what it needs.
@@ -46,19 +59,20 @@ std::vector<std::string> PassNames() {
 }
 
 std::unique_ptr<Transformation> PassNamed(std::string_view name) {
-  if (name == "pipeline")
-    return std::make_unique<Passes>(
-        "pipeline", Pipeline(std::begin(kDefaultPipeline), std::end(kDefaultPipeline)));
+  constexpr std::string_view kTwice = "twice:";
+  bool twice = name.starts_with(kTwice);
+  std::string_view inner = twice ? name.substr(kTwice.size()) : name;
   Pipeline steps;
-  if (std::optional<Pass> pass = PassFromName(name)) {
+  if (inner == "pipeline") {
+    steps.assign(std::begin(kDefaultPipeline), std::end(kDefaultPipeline));
+  } else if (std::optional<Pass> pass = PassFromName(inner)) {
     AddWithNeeds(*pass, steps);
-  } else if (name.find_first_of(",(") != std::string_view::npos) {
-    auto parsed = ParsePipelineUnchecked(name);
-    if (!parsed.ok()) return nullptr;
-    steps = std::move(parsed).value();
+  } else if (inner.find_first_of(",(") != std::string_view::npos) {
+    auto parsed = ParsePipelineUnchecked(inner);
+    if (parsed.ok()) steps = std::move(parsed).value();
   }
   if (steps.empty()) return nullptr;
-  return std::make_unique<Passes>(std::string(name), std::move(steps));
+  return std::make_unique<Passes>(std::string(name), std::move(steps), twice);
 }
 
 }  // namespace tokamak::fuzz
