@@ -281,8 +281,8 @@ TEST(Plugin, AnErrorPoisonsWhatDependsOnIt) {
 
 TEST(Plugin, AlignedArraysOfTheHostAreShared) {
   Client client;
-  alignas(64) float values[16] = {1, 2, 3};
-  int64_t dim = 16;
+  alignas(64) float values[1024] = {};  // smaller ones are copied
+  int64_t dim = 1024;
   auto args = Fresh<PJRT_Client_BufferFromHostBuffer_Args>();
   args.client = client.client;
   args.data = values;
