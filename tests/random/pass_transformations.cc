@@ -1,4 +1,7 @@
 // Each pass of passes.def, and the pipeline that Compile runs.
+#include <algorithm>
+#include <array>
+
 #include "ir/clone.h"
 #include "ir/compare.h"
 #include "passes/passes.h"
@@ -7,11 +10,26 @@
 namespace tokamak::fuzz {
 namespace {
 
+// Passes that may change values by rounding (design.md, Numerics), and by how many steps of a real
+// type. All others keep every bit.
+struct MayRound {
+  std::string_view pass;
+  int64_t ulps;
+};
+constexpr std::array<MayRound, 0> kMayRound = {};
+
 class Passes : public Transformation {
  public:
   Passes(std::string name, Pipeline steps, bool twice)
       : name_(std::move(name)), steps_(std::move(steps)), twice_(twice) {}
   std::string name() const override { return name_; }
+  Closeness closeness() const override {
+    Closeness closeness;
+    for (const MayRound& row : kMayRound)
+      for (const Step& step : steps_)
+        if (InfoOf(step.pass).name == row.pass) closeness.ulps = std::max(closeness.ulps, row.ulps);
+    return closeness;
+  }
   Result<std::unique_ptr<Module>> Apply(const Module& module) const override {
     std::unique_ptr<Module> changed = CloneModule(module);
     TOK_RETURN_IF_ERROR(Run(*changed));
