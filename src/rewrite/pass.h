@@ -36,6 +36,18 @@ struct PassLimits {
   // (elements times flops: counted, not timed, so that the result is the same everywhere).
   int64_t folded_bytes = int64_t{1} << 16, folded_bytes_in_all = int64_t{1} << 24;
   int64_t folded_work = int64_t{1} << 22;
+  // Bytes by which what one loop carries may grow for values computed before it.
+  int64_t hoisted_bytes = int64_t{1} << 26;
+  // A loop is written out if it then has at most so many instructions (each round counted).
+  int64_t unrolled_instrs = 1024;
+  // Both branches are computed, and one is chosen, when they have at most so many instructions and
+  // those so many elements in all: less than it costs to ask the host which branch to take.
+  int64_t selected_instrs = 16, selected_elements = 1 << 14;
+  // Equal steps become a loop when there are so many, and when they have so many instructions in
+  // all; fewer do where one step is large, or does more than elementwise math.
+  int64_t rerolled_steps = 4, rerolled_instrs = 96, rerolled_step = 16, rerolled_heavy = 24;
+  // Bytes of the tables of numbers that differ from step to step.
+  int64_t rerolled_table_bytes = int64_t{1} << 24;
 };
 
 struct PassOptions {

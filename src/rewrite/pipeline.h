@@ -78,8 +78,22 @@ constexpr bool IsSound(std::span<const Step> steps) {
 
 // What `Compile` runs, and `tokamak opt` when it is told nothing.
 inline constexpr Step kDefaultPipeline[] = {
-    {Pass::kInline},           {Pass::kFlattenTuples}, {Pass::kDce},    {Pass::kSimplify, 1},
-    {Pass::kFoldConstants, 1}, {Pass::kCse, 1},        {Pass::kDce, 1}, {Pass::kOrder},
+    {Pass::kInline},
+    {Pass::kFlattenTuples},
+    {Pass::kDce},
+    {Pass::kSimplify, 1},
+    {Pass::kFoldConstants, 1},
+    {Pass::kCse, 1},
+    {Pass::kSimplifyConditionals, 1},
+    {Pass::kSimplifyLoops, 1},
+    {Pass::kDce, 1},
+    {Pass::kReroll, 2},
+    {Pass::kSimplify, 2},
+    {Pass::kCse, 2},
+    {Pass::kSimplifyLoops, 2},
+    {Pass::kHoistInvariants, 2},
+    {Pass::kDce, 2},
+    {Pass::kOrder},
 };
 static_assert(IsSound(kDefaultPipeline), "a pass runs before what it needs; see passes.def");
 

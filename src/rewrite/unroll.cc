@@ -1,0 +1,56 @@
+#include "rewrite/unroll.h"
+
+#include "rewrite/replace.h"
+
+namespace tokamak {
+namespace {
+
+// `rounds` copies of `body` in `to`. The tuples between them go.
+Instr* Paste(const Computation& body, std::vector<Instr*> state, uint64_t rounds, Computation& to,
+             std::vector<Instr*>& made) {
+  Instr* value = nullptr;
+  size_t size = state.size();
+  for (uint64_t round = 0; round < rounds; ++round) {
+    Instr* last = value;
+    value = PasteBody(body, state, to, made);
+    if (size == 1)
+      state = {value};
+    else
+      for (size_t i = 0; i < size; ++i) state[i] = ElementOf(value, i);
+    if (last != nullptr && size > 1) RemoveUnused(last);
+  }
+  return value;
+}
+
+}  // namespace
+
+Instr* WriteOutRounds(const Loop& loop, uint64_t rounds, std::vector<Instr*>& made) {
+  std::vector<Instr*> state(loop.instr->operands().begin(), loop.instr->operands().end());
+  if (rounds > 0) return Paste(*loop.body, std::move(state), rounds, *loop.instr->parent(), made);
+  if (loop.size() == 1) return state[0];
+  return AppendLike(*loop.instr, Op::kTuple, loop.instr->shape(), std::move(state));
+}
+
+void UnrollBody(const Loop& loop, uint64_t factor, CallCounts& counts) {
+  Computation* once = loop.body;
+  Computation* body = once->module()->AddComputation(once->name());
+  body->is_public = false;
+  body->origins = once->origins;
+  std::vector<Instr*> state;
+  for (const Instr* parameter : once->parameters()) {
+    state.push_back(body->AppendParameter(static_cast<int64_t>(state.size()), parameter->shape(),
+                                          parameter->name()));
+    state.back()->set_origins(parameter->origins());
+    state.back()->set_pos(parameter->pos());
+    if (parameter->has_extras()) state.back()->mutable_extras() = parameter->extras();
+  }
+  std::vector<Instr*> made;
+  body->set_root(Paste(*once, state, factor, *body, made));
+  for (const Instr* instr : made)
+    if (!instr->is_removed()) counts.Add(*instr);
+  counts.Remove(*loop.instr);
+  loop.instr->set_called({loop.condition, body});
+  counts.Add(*loop.instr);
+}
+
+}  // namespace tokamak
