@@ -44,7 +44,10 @@ class Passes : public Transformation {
  private:
   Status Run(Module& module) const {
     DecisionLog log;
-    PassContext context(log);
+    PassLimits limits;
+    limits.rerolled_steps = 3;  // programs are small: what pays and what does not is not asked
+    limits.rerolled_instrs = limits.rerolled_step = limits.rerolled_heavy = 1;
+    PassContext context(log, limits);
     PipelineOptions options;
     options.verify_each = true;  // names the pass, and makes an error of rules that fight
     TOK_RETURN_IF_ERROR(RunPasses(module, steps_, context, options));

@@ -1,0 +1,240 @@
+#include "rewrite/steps.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "ir/compare.h"
+#include "rewrite/bodies.h"
+
+namespace tokamak {
+namespace {
+
+bool AreAlike(const Instr& a, const Instr& b) {
+  bool same = a.op() == b.op() && a.shape() == b.shape() && a.captures() == b.captures() &&
+              a.operand_count() == b.operand_count() && std::ranges::equal(a.called(), b.called());
+  if (!same || !SameExtras(a, b)) return false;
+  return a.op() == Op::kSlice || EqualAttrs(a.op(), a.attrs(), b.attrs());
+}
+
+bool AllAlike(const StepRange& range) {
+  for (size_t offset = 0; offset < range.period; ++offset)
+    for (size_t step = 1; step < range.count; ++step)
+      if (!AreAlike(*range.At(0, offset), *range.At(step, offset))) return false;
+  return true;
+}
+
+// Enters what the first steps see of those that would be before them.
+bool CheckOperand(Steps& steps, size_t offset, size_t slot) {
+  const StepRange& range = steps.range;
+  auto place_of = [&](size_t step) { return range.PlaceOf(range.At(step, offset)->operand(slot)); };
+  size_t last = range.count - 1;
+  std::optional<StepRange::Place> place = place_of(last);
+  StepOperand& from = steps.operands[offset][slot];
+  from.is_outside = !place.has_value();
+  if (from.is_outside) {
+    for (size_t step = 0; step < last; ++step)
+      if (place_of(step)) return false;
+    return true;
+  }
+  from.offset = place->offset;
+  from.distance = last - place->step;
+  if (from.distance > kMostHistory || from.distance >= last) return false;
+  std::vector<Instr*>& history = steps.history[from.offset];
+  if (history.size() < from.distance) history.resize(from.distance, nullptr);
+  for (size_t step = 0; step < last; ++step) {
+    std::optional<StepRange::Place> here = place_of(step);
+    if (step >= from.distance) {
+      if (!here || here->offset != from.offset || here->step + from.distance != step) return false;
+      continue;
+    }
+    if (here) return false;
+    Instr* value = range.At(step, offset)->operand(slot);
+    Instr*& known = history[from.distance - step - 1];
+    if (known != nullptr && known != value) return false;
+    known = value;
+    if (!(value->shape() == range.At(0, from.offset)->shape())) return false;
+  }
+  return true;
+}
+
+// Whether `instr` only puts a dimension of size one in front of dimension `d` of its operand.
+bool AddsDimension(const Instr& instr, int64_t d) {
+  if (instr.op() != Op::kBroadcast && instr.op() != Op::kReshape) return false;
+  const Shape &out = instr.shape(), &in = instr.operand(0)->shape();
+  if (out.rank() != in.rank() + 1 || out.dim(static_cast<size_t>(d)) != 1) return false;
+  Dims without = out.dims(), places;
+  without.erase(without.begin() + d);
+  if (without != in.dims() || out.layout() != nullptr) return false;
+  if (instr.op() == Op::kReshape) return true;
+  for (int64_t i = 0; i < in.rank(); ++i) places.push_back(i < d ? i : i + 1);
+  return instr.attrs<DimensionsAttrs>().dimensions == places;
+}
+
+// What operand `i` of a concatenate is of the steps.
+struct Part {
+  bool is_step = false, is_new_dimension = false;
+  size_t step = 0, offset = 0;
+};
+
+Part PartOf(const StepRange& range, const Instr& concatenate, size_t i) {
+  const Instr* operand = concatenate.operand(i);
+  if (auto place = range.PlaceOf(operand)) return {true, false, place->step, place->offset};
+  if (operand->users().size() != 1 || operand->has_extras() || operand->operand_count() != 1 ||
+      operand->parent()->root() == operand)
+    return {};
+  auto place = range.PlaceOf(operand->operand(0));
+  int64_t d = concatenate.attrs<DimensionAttrs>().dimension;
+  if (!place || !AddsDimension(*operand, d)) return {};
+  return {true, true, place->step, place->offset};
+}
+
+void FindCollected(Steps& steps, Instr* concatenate) {
+  const StepRange& range = steps.range;
+  if (concatenate->shape().layout() != nullptr) return;
+  std::vector<Part> parts;
+  for (size_t i = 0; i < concatenate->operand_count(); ++i)
+    parts.push_back(PartOf(range, *concatenate, i));
+  for (size_t i = 0; i + range.count <= parts.size();) {
+    size_t k = 0;
+    while (k < range.count && parts[i + k].is_step && parts[i + k].step == k &&
+           parts[i + k].offset == parts[i].offset &&
+           parts[i + k].is_new_dimension == parts[i].is_new_dimension)
+      ++k;
+    if (k == range.count)
+      steps.collected.push_back({concatenate, i, parts[i].offset, parts[i].is_new_dimension});
+    i += std::max<size_t>(k, 1);
+  }
+}
+
+// Users of the steps that are outside, and how they use them.
+void FindUses(Steps& steps) {
+  const StepRange& range = steps.range;
+  std::unordered_set<const Instr*> seen;
+  auto is_concatenate = [](const Instr* u) { return u->op() == Op::kConcatenate; };
+  for (size_t offset = 0; offset < range.period; ++offset) {
+    for (Instr* user : range.At(0, offset)->users()) {
+      if (range.PlaceOf(user)) continue;
+      Instr* taker = user;
+      if (!is_concatenate(user) && user->users().size() == 1) taker = user->users()[0];
+      if (is_concatenate(taker) && !range.PlaceOf(taker) && seen.insert(taker).second)
+        FindCollected(steps, taker);
+    }
+  }
+  std::unordered_set<const Instr*> covered;  // operands of concatenates, by themselves
+  std::unordered_set<uint64_t> direct;       // or as values of a step
+  std::unordered_set<const Instr*> beside;   // operands of such concatenates in no group
+  for (const Collected& c : steps.collected)
+    for (size_t i = 0; i < range.count; ++i) {
+      if (c.is_new_dimension)
+        covered.insert(c.concatenate->operand(c.first + i));
+      else
+        direct.insert((static_cast<uint64_t>(c.concatenate->id()) << 32) + c.offset);
+    }
+  for (size_t i = 0; i < steps.collected.size();) {
+    const Instr* concatenate = steps.collected[i].concatenate;
+    size_t next = 0;
+    auto enter_until = [&](size_t end) {
+      for (; next < end; ++next) beside.insert(concatenate->operand(next));
+    };
+    for (; i < steps.collected.size() && steps.collected[i].concatenate == concatenate; ++i) {
+      enter_until(steps.collected[i].first);
+      next += range.count;
+    }
+    enter_until(concatenate->operand_count());
+  }
+  for (size_t offset = 0; offset < range.period; ++offset) {
+    for (size_t step = 0; step < range.count; ++step) {
+      const Instr* value = range.At(step, offset);
+      bool used = value->parent()->root() == value || beside.contains(value);
+      for (const Instr* user : value->users()) {
+        if (range.PlaceOf(user) || covered.contains(user)) continue;
+        used = used || !direct.contains((static_cast<uint64_t>(user->id()) << 32) + offset);
+      }
+      if (used) steps.used[offset].push_back(step);
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<Instr*> StepRange::All(size_t offset) const {
+  std::vector<Instr*> all;
+  all.reserve(count);
+  for (size_t step = 0; step < count; ++step) all.push_back(At(step, offset));
+  return all;
+}
+
+std::optional<StepRange::Place> StepRange::PlaceOf(const Instr* instr) const {
+  int64_t place = line->PlaceOf(instr);
+  if (place < static_cast<int64_t>(begin)) return std::nullopt;
+  size_t from = static_cast<size_t>(place) - begin;
+  if (from >= period * count) return std::nullopt;
+  return Place{from / period, from % period};
+}
+
+bool Steps::IsCollected(size_t offset) const {
+  return std::ranges::any_of(collected, [&](const Collected& c) { return c.offset == offset; });
+}
+
+std::optional<Steps> CheckSteps(const StepRange& range) {
+  if (!AllAlike(range)) return std::nullopt;
+  Steps steps;
+  steps.range = range;
+  steps.operands.resize(range.period);
+  steps.history.resize(range.period);
+  steps.used.resize(range.period);
+  for (size_t offset = 0; offset < range.period; ++offset) {
+    size_t slots = range.At(0, offset)->operand_count();
+    steps.operands[offset].resize(slots);
+    for (size_t slot = 0; slot < slots; ++slot)
+      if (!CheckOperand(steps, offset, slot)) return std::nullopt;
+  }
+  FindUses(steps);
+  // What leaves a step is carried: an array of which nothing else is said.
+  for (size_t offset = 0; offset < range.period; ++offset) {
+    bool leaves =
+        !steps.history[offset].empty() || !steps.used[offset].empty() || steps.IsCollected(offset);
+    const Instr& value = *range.At(0, offset);
+    if (!leaves) continue;
+    if (!value.shape().IsArray() || value.shape().HasDynamicDims() || IsPinned(value) ||
+        value.shape().quant() != nullptr)
+      return std::nullopt;
+    for (const Instr* before : steps.history[offset])
+      if (before == nullptr) return std::nullopt;
+  }
+  return steps;
+}
+
+size_t BestPhase(const StepRange& range, size_t most) {
+  // How many values of a step in the middle are alive where a step may begin.
+  size_t period = range.period, middle = range.count / 2;
+  std::vector<int64_t> changes(period + 1, 0);
+  for (size_t offset = 0; offset < period; ++offset) {
+    const Instr* value = range.At(middle, offset);
+    size_t until = offset;
+    size_t begin = range.begin + middle * period;
+    for (const Instr* user : value->users()) {
+      if (!range.PlaceOf(user)) continue;
+      until = std::max(until, static_cast<size_t>(range.line->PlaceOf(user)) - begin);
+    }
+    size_t length = until - offset;  // alive before offset + 1 .. until
+    for (size_t at = offset + 1; length > 0; at = 0) {
+      size_t part = std::min(length, period - at % period);
+      changes[at % period] += 1;
+      changes[at % period + part] -= 1;
+      length -= part;
+      if (at % period + part < period) break;
+    }
+  }
+  size_t best = 0;
+  int64_t alive = 0, least = INT64_MAX;
+  for (size_t phase = 0; phase <= std::min(most, period - 1); ++phase) {
+    alive += changes[phase];
+    if (alive >= least) continue;
+    least = alive;
+    best = phase;
+  }
+  return best;
+}
+
+}  // namespace tokamak
