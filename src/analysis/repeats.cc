@@ -9,22 +9,6 @@
 namespace tokamak {
 namespace {
 
-bool IsViewOp(Op op) {
-  switch (op) {
-    case Op::kBroadcast:
-    case Op::kReshape:
-    case Op::kTranspose:
-    case Op::kSlice:
-    case Op::kReverse:
-    case Op::kConvert:
-    case Op::kBitcast:
-    case Op::kBitcastConvert:
-      return true;
-    default:
-      return false;
-  }
-}
-
 // A value that this many use is one that steps share.
 constexpr size_t kManyUsers = 4;
 
@@ -69,6 +53,22 @@ uint64_t TokenOf(const Instr& instr) {
 }
 
 }  // namespace
+
+bool IsViewOp(Op op) {
+  switch (op) {
+    case Op::kBroadcast:
+    case Op::kReshape:
+    case Op::kTranspose:
+    case Op::kSlice:
+    case Op::kReverse:
+    case Op::kConvert:
+    case Op::kBitcast:
+    case Op::kBitcastConvert:
+      return true;
+    default:
+      return false;
+  }
+}
 
 bool IsLeafValue(const Instr& instr) {
   if (instr.op() == Op::kConstant || instr.op() == Op::kIota) return true;

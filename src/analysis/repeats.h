@@ -36,6 +36,8 @@ class StepLine {
 
 // A constant, one that is broadcast, an iota.
 bool IsLeafValue(const Instr& instr);
+// Moves elements of one operand, and costs about nothing where it is read.
+bool IsViewOp(Op op);
 
 // tokens[i] == tokens[i + period] from `begin` on, for `length` - period of them.
 struct Repeat {

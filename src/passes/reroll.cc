@@ -284,9 +284,13 @@ class Roller {
   }
 
   void RemoveSteps() {
+    Computation& computation = *like_.parent();
     for (size_t step = range_.count; step-- > 0;)
-      for (size_t offset = range_.period; offset-- > 0;)
-        like_.parent()->Remove(range_.At(step, offset));
+      for (size_t offset = range_.period; offset-- > 0;) {
+        Instr* value = range_.At(step, offset);
+        bool stays = !value->users().empty() || computation.root() == value;  // a view
+        if (!stays) computation.Remove(value);
+      }
   }
 
   const Steps& steps_;

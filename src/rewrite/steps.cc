@@ -79,9 +79,7 @@ struct Part {
 Part PartOf(const StepRange& range, const Instr& concatenate, size_t i) {
   const Instr* operand = concatenate.operand(i);
   if (auto place = range.PlaceOf(operand)) return {true, false, place->step, place->offset};
-  if (operand->users().size() != 1 || operand->has_extras() || operand->operand_count() != 1 ||
-      operand->parent()->root() == operand)
-    return {};
+  if (operand->has_extras() || operand->operand_count() != 1) return {};
   auto place = range.PlaceOf(operand->operand(0));
   int64_t d = concatenate.attrs<DimensionAttrs>().dimension;
   if (!place || !AddsDimension(*operand, d)) return {};
@@ -100,9 +98,21 @@ void FindCollected(Steps& steps, Instr* concatenate) {
            parts[i + k].offset == parts[i].offset &&
            parts[i + k].is_new_dimension == parts[i].is_new_dimension)
       ++k;
-    if (k == range.count)
+    if (k == range.count && steps.is_view[parts[i].offset] == 0)
       steps.collected.push_back({concatenate, i, parts[i].offset, parts[i].is_new_dimension});
     i += std::max<size_t>(k, 1);
+  }
+}
+
+// Views of what is outside: others go on using those of the steps as they are.
+void FindViews(Steps& steps) {
+  const StepRange& range = steps.range;
+  for (size_t offset = 0; offset < range.period; ++offset) {
+    bool is_view = IsViewOp(range.At(0, offset)->op());
+    for (const StepOperand& from : steps.operands[offset])
+      is_view =
+          is_view && (from.is_outside || (from.distance == 0 && steps.is_view[from.offset] != 0));
+    steps.is_view[offset] = is_view;
   }
 }
 
@@ -112,12 +122,16 @@ void FindUses(Steps& steps) {
   std::unordered_set<const Instr*> seen;
   auto is_concatenate = [](const Instr* u) { return u->op() == Op::kConcatenate; };
   for (size_t offset = 0; offset < range.period; ++offset) {
+    if (steps.is_view[offset] != 0) continue;
     for (Instr* user : range.At(0, offset)->users()) {
       if (range.PlaceOf(user)) continue;
-      Instr* taker = user;
-      if (!is_concatenate(user) && user->users().size() == 1) taker = user->users()[0];
-      if (is_concatenate(taker) && !range.PlaceOf(taker) && seen.insert(taker).second)
-        FindCollected(steps, taker);
+      auto look = [&](Instr* taker) {
+        if (is_concatenate(taker) && !range.PlaceOf(taker) && seen.insert(taker).second)
+          FindCollected(steps, taker);
+      };
+      look(user);
+      if (user->op() != Op::kBroadcast && user->op() != Op::kReshape) continue;
+      for (Instr* taker : user->users()) look(taker);
     }
   }
   std::unordered_set<const Instr*> covered;  // operands of concatenates, by themselves
@@ -125,9 +139,11 @@ void FindUses(Steps& steps) {
   std::unordered_set<const Instr*> beside;   // operands of such concatenates in no group
   for (const Collected& c : steps.collected)
     for (size_t i = 0; i < range.count; ++i) {
-      if (c.is_new_dimension)
-        covered.insert(c.concatenate->operand(c.first + i));
-      else
+      const Instr* operand = c.concatenate->operand(c.first + i);
+      if (c.is_new_dimension && operand->users().size() == 1 &&
+          operand->parent()->root() != operand)
+        covered.insert(operand);
+      else if (!c.is_new_dimension)
         direct.insert((static_cast<uint64_t>(c.concatenate->id()) << 32) + c.offset);
     }
   for (size_t i = 0; i < steps.collected.size();) {
@@ -143,6 +159,7 @@ void FindUses(Steps& steps) {
     enter_until(concatenate->operand_count());
   }
   for (size_t offset = 0; offset < range.period; ++offset) {
+    if (steps.is_view[offset] != 0) continue;
     for (size_t step = 0; step < range.count; ++step) {
       const Instr* value = range.At(step, offset);
       bool used = value->parent()->root() == value || beside.contains(value);
@@ -183,12 +200,14 @@ std::optional<Steps> CheckSteps(const StepRange& range) {
   steps.operands.resize(range.period);
   steps.history.resize(range.period);
   steps.used.resize(range.period);
+  steps.is_view.resize(range.period, 0);
   for (size_t offset = 0; offset < range.period; ++offset) {
     size_t slots = range.At(0, offset)->operand_count();
     steps.operands[offset].resize(slots);
     for (size_t slot = 0; slot < slots; ++slot)
       if (!CheckOperand(steps, offset, slot)) return std::nullopt;
   }
+  FindViews(steps);
   FindUses(steps);
   // What leaves a step is carried: an array of which nothing else is said.
   for (size_t offset = 0; offset < range.period; ++offset) {

@@ -49,6 +49,8 @@ struct Steps {
   std::vector<Collected> collected;
   // Steps of which something else outside uses the value: [offset], ascending.
   std::vector<std::vector<size_t>> used;
+  // [offset]: a view of what is outside. Others may go on using those of the steps.
+  std::vector<char> is_view;
 
   bool IsCollected(size_t offset) const;
 };
