@@ -78,7 +78,8 @@ bool MayBeKept(const Instr& instr) {
 bool IsLeaf(const Instr& instr) {
   if (IsPinned(instr) || !instr.shape().IsArray()) return false;
   return instr.op() == Op::kConstant || instr.op() == Op::kIota ||
-         (instr.op() == Op::kBroadcast && instr.operand(0)->op() == Op::kConstant);
+         (instr.op() == Op::kBroadcast && instr.operand(0)->op() == Op::kConstant &&
+          !IsPinned(*instr.operand(0)));
 }
 
 Instr* CopyTo(Computation& to, const Instr& instr, std::vector<Instr*> operands) {

@@ -5,6 +5,7 @@
 #include "analysis/effects.h"
 #include "analysis/repeats.h"
 #include "ir/compare.h"
+#include "rewrite/bodies.h"
 #include "rewrite/replace.h"
 
 namespace tokamak {
@@ -92,13 +93,15 @@ Instr* StepWriter::Copy(const Instr& like, std::vector<Instr*> operands,
 Instr* StepWriter::Outside(Instr* value) {
   auto [it, is_new] = outside_.emplace(value, nullptr);
   if (!is_new) return it->second;
-  if (IsLeafValue(*value)) {
+  bool is_pinned = IsPinned(*value);
+  for (const Instr* operand : value->operands()) is_pinned = is_pinned || IsPinned(*operand);
+  if (IsLeafValue(*value) && !is_pinned) {
     std::vector<Instr*> operands;
     for (Instr* operand : value->operands()) operands.push_back(Copy(*operand, {}, {operand}));
     return outside_[value] = Copy(*value, std::move(operands), {value});
   }
   if (!value->shape().IsArray()) return nullptr;
-  if (value->op() == Op::kBroadcast && value->operand(0)->shape().IsArray()) {
+  if (value->op() == Op::kBroadcast && !IsPinned(*value)) {
     // Not kept in memory at its full size: it is one that reads its operand.
     Instr* operand = Outside(value->operand(0));
     return outside_[value] = Copy(*value, {operand}, {value});
@@ -119,7 +122,7 @@ Instr* StepWriter::Express(const std::vector<Instr*>& values, int depth) {
   if (first.op() == Op::kConstant) return Constants(values);
   if (!IsCheap(first) || first.op() == Op::kIota || first.operand_count() == 0) return nullptr;
   for (const Instr* value : values)
-    if (!AreAlike(first, *value) || value->is_control_predecessor()) return nullptr;
+    if (!AreAlike(first, *value) || IsPinned(*value)) return nullptr;
   std::vector<Instr*> operands;
   for (size_t slot = 0; slot < first.operand_count(); ++slot) {
     Instr* operand = Express(Operands(values, slot), depth + 1);
