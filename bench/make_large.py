@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes a large HLO program of one kind to standard output: what linear time is measured on.
 
-    bench/make_large.py KIND COUNT      KIND: chain, ladder, calls, parameters, concatenate, mixed
+    bench/make_large.py KIND COUNT      KIND: steps, chain, ladder, calls, parameters, concatenate, mixed
 """
 import sys
 
@@ -51,7 +51,30 @@ def mixed(n):
     yield f"  ROOT r = f32[8,8] negate({last})"
 
 
-KINDS = {"chain": chain, "ladder": ladder, "parameters": parameters, "concatenate": concatenate, "mixed": mixed}
+def steps(n):
+    """A loop that Python ran while it traced: each step reads a row, hands on four values, and one of them is stacked."""
+    yield "  rows = f32[%d,64] parameter(0)" % n
+    for k in range(4):
+        yield f"  x0.{k} = f32[64] parameter({k + 1})"
+    for i in range(n):
+        x, y = (lambda k: f"x{i}.{k}"), (lambda k: f"x{i + 1}.{k}")  # noqa: B023
+        yield f"  s{i} = f32[1,64] slice(rows), slice={{[{i}:{i + 1}], [0:64]}}"
+        yield f"  r{i} = f32[64] reshape(s{i})"
+        yield f"  t{i} = f32[] constant({i * 0.02 + 0.013:.3f})"
+        yield f"  w{i} = f32[64] broadcast(t{i}), dimensions={{}}"
+        last = f"r{i}"
+        for j in range(24):
+            yield f"  c{i}.{j} = f32[64] {('cosine', 'sine', 'tanh', 'negate')[j % 4]}({last})"
+            yield f"  d{i}.{j} = f32[64] {('add', 'multiply')[j % 2]}(c{i}.{j}, {x(j % 4) if j % 3 else f'w{i}'})"
+            last = f"d{i}.{j}"
+        for k in range(4):
+            yield f"  {y(k)} = f32[64] subtract({x(k)}, {last})"
+        yield f"  u{i} = f32[1,64] reshape({y(0)})"
+    yield f"  all = f32[{n},64] concatenate({', '.join(f'u{i}' for i in range(n))}), dimensions={{0}}"
+    yield f"  ROOT t = (f32[{n},64], f32[64], f32[64], f32[64]) tuple(all, {', '.join(f'x{n}.{k}' for k in (1, 2, 3))})"
+
+
+KINDS = {"steps": steps, "chain": chain, "ladder": ladder, "parameters": parameters, "concatenate": concatenate, "mixed": mixed}
 
 
 def main():

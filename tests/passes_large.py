@@ -11,15 +11,15 @@ import time
 from pathlib import Path
 
 MAKE = Path(__file__).resolve().parent.parent / "bench/make_large.py"
-# kind, count, seconds (on an idle machine: a hundredth)
+# kind, count, seconds (on an idle machine: a hundredth), and how many instructions may be left
 CASES = [("chain", 10000, 10), ("chain", 100000, 30), ("ladder", 10000, 10), ("parameters", 5000, 10),
          ("concatenate", 1000, 10), ("concatenate", 20000, 20), ("mixed", 10000, 10), ("mixed", 100000, 40),
-         ("calls", 40, 30)]  # fmt: skip
+         ("calls", 40, 30), ("steps", 4, 10, 150), ("steps", 1000, 20, 150)]  # fmt: skip
 
 
 def main():
     failed = 0
-    for kind, count, seconds in CASES:
+    for kind, count, seconds, *most in CASES:
         with tempfile.NamedTemporaryFile("w", suffix=".hlo") as file:
             file.write(subprocess.run([sys.executable, str(MAKE), kind, str(count)], capture_output=True, text=True, check=True).stdout)
             file.flush()
@@ -30,6 +30,8 @@ def main():
                 fault = "" if done.returncode == 0 else done.stderr[:300]
             except subprocess.TimeoutExpired:
                 fault = f"took longer than {seconds} s"
+            if not fault and most and int(done.stdout.splitlines()[-1].split()[2]) > most[0]:
+                fault = f"{done.stdout.splitlines()[-1].split()[2]} instructions left, {most[0]} expected"
             if fault:
                 failed += 1
                 print(f"FAILED {kind} {count}: {fault}")

@@ -288,8 +288,8 @@ class Roller {
     for (size_t step = range_.count; step-- > 0;)
       for (size_t offset = range_.period; offset-- > 0;) {
         Instr* value = range_.At(step, offset);
-        bool stays = !value->users().empty() || computation.root() == value;  // a view
-        if (!stays) computation.Remove(value);
+        bool is_used = !value->users().empty() || computation.root() == value;  // a view
+        if (!is_used && !value->is_removed()) computation.Remove(value);
       }
   }
 
