@@ -48,7 +48,7 @@ bool IsPlain(const Instr& instr) {
 bool Commutes(const Instr& instr) {
   if (!IsCommutative(instr.op()) || instr.operand_count() != 2) return false;
   ElementType type = instr.shape().type();
-  return IsInteger(type) || type == ElementType::kPred;
+  return !IsComplex(type);
 }
 
 Effects::Effects(const Module& module) {

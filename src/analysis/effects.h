@@ -11,8 +11,8 @@ namespace tokamak {
 // whatever asks a device, a host or a generator of random numbers it says no.
 bool IsPlain(const Instr& instr);
 
-// op(x, y) has the bits of op(y, x). Of floats it has not: of two NaNs the first gives its sign,
-// which a sort or a bitcast can see.
+// op(x, y) has the bits of op(y, x). Of complex numbers it has not: a NaN may come out in another
+// part, and with another sign, which a sort or a bitcast can see.
 bool Commutes(const Instr& instr);
 
 // Which instructions must run, in program order, used or not: effects of their own, numbers drawn
