@@ -299,6 +299,10 @@ uint64_t BodyHash(const Computation& computation) {
     hasher.Add(instr->shape().Hash());
     hasher.Add(HashAttrs(instr->op(), instr->attrs()));
     for (const Instr* operand : instr->operands()) hasher.Add(places[operand]);
+    // Bodies that differ in nothing but what they call are common: a chain of calls is made of
+    // them.
+    for (const Computation* callee : instr->called())
+      hasher.AddBytes(callee->name().data(), callee->name().size());
   }
   hasher.Add(places[computation.root()]);
   return hasher.digest();
