@@ -180,6 +180,10 @@ const std::map<std::string_view, CustomCallFn>& Calls() {
       {"stablehlo.dynamic_approx_top_k", RunApproxTopK},
       {"stablehlo.dynamic_reduce_window", EvalDynamicReduceWindow},
       {"stablehlo.dynamic_rng_bit_generator", EvalDynamicRngBitGenerator},
+      {"cu_threefry2x32", EvalThreefryCall},
+      {"cu_threefry2x32_ffi", EvalThreefryCall},
+      {"hip_threefry2x32", EvalThreefryCall},
+      {"hip_threefry2x32_ffi", EvalThreefryCall},
   };
   return *calls;
 }

@@ -16,4 +16,8 @@ namespace tokamak {
   Result<Value> Eval##id(const Instr& instr, std::span<const Value> operands, Context& context);
 #include "ir/ops.def"
 
+// Custom calls of the same families.
+Result<Value> EvalThreefryCall(const Instr& instr, std::span<const Value> operands,
+                               Context& context);
+
 }  // namespace tokamak

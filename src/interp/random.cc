@@ -176,6 +176,45 @@ Result<Value> EvalRngBitGenerator(const Instr& instr, std::span<const Value> ope
   return Value::Tuple(std::move(results));
 }
 
+Result<Value> EvalThreefry2x32(const Instr& instr, std::span<const Value> operands, Context&) {
+  TOK_RETURN_IF_ERROR(CheckSameDims(instr, operands));
+  TOK_RETURN_IF_ERROR(CheckFits(instr, ElementType::kU64, operands[0].dims()));
+  auto word = [&](size_t operand, size_t i) {
+    return static_cast<uint32_t>(operands[operand].Data<uint64_t>()[i]);
+  };
+  std::vector<uint64_t> pairs(static_cast<size_t>(operands[0].ElementCount()));
+  for (size_t i = 0; i < pairs.size(); ++i) {
+    auto [first, second] = ThreeFry2x32({word(2, i), word(3, i)}, {word(0, i), word(1, i)});
+    pairs[i] = Whole(second, first);
+  }
+  return Value::Array(ResultShape(instr, operands[0].dims()), std::move(pairs));
+}
+
+// The kernels of JAX for GPUs: key and counter, one shape; both words.
+Result<Value> EvalThreefryCall(const Instr& instr, std::span<const Value> operands, Context&) {
+  const Shape& shape = instr.shape();
+  bool fits = operands.size() == 4 && shape.IsTuple() && shape.elements().size() == 2;
+  for (const Value& operand : operands) fits = fits && operand.shape().IsArray();
+  for (const Value& operand : operands)
+    fits = fits && operand.type() == ElementType::kU32 && operand.dims() == operands[0].dims();
+  for (const Shape& word : shape.IsTuple() ? shape.elements() : std::vector<Shape>())
+    fits = fits && word.IsArray() && word.type() == ElementType::kU32 &&
+           word.dims() == operands[0].dims();
+  if (!fits) return Unsupported(instr, "threefry takes four arrays of u32 and gives two");
+  std::vector<uint64_t> words[2];
+  for (size_t i = 0; i < static_cast<size_t>(operands[0].ElementCount()); ++i) {
+    std::array<uint32_t, 4> in{};
+    for (size_t k = 0; k < 4; ++k) in[k] = static_cast<uint32_t>(operands[k].Data<uint64_t>()[i]);
+    std::array<uint32_t, 2> out = ThreeFry2x32({in[2], in[3]}, {in[0], in[1]});
+    for (size_t k = 0; k < 2; ++k) words[k].push_back(out[k]);
+  }
+  std::vector<Value> results;
+  for (std::vector<uint64_t>& word : words)
+    results.push_back(
+        Value::Array(Shape::Array(ElementType::kU32, operands[0].dims()), std::move(word)));
+  return Value::Tuple(std::move(results));
+}
+
 Result<Value> EvalRng(const Instr& instr, std::span<const Value> operands, Context& context) {
   // StableHLO gives the shape as a third operand.
   Dims dims = operands.size() > 2 ? IntsOf(operands[2]) : instr.shape().dims();

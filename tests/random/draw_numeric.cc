@@ -106,6 +106,14 @@ bool DrawRngBits(Draft& draft) {
   return true;
 }
 
+bool DrawThreefry(Draft& draft) {
+  Shape shape = Shape::Array(ElementType::kU32, draft.AnyDims());
+  if (shape.ElementCount() > draft.plot().size.max_elements) return false;
+  std::vector<Instr*> words;
+  for (int i = 0; i < 4; ++i) words.push_back(draft.Like(shape));
+  return draft.Put(Op::kThreefry2x32, words) != nullptr;
+}
+
 // Adds, rotations and exclusive ors on words, as threefry mixes its counter.
 bool DrawRotations(Draft& draft) {
   Shape shape = Shape::Array(ElementType::kU32, draft.AnyDims());
@@ -143,6 +151,7 @@ bool DrawUniform(Draft& draft) {
 constexpr Drawer kRandomDrawers[] = {
     {"rng-bit-generator", 12, 4, DrawRngBits},
     {"rotations", 10, 16, DrawRotations},
+    {"threefry2x32", 4, 5, DrawThreefry},
     {"uniform", 8, 9, DrawUniform},
 };
 

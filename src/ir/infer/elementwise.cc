@@ -171,6 +171,17 @@ Result<Shape> InferClamp(const InferInput& in) {
   return GiveArray(in, x.type(), dims, &x);
 }
 
+// Key and counter are words; what comes out is both words in one number.
+Result<Shape> InferThreefry2x32(const InferInput& in) {
+  Sizes dims;
+  TOK_RETURN_IF_ERROR(CheckAlike(in, dims));
+  TOK_RETURN_IF_ERROR(RequirePlain(in, 0));
+  if (in.operands[0].type() != ElementType::kU32)
+    return Fault(in, ErrorCode::kElementTypeRefused, "key and counter must be u32, are {}",
+                 HloName(in.operands[0].type()));
+  return GiveArray(in, ElementType::kU64, dims);
+}
+
 Result<Shape> InferMap(const InferInput& in) {
   TOK_RETURN_IF_ERROR(RequireOperands(in, 1, SIZE_MAX));
   TOK_RETURN_IF_ERROR(RequireCalled(in, 1));

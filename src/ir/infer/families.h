@@ -21,6 +21,7 @@ TOK_INFER(Complex);
 TOK_INFER(Compare);
 TOK_INFER(Select);
 TOK_INFER(Clamp);
+TOK_INFER(Threefry2x32);
 TOK_INFER(Map);
 
 // leaves.cc
