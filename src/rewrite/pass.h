@@ -36,6 +36,9 @@ struct PassLimits {
   // (elements times flops: counted, not timed, so that the result is the same everywhere).
   int64_t folded_bytes = int64_t{1} << 16, folded_bytes_in_all = int64_t{1} << 24;
   int64_t folded_work = int64_t{1} << 22;
+  // Instructions of loops and calls that are looked into to understand one computation: so many,
+  // and so many for each of its own.
+  int64_t followed_instrs = 4096, followed_growth = 16;
   // Bytes by which what one loop carries may grow for values computed before it.
   int64_t hoisted_bytes = int64_t{1} << 26;
   // A loop is written out if it then has at most so many instructions (each round counted).

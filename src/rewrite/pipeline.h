@@ -78,9 +78,12 @@ constexpr bool IsSound(std::span<const Step> steps) {
 
 // What `Compile` runs, and `tokamak opt` when it is told nothing.
 inline constexpr Step kDefaultPipeline[] = {
+    {Pass::kReadLibraryCalls},
+    {Pass::kRecognizeRandom},
     {Pass::kInline},
     {Pass::kFlattenTuples},
     {Pass::kDce},
+    {Pass::kRecognizeRandom},
     {Pass::kSimplify, 1},
     {Pass::kFoldConstants, 1},
     {Pass::kCse, 1},

@@ -1,0 +1,331 @@
+#include "analysis/word_eval.h"
+
+#include <algorithm>
+
+namespace tokamak {
+namespace {
+
+constexpr int kMaxDepth = 8;
+constexpr int kMaxRounds = 32;  // of a loop; threefry has 5 or 20
+
+uint64_t MaskOf(ElementType type) {
+  int bits = InfoOf(type).bits;
+  return bits >= 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1;
+}
+
+int64_t SignedOf(ElementType type, uint64_t bits) {
+  if (!IsSigned(type)) return static_cast<int64_t>(bits);
+  int unused = 64 - InfoOf(type).bits;
+  return static_cast<int64_t>(bits << unused) >> unused;
+}
+
+bool IsIntegerOrPred(const Shape& shape) {
+  return shape.IsArray() && shape.quant() == nullptr &&
+         (IsInteger(shape.type()) || shape.type() == ElementType::kPred);
+}
+
+bool Holds(CompareDirection direction, bool less, bool equal) {
+  switch (direction) {
+    case CompareDirection::kEq:
+      return equal;
+    case CompareDirection::kNe:
+      return !equal;
+    case CompareDirection::kLt:
+      return less;
+    case CompareDirection::kLe:
+      return less || equal;
+    case CompareDirection::kGt:
+      return !less && !equal;
+    case CompareDirection::kGe:
+      return !less;
+  }
+  return false;
+}
+
+// Arithmetic on numbers: what counts the rounds of a loop and picks rotations from a list.
+std::optional<uint64_t> FoldNumbers(const Instr& instr, std::span<const uint64_t> x) {
+  ElementType from = instr.operand(0)->shape().type();
+  uint64_t mask = MaskOf(instr.shape().type()), width = static_cast<uint64_t>(InfoOf(from).bits);
+  switch (instr.op()) {
+    case Op::kAdd:
+      return from == ElementType::kPred ? x[0] | x[1] : (x[0] + x[1]) & mask;
+    case Op::kSubtract:
+      return (x[0] - x[1]) & mask;
+    case Op::kMultiply:
+      return (x[0] * x[1]) & mask;
+    case Op::kNegate:
+      return (0 - x[0]) & mask;
+    case Op::kNot:
+      return ~x[0] & mask;
+    case Op::kAnd:
+      return x[0] & x[1];
+    case Op::kOr:
+      return x[0] | x[1];
+    case Op::kXor:
+      return x[0] ^ x[1];
+    case Op::kShiftLeft:
+      return x[1] >= width ? 0 : (x[0] << x[1]) & mask;
+    case Op::kShiftRightLogical:
+      return x[1] >= width ? 0 : x[0] >> x[1];
+    case Op::kSelect:
+      return x[0] != 0 ? x[1] : x[2];
+    case Op::kConvert:
+      if (instr.shape().type() == ElementType::kPred) return x[0] != 0 ? 1 : 0;
+      return static_cast<uint64_t>(SignedOf(from, x[0])) & mask;
+    case Op::kRemainder: {
+      if (x[1] == 0 || (IsSigned(from) && (SignedOf(from, x[0]) < 0 || SignedOf(from, x[1]) < 0)))
+        return std::nullopt;
+      return x[0] % x[1];
+    }
+    case Op::kCompare: {
+      bool less = IsSigned(from) ? SignedOf(from, x[0]) < SignedOf(from, x[1]) : x[0] < x[1];
+      return Holds(instr.attrs<CompareAttrs>().direction, less, x[0] == x[1]) ? 1 : 0;
+    }
+    default:
+      return std::nullopt;
+  }
+}
+
+// How a movement of elements spreads them, when that is all it does.
+std::optional<Spreading> SpreadingOf(const Instr& instr) {
+  const Dims &from = instr.operand(0)->shape().dims(), &to = instr.shape().dims();
+  Spreading spreading{to, std::vector<int>(to.size(), -1)};
+  switch (instr.op()) {
+    case Op::kBroadcast: {
+      const Dims& dimensions = instr.attrs<DimensionsAttrs>().dimensions;
+      for (size_t i = 0; i < dimensions.size(); ++i)
+        if (from[i] != 1)
+          spreading.sources[static_cast<size_t>(dimensions[i])] = static_cast<int>(i);
+      return spreading;
+    }
+    case Op::kTranspose: {
+      const Dims& permutation = instr.attrs<DimensionsAttrs>().dimensions;
+      for (size_t i = 0; i < to.size(); ++i)
+        spreading.sources[i] = static_cast<int>(permutation[i]);
+      return spreading;
+    }
+    case Op::kReshape: {  // only dimensions of one element come and go
+      size_t j = 0;
+      for (size_t i = 0; i < to.size(); ++i) {
+        if (to[i] == 1) continue;
+        while (j < from.size() && from[j] == 1) ++j;
+        if (j == from.size() || from[j] != to[i]) return std::nullopt;
+        spreading.sources[i] = static_cast<int>(j++);
+      }
+      while (j < from.size() && from[j] == 1) ++j;
+      if (j != from.size()) return std::nullopt;
+      return spreading;
+    }
+    default:
+      return std::nullopt;
+  }
+}
+
+// The only element of a slice of a constant.
+std::optional<uint64_t> ElementOf(const Literal& literal, const Dims& starts) {
+  int64_t offset = 0;
+  const Dims& dims = literal.shape().dims();
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (starts[i] < 0 || starts[i] >= dims[i]) return std::nullopt;
+    offset = offset * dims[i] + starts[i];
+  }
+  return literal.BitsAt(offset);
+}
+
+}  // namespace
+
+bool IsWord(const Shape& shape) {
+  return shape.IsArray() && shape.quant() == nullptr &&
+         (shape.type() == ElementType::kU32 || shape.type() == ElementType::kS32);
+}
+
+size_t LeafCountOf(const Shape& shape) {
+  if (!shape.IsTuple()) return 1;
+  size_t count = 0;
+  for (const Shape& element : shape.elements()) count += LeafCountOf(element);
+  return count;
+}
+
+TermList WordEval::Opaque(const Instr& instr, bool inside) {
+  if (!instr.shape().IsTuple()) {
+    if (!instr.shape().IsArray() || instr.shape().HasDynamicDims()) return {kNoTerm};
+    const Dims& dims = instr.shape().dims();
+    bool same = !inside || instr.op() == Op::kConstant;
+    return {same ? terms_.Leaf(&instr, 0, dims) : terms_.NewLeaf(dims)};
+  }
+  TermList all;
+  std::vector<const Shape*> open = {&instr.shape()};
+  while (!open.empty()) {
+    const Shape* shape = open.back();
+    open.pop_back();
+    if (shape->IsTuple()) {
+      for (size_t i = shape->elements().size(); i-- > 0;) open.push_back(&shape->elements()[i]);
+      continue;
+    }
+    bool known = shape->IsArray() && !shape->HasDynamicDims();
+    Term leaf = !known   ? kNoTerm
+                : inside ? terms_.NewLeaf(shape->dims())
+                         : terms_.Leaf(&instr, static_cast<uint32_t>(all.size()), shape->dims());
+    all.push_back(leaf);
+  }
+  return all;
+}
+
+// Shifts, sums and exclusive ors of words.
+Term WordEval::OfWords(const Instr& instr, Term x, Term y) {
+  switch (instr.op()) {
+    case Op::kAdd:
+      return terms_.Add(x, y);
+    case Op::kSubtract:
+      return terms_.Subtract(x, y);
+    case Op::kNegate:
+      return terms_.Subtract(terms_.Number(0), x);
+    case Op::kXor:
+      return terms_.Xor(x, y);
+    case Op::kNot:
+      return terms_.Xor(x, terms_.Number(0xffffffff));
+    case Op::kOr:
+      return terms_.Or(x, y);
+    case Op::kShiftLeft:
+      return terms_.IsNumber(y) ? terms_.ShiftLeft(x, terms_.node(y).number) : kNoTerm;
+    case Op::kShiftRightLogical:
+      return terms_.IsNumber(y) ? terms_.ShiftRight(x, terms_.node(y).number) : kNoTerm;
+    default:
+      return kNoTerm;
+  }
+}
+
+Term WordEval::OfMovement(const Instr& instr, Term x, std::span<const TermList> operands) {
+  if (terms_.IsNumber(x)) return x;
+  bool one = instr.shape().ElementCount() == 1;
+  const Instr* base = terms_.node(x).kind == TermKind::kLeaf ? terms_.leaf(x).base : nullptr;
+  bool constant = base != nullptr && base->op() == Op::kConstant &&
+                  x == terms_.Leaf(base, 0, base->shape().dims());
+  if (one && constant && (instr.op() == Op::kSlice || instr.op() == Op::kDynamicSlice)) {
+    Dims starts;
+    if (instr.op() == Op::kSlice) starts = instr.attrs<SliceAttrs>().starts;
+    for (size_t i = 1; i < operands.size(); ++i) {
+      if (!terms_.IsNumber(operands[i][0])) return kNoTerm;
+      int64_t last = base->shape().dim(i - 1) - 1;
+      int64_t start =
+          SignedOf(instr.operand(i)->shape().type(), terms_.node(operands[i][0]).number);
+      starts.push_back(std::clamp<int64_t>(start, 0, last));
+    }
+    std::optional<uint64_t> bits = ElementOf(base->attrs<ConstantAttrs>().literal, starts);
+    return bits ? terms_.Number(*bits) : kNoTerm;
+  }
+  std::optional<Spreading> spreading = SpreadingOf(instr);
+  return spreading ? terms_.Spread(x, *spreading) : kNoTerm;
+}
+
+Term WordEval::OfArray(const Instr& instr, std::span<const TermList> operands) {
+  if (instr.op() == Op::kConstant) {
+    const Literal& literal = instr.attrs<ConstantAttrs>().literal;
+    bool one = literal.is_splat() || literal.shape().ElementCount() == 1;
+    return one && literal.shape().ElementCount() > 0 ? terms_.Number(literal.BitsAt(0)) : kNoTerm;
+  }
+  if (operands.empty() || instr.shape().HasDynamicDims()) return kNoTerm;
+  for (size_t i = 0; i < operands.size(); ++i)
+    if (!IsIntegerOrPred(instr.operand(i)->shape()) || operands[i][0] == kNoTerm) return kNoTerm;
+  switch (instr.op()) {
+    case Op::kCopy:
+      return operands[0][0];
+    case Op::kBroadcast:
+    case Op::kTranspose:
+    case Op::kReshape:
+    case Op::kSlice:
+    case Op::kDynamicSlice:
+      return OfMovement(instr, operands[0][0], operands);
+    case Op::kBitcastConvert:
+    case Op::kConvert:
+      if (IsWord(instr.shape()) && IsWord(instr.operand(0)->shape())) return operands[0][0];
+      if (instr.op() == Op::kBitcastConvert) return kNoTerm;
+      break;
+    default:
+      break;
+  }
+  bool words = instr.info().Is(kElementwise) && instr.op() != Op::kMap && operands.size() <= 3;
+  if (!words) return kNoTerm;
+  std::vector<uint64_t> numbers;
+  for (const TermList& operand : operands)
+    if (terms_.IsNumber(operand[0])) numbers.push_back(terms_.node(operand[0]).number);
+  if (numbers.size() == operands.size()) {
+    std::optional<uint64_t> folded = FoldNumbers(instr, numbers);
+    return folded ? terms_.Number(*folded) : kNoTerm;
+  }
+  if (!IsWord(instr.shape()) || !IsWord(instr.operand(0)->shape())) return kNoTerm;
+  return OfWords(instr, operands[0][0], operands.size() > 1 ? operands[1][0] : kNoTerm);
+}
+
+TermList WordEval::Of(const Instr& instr, std::span<const TermList> operands, bool inside,
+                      int depth) {
+  switch (instr.op()) {
+    case Op::kTuple: {
+      TermList all;
+      for (const TermList& operand : operands)
+        all.insert(all.end(), operand.begin(), operand.end());
+      return all;
+    }
+    case Op::kGetTupleElement: {
+      const std::vector<Shape>& elements = instr.operand(0)->shape().elements();
+      size_t index = static_cast<size_t>(instr.attrs<TupleIndexAttrs>().index), first = 0;
+      for (size_t i = 0; i < index; ++i) first += LeafCountOf(elements[i]);
+      auto begin = operands[0].begin() + static_cast<ptrdiff_t>(first);
+      return {begin, begin + static_cast<ptrdiff_t>(LeafCountOf(elements[index]))};
+    }
+    case Op::kCall:
+    case Op::kFusion:
+    case Op::kWhile: {
+      TermList arguments;
+      for (const TermList& operand : operands)
+        arguments.insert(arguments.end(), operand.begin(), operand.end());
+      std::optional<TermList> results = instr.op() == Op::kWhile
+                                            ? RunLoop(instr, std::move(arguments), depth)
+                                            : Run(*instr.called(0), arguments, depth + 1);
+      if (results && results->size() == LeafCountOf(instr.shape())) return *std::move(results);
+      return Opaque(instr, inside);
+    }
+    default:
+      break;
+  }
+  Term term = IsIntegerOrPred(instr.shape()) ? OfArray(instr, operands) : kNoTerm;
+  return term == kNoTerm ? Opaque(instr, inside) : TermList{term};
+}
+
+std::optional<TermList> WordEval::Run(const Computation& computation, const TermList& arguments,
+                                      int depth) {
+  budget_ -= static_cast<int64_t>(computation.size());
+  if (depth > kMaxDepth || budget_ < 0) return std::nullopt;
+  InstrMap<TermList> found(computation);
+  size_t next = 0;
+  for (const Instr* parameter : computation.parameters()) {
+    size_t count = LeafCountOf(parameter->shape());
+    if (next + count > arguments.size()) return std::nullopt;
+    auto begin = arguments.begin() + static_cast<ptrdiff_t>(next);
+    found[parameter].assign(begin, begin + static_cast<ptrdiff_t>(count));
+    next += count;
+  }
+  if (next != arguments.size()) return std::nullopt;
+  std::vector<TermList> operands;
+  for (const Instr* instr : computation.PostOrder()) {
+    if (instr->op() == Op::kParameter) continue;
+    operands.clear();
+    for (const Instr* operand : instr->operands()) operands.push_back(found[operand]);
+    found[instr] = Of(*instr, operands, true, depth);
+  }
+  return found[computation.root()];
+}
+
+std::optional<TermList> WordEval::RunLoop(const Instr& loop, TermList state, int depth) {
+  for (int round = 0; round < kMaxRounds; ++round) {
+    std::optional<TermList> again = Run(*loop.called(0), state, depth + 1);
+    if (!again || again->size() != 1 || !terms_.IsNumber((*again)[0])) return std::nullopt;
+    if (terms_.node((*again)[0]).number == 0) return state;
+    std::optional<TermList> next = Run(*loop.called(1), state, depth + 1);
+    if (!next || next->size() != state.size()) return std::nullopt;
+    state = *std::move(next);
+  }
+  return std::nullopt;
+}
+
+}  // namespace tokamak

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "analysis/word_terms.h"
+
+namespace tokamak {
+
+// One term per leaf of an instruction's shape, depth first.
+using TermList = std::vector<Term>;
+
+// Whether the elements are words that terms reckon with.
+bool IsWord(const Shape& shape);
+size_t LeafCountOf(const Shape& shape);
+
+// Finds the terms of instructions. Calls and fusions are looked into; so are loops that numbers
+// alone end, round by round, while the budget of instructions lasts. Whatever is not understood is
+// a leaf. Linear in the instructions and the budget.
+class WordEval {
+ public:
+  WordEval(WordTerms& terms, int64_t budget) : terms_(terms), budget_(budget) {}
+
+  // `operands` in the order of the instruction's own. `inside`: of a body, whose leaves stand for
+  // other values each time.
+  TermList Of(const Instr& instr, std::span<const TermList> operands, bool inside = false,
+              int depth = 0);
+
+ private:
+  TermList Opaque(const Instr& instr, bool inside);
+  Term OfArray(const Instr& instr, std::span<const TermList> operands);
+  Term OfWords(const Instr& instr, Term x, Term y);
+  Term OfMovement(const Instr& instr, Term x, std::span<const TermList> operands);
+  std::optional<TermList> Run(const Computation& computation, const TermList& arguments, int depth);
+  std::optional<TermList> RunLoop(const Instr& loop, TermList state, int depth);
+
+  WordTerms& terms_;
+  int64_t budget_;
+};
+
+}  // namespace tokamak

@@ -1,0 +1,103 @@
+// Dumps of XLA for GPUs hold calls of libraries where the program had ops. They are read back, so
+// that such a program fuses and runs here like the one that it was made from. A call becomes ops
+// only when everything that its configuration says is understood; the rest stay calls, by name.
+
+#include <algorithm>
+
+#include "passes/passes.h"
+#include "rewrite/library/library.h"
+#include "rewrite/replace.h"
+
+namespace tokamak {
+namespace {
+
+bool IsLibraryCall(const Instr& instr) {
+  if (instr.op() != Op::kCustomCall) return false;
+  const std::string& target = instr.attrs<CustomCallAttrs>().target;
+  return target.starts_with("__cublas$") || target.starts_with("__cudnn$");
+}
+
+// All results but the first are memory to work in: bytes whose values nobody states.
+bool OnlyWorkspaceBeside(const Shape& shape) {
+  if (!shape.IsTuple()) return true;
+  if (shape.elements().size() > 2 || shape.elements().empty()) return false;
+  return std::ranges::all_of(
+      shape.elements().begin() + 1, shape.elements().end(), [](const Shape& element) {
+        return element.IsArray() && element.rank() == 1 &&
+               (element.type() == ElementType::kS8 || element.type() == ElementType::kU8);
+      });
+}
+
+Instr* Read(LibraryCall& call) {
+  const std::string& target = call.call().attrs<CustomCallAttrs>().target;
+  const Shape& shape = call.call().shape();
+  if (!OnlyWorkspaceBeside(shape)) return call.No("results besides the first");
+  if (!call.result().IsArray()) return call.No("no array");
+  for (const Instr* operand : call.call().operands())
+    if (!operand->shape().IsArray()) return call.No("an operand that is no array");
+  if (target == "__cublas$gemm" || target == "__cublas$lt$matmul") return ReadGemm(call);
+  if (target.starts_with("__cudnn$conv")) return ReadConvolution(call, target);
+  if (target.starts_with("__cudnn$fmha")) return ReadAttention(call, target);
+  return call.No("a call of another kind");
+}
+
+// What stands for the whole call.
+Instr* ResultOf(Instr* call, Instr* value, Rewriter& make) {
+  const Shape& shape = call->shape();
+  if (!shape.IsTuple()) {
+    value->set_shape(shape);
+    return value;
+  }
+  value->set_shape(shape.elements()[0]);
+  std::vector<Instr*> elements = {value};
+  for (size_t i = 1; i < shape.elements().size(); ++i) {
+    elements.push_back(make.Filled(shape.elements()[i], 0.0));
+    elements.back()->set_shape(shape.elements()[i]);
+  }
+  return AppendLike(*call, Op::kTuple, shape, std::move(elements));
+}
+
+Changed ReadOne(Instr* instr, PassContext& context) {
+  const CustomCallAttrs& attrs = instr->attrs<CustomCallAttrs>();
+  std::optional<Json> config =
+      ParseJson(attrs.backend_config.empty() ? "{}" : attrs.backend_config);
+  Rewriter rewriter(instr);
+  std::string why = config ? "" : "its configuration is no JSON";
+  Instr* value = nullptr;
+  if (config) {
+    LibraryCall call(instr, *config, rewriter);
+    bool ordered = instr->is_control_predecessor() || !instr->extras().control_predecessors.empty();
+    value = attrs.has_side_effect || ordered ? call.No("it has an effect or waits") : Read(call);
+    why = call.why().empty() ? "its shapes do not fit" : call.why();
+  }
+  bool is_new =
+      value != nullptr && std::ranges::find(rewriter.made(), value) != rewriter.made().end();
+  Instr* result = is_new ? ResultOf(instr, value, rewriter) : nullptr;
+  if (result == nullptr || !CanReplace(*instr, *result, true)) {
+    for (size_t i = rewriter.made().size(); i-- > 0;) RemoveUnused(rewriter.made()[i]);
+    context.Rejected("library.opaque", *instr, nullptr, attrs.target + ": " + why);
+    return Changed::kNo;
+  }
+  std::string target = attrs.target;
+  ReplaceBy(instr, result, true);
+  context.Taken("library.read", *instr, value, target);
+  instr->parent()->Remove(instr);
+  for (size_t i = rewriter.made().size(); i-- > 0;) RemoveUnused(rewriter.made()[i]);
+  return Changed::kYes;
+}
+
+}  // namespace
+
+// Calls of cuBLAS (products with alpha, beta and epilogue) and cuDNN (convolutions, attention)
+// become ops where their configuration says all. Memory to work in becomes zeros.
+Result<Changed> ReadLibraryCalls(Module& module, PassContext& context) {
+  Changed changed = Changed::kNo;
+  std::vector<Instr*> calls;
+  for (const auto& computation : module.computations())
+    for (Instr* instr : computation->Instrs())
+      if (IsLibraryCall(*instr)) calls.push_back(instr);
+  for (Instr* call : calls) changed |= ReadOne(call, context);
+  return changed;
+}
+
+}  // namespace tokamak

@@ -1,0 +1,321 @@
+// Threefry2x32 as programs write it out becomes one op. JAX lowers a draw of random bits to about
+// 150 additions, shifts and exclusive ors on words (or to a loop of five rounds of them), or to a
+// custom call on GPUs; each hides from every later pass that a draw is a function of a key and a
+// counter that costs 130 operations and no memory, and can be made anew wherever it is needed.
+//
+// Words are taken for what they compute (analysis/word_terms.h), so it does not matter how the
+// program spells a rotation, in which order it adds, what was folded, whether it was inlined, or
+// where scalar keys are broadcast. Names decide nothing. (Of custom calls they are all there is.)
+//
+//   pair   = u64[n] threefry2x32(k0, k1, x0, x1)
+//   first  = u32[n] convert(shift-right-logical(pair, 32))
+//   second = u32[n] convert(pair)
+
+#include <algorithm>
+#include <array>
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+#include "analysis/effects.h"
+#include "analysis/threefry.h"
+#include "analysis/word_eval.h"
+#include "passes/passes.h"
+#include "rewrite/replace.h"
+
+namespace tokamak {
+namespace {
+
+constexpr uint32_t kMaxMadeWeight = 24;  // of a key or counter that stands nowhere and is made anew
+constexpr int kPartialRounds = 4;        // fewer are no near miss
+
+// Instructions of a computation that makes the words of threefry.
+class Words {
+ public:
+  Words(Computation& computation, PassContext& context, const Effects& effects)
+      : computation_(computation),
+        context_(context),
+        effects_(effects),
+        eval_(terms_,
+              context.limits.followed_instrs +
+                  context.limits.followed_growth * static_cast<int64_t>(computation.size())),
+        finder_(terms_) {}
+
+  Changed Run() {
+    std::vector<Instr*> order = computation_.PostOrder();
+    std::vector<TermList> operands;
+    for (Instr* instr : order) {
+      operands.clear();
+      for (const Instr* operand : instr->operands()) operands.push_back(TermsOf(operand));
+      TermList terms = eval_.Of(*instr, operands);
+      finder_.Update();
+      if (IsWord(instr->shape()) && terms[0] != kNoTerm) terms[0] = Settle(instr, terms[0]);
+      TermsOf(instr) = std::move(terms);
+    }
+    for (Instr* instr : unused_) RemoveUnused(instr);
+    for (size_t i = replaced_.size(); i-- > 0;) RemoveWithLoop(replaced_[i]);
+    if (replaced_.empty()) RecordPartial(order);
+    return replaced_.empty() ? Changed::kNo : Changed::kYes;
+  }
+
+ private:
+  // Of instructions that were made here, too.
+  TermList& TermsOf(const Instr* instr) {
+    auto id = static_cast<size_t>(instr->id());
+    if (id >= found_.size()) found_.resize(computation_.id_limit());
+    return found_[id];
+  }
+
+  // The term of the instruction, once it is replaced when it is a word of threefry.
+  Term Settle(Instr* instr, Term term) {
+    int word = finder_.WordOf(term);
+    if (word < 0) {
+      instrs_.emplace(term, instr);
+      return term;
+    }
+    Instr* pair = PairOf(static_cast<size_t>(word) / 2, *instr);
+    if (pair == nullptr) return term;
+    Instr* made = WordOf(pair, word % 2 == 0, *instr);
+    if (!CanReplace(*instr, *made, true)) {
+      context_.Rejected("random.says-more", *instr, pair);
+      unused_.push_back(made);
+      return term;
+    }
+    MergeOrigins(pair, *instr);
+    ReplaceBy(instr, made, true);
+    context_.Taken("random.threefry", *instr, pair);
+    replaced_.push_back(instr);
+    Term leaf = terms_.Leaf(made, 0, made->shape().dims());
+    instrs_.emplace(leaf, made);
+    TermsOf(made) = {leaf};
+    return leaf;
+  }
+
+  // The op of a find, made when its first word is met. Null when key or counter stand nowhere.
+  Instr* PairOf(size_t number, const Instr& like) {
+    auto [it, is_new] = pairs_.try_emplace(number, nullptr);
+    if (!is_new) return it->second;
+    ThreefryFinder::Found found = finder_.all()[number];
+    std::vector<Instr*> operands;
+    for (Term term : {found.k0, found.k1, found.x0, found.x1}) {
+      operands.push_back(Make(term, like));
+      if (operands.back() != nullptr) continue;
+      context_.Rejected("random.operand-stands-nowhere", like);
+      operands.pop_back();
+      unused_.insert(unused_.end(), operands.begin(), operands.end());
+      return nullptr;
+    }
+    Shape shape = Shape::Array(ElementType::kU64, like.shape().dims());
+    it->second = AppendLike(like, Op::kThreefry2x32, shape, std::move(operands));
+    return it->second;
+  }
+
+  Instr* WordOf(Instr* pair, bool upper, const Instr& like) {
+    Instr* whole = pair;
+    if (upper) {
+      Instr* by = AppendLike(like, Op::kConstant, Shape::Scalar(ElementType::kU64), {},
+                             ConstantAttrs{Literal::ScalarInt(ElementType::kU64, 32)});
+      whole = AppendLike(like, Op::kShiftRightLogical, pair->shape(),
+                         {pair, Spread(by, pair->shape(), like)});
+    }
+    if (like.shape().type() == ElementType::kU32)
+      return AppendLike(like, Op::kConvert, like.shape(), {whole});
+    Instr* word = AppendLike(like, Op::kConvert, like.shape().WithType(ElementType::kU32), {whole});
+    return AppendLike(like, Op::kBitcastConvert, like.shape(), {word});
+  }
+
+  Instr* Spread(Instr* scalar, const Shape& shape, const Instr& like) {
+    if (shape.IsScalar()) return scalar;
+    return AppendLike(like, Op::kBroadcast, shape, {scalar}, DimensionsAttrs{});
+  }
+
+  // An instruction of type u32 and the dimensions of `like` that holds the term.
+  Instr* Make(Term term, const Instr& like) {
+    Shape shape = Shape::Array(ElementType::kU32, like.shape().dims());
+    const TermNode node = terms_.node(term);
+    if (node.kind == TermKind::kNumber) {
+      auto bits = static_cast<int64_t>(node.number);
+      Instr* number = AppendLike(like, Op::kConstant, Shape::Scalar(ElementType::kU32), {},
+                                 ConstantAttrs{Literal::ScalarInt(ElementType::kU32, bits)});
+      return Spread(number, shape, like);
+    }
+    auto it = instrs_.find(term);
+    if (it != instrs_.end() && it->second->shape().dims() == shape.dims()) {
+      if (it->second->shape().type() == ElementType::kU32) return it->second;
+      return AppendLike(like, Op::kBitcastConvert, shape, {it->second});
+    }
+    if (node.weight > kMaxMadeWeight) return nullptr;
+    switch (node.kind) {
+      case TermKind::kLeaf:
+        return MakeSpread(terms_.leaf(term), shape, like);
+      case TermKind::kSum:
+        return MakeSum(node, shape, like);
+      case TermKind::kXor: {
+        Instr* result = Make(terms_.Number(node.number), like);
+        for (auto [part, times] : node.parts) result = Put(Op::kXor, result, Make(part, like));
+        return result;
+      }
+      default:
+        return nullptr;  // shifts are instructions of the program
+    }
+  }
+
+  Instr* MakeSum(const TermNode& node, const Shape&, const Instr& like) {
+    Instr* result = node.number == 0 ? nullptr : Make(terms_.Number(node.number), like);
+    for (auto [part, times] : node.parts) {
+      Instr* next = Make(part, like);
+      if (next == nullptr) return nullptr;
+      if (times != 1) next = Put(Op::kMultiply, next, Make(terms_.Number(times), like));
+      result = result == nullptr ? next : Put(Op::kAdd, result, next);
+    }
+    return result;
+  }
+
+  static Instr* Put(Op op, Instr* x, Instr* y) {
+    if (x == nullptr || y == nullptr) return nullptr;
+    return AppendLike(*x, op, x->shape(), {x, y});
+  }
+
+  // A broadcast of an instruction that the program only has unspread, or spread elsewhere.
+  Instr* MakeSpread(const TermLeaf& leaf, const Shape& shape, const Instr& like) {
+    const Instr* base = leaf.base;
+    if (base == nullptr || base->parent() != &computation_ || !IsWord(base->shape()) ||
+        base->is_removed())
+      return nullptr;
+    Dims dims, places;
+    int last = -1;
+    for (size_t i = 0; i < leaf.spreading.sources.size(); ++i) {
+      int source = leaf.spreading.sources[i];
+      if (source < 0) continue;
+      if (source <= last) return nullptr;
+      last = source;
+      dims.push_back(base->shape().dim(static_cast<size_t>(source)));
+      places.push_back(static_cast<int64_t>(i));
+    }
+    auto count = CheckedElementCount(dims);
+    if (!count || *count != base->shape().ElementCount()) return nullptr;
+    Instr* word = const_cast<Instr*>(base);
+    if (word->shape().type() != ElementType::kU32)
+      word = AppendLike(like, Op::kBitcastConvert,
+                        Shape::Array(ElementType::kU32, word->shape().dims()), {word});
+    if (word->shape().dims() != dims)
+      word = AppendLike(like, Op::kReshape, Shape::Array(ElementType::kU32, dims), {word});
+    if (dims == shape.dims()) return word;
+    return AppendLike(like, Op::kBroadcast, shape, {word}, DimensionsAttrs{places});
+  }
+
+  // A word of a loop takes the loop with it when it was its last user.
+  void RemoveWithLoop(Instr* word) {
+    if (word->is_removed()) return;
+    Instr* source = word->op() == Op::kGetTupleElement ? word->operand(0) : nullptr;
+    RemoveUnused(word);
+    if (source == nullptr || source->is_removed() || !source->users().empty()) return;
+    if (source->op() != Op::kWhile || source == computation_.root() || effects_.Of(*source)) return;
+    if (source->is_control_predecessor()) return;
+    std::vector<Instr*> operands(source->operands().begin(), source->operands().end());
+    computation_.Remove(source);
+    for (Instr* operand : operands) RemoveUnused(operand);
+  }
+
+  // Says how far the longest run came that is no threefry after all.
+  void RecordPartial(const std::vector<Instr*>& order) {
+    ThreefryFinder::Partial partial = finder_.longest_partial();
+    if (partial.rounds < kPartialRounds || !finder_.all().empty()) return;
+    for (const Instr* instr : order) {
+      if (TermsOf(instr).size() != 1 || TermsOf(instr)[0] != partial.last) continue;
+      context_.Rejected("random.not-threefry", *instr, nullptr,
+                        fmt::format("{} rounds of 20", partial.rounds));
+      return;
+    }
+  }
+
+  Computation& computation_;
+  PassContext& context_;
+  const Effects& effects_;
+  WordTerms terms_;
+  WordEval eval_;
+  ThreefryFinder finder_;
+  std::unordered_map<Term, Instr*> instrs_;  // the first that holds a term
+  std::unordered_map<size_t, Instr*> pairs_;
+  std::vector<TermList> found_;  // by id
+  std::vector<Instr*> replaced_, unused_;
+};
+
+// What JAX calls on GPUs (jax_threefry_gpu_kernel_lowering): key and counter, one shape.
+bool IsThreefryCall(const Instr& instr) {
+  if (instr.op() != Op::kCustomCall || instr.operand_count() != 4) return false;
+  const std::string& target = instr.attrs<CustomCallAttrs>().target;
+  constexpr std::string_view kTargets[] = {"cu_threefry2x32", "cu_threefry2x32_ffi",
+                                           "hip_threefry2x32", "hip_threefry2x32_ffi"};
+  if (std::ranges::find(kTargets, target) == std::end(kTargets)) return false;
+  if (instr.attrs<CustomCallAttrs>().has_side_effect || !instr.called().empty()) return false;
+  const Shape& shape = instr.shape();
+  if (!shape.IsTuple() || shape.elements().size() != 2) return false;
+  Shape word = Shape::Array(ElementType::kU32, instr.operand(0)->shape().dims());
+  auto fits = [&](const Shape& other) { return other.IsArray() && Compatible(other, word); };
+  return std::ranges::all_of(shape.elements(), fits) &&
+         std::ranges::all_of(instr.operands(), [&](const Instr* x) { return fits(x->shape()); });
+}
+
+Changed ReplaceCall(Instr* call, PassContext& context) {
+  const Shape& first = call->shape().elements()[0];
+  Shape whole = Shape::Array(ElementType::kU64, first.dims());
+  std::vector<Instr*> operands(call->operands().begin(), call->operands().end());
+  Instr* pair = AppendLike(*call, Op::kThreefry2x32, whole, std::move(operands));
+  Instr* by = AppendLike(*call, Op::kConstant, Shape::Scalar(ElementType::kU64), {},
+                         ConstantAttrs{Literal::ScalarInt(ElementType::kU64, 32)});
+  if (!whole.IsScalar()) by = AppendLike(*call, Op::kBroadcast, whole, {by}, DimensionsAttrs{});
+  Instr* upper = AppendLike(*call, Op::kShiftRightLogical, whole, {pair, by});
+  std::vector<Instr*> words;
+  words.push_back(AppendLike(*call, Op::kConvert, first, {upper}));
+  words.push_back(AppendLike(*call, Op::kConvert, call->shape().elements()[1], {pair}));
+  Instr* tuple = AppendLike(*call, Op::kTuple, call->shape(), std::move(words));
+  if (!CanReplace(*call, *tuple, true)) {
+    context.Rejected("random.says-more", *call);
+    RemoveUnused(tuple);
+    return Changed::kNo;
+  }
+  ReplaceBy(call, tuple, true);
+  context.Taken("random.threefry-call", *call, pair);
+  call->parent()->Remove(call);
+  return Changed::kYes;
+}
+
+// Whether words are rotated and mixed here or in what is called from here: all that is looked at.
+bool Mixes(const Computation& computation, const std::unordered_map<const Computation*, bool>& of) {
+  bool shifts = false, mixes = false;
+  for (const Instr* instr : computation.Instrs()) {
+    bool word = IsWord(instr->shape());
+    shifts = shifts || (word && instr->op() == Op::kShiftRightLogical);
+    mixes = mixes || (word && instr->op() == Op::kXor);
+    if (instr->op() == Op::kCall || instr->op() == Op::kFusion || instr->op() == Op::kWhile)
+      for (const Computation* callee : instr->called())
+        if (of.at(callee)) return true;
+    if (shifts && mixes) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+// Replaces whatever computes threefry2x32 (all twenty rounds, any spelling, written out or as a
+// loop) and the custom calls of JAX for it by the op. What else the program makes of intermediate
+// values stays. Loops that are left without users are for dce.
+Result<Changed> RecognizeRandom(Module& module, PassContext& context) {
+  Changed changed = Changed::kNo;
+  Effects effects(module);
+  std::unordered_map<const Computation*, bool> mixes;
+  for (Computation* computation : module.CalleesFirst()) {
+    for (Instr* instr : computation->Instrs())
+      if (IsThreefryCall(*instr)) changed |= ReplaceCall(instr, context);
+    bool worth = Mixes(*computation, mixes);
+    if (worth) {
+      changed |= Words(*computation, context, effects).Run();
+      worth = Mixes(*computation, mixes);
+    }
+    mixes.emplace(computation, worth);
+  }
+  return changed;
+}
+
+}  // namespace tokamak
