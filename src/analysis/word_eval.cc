@@ -195,7 +195,7 @@ Term WordEval::OfWords(const Instr& instr, Term x, Term y) {
   }
 }
 
-Term WordEval::OfMovement(const Instr& instr, Term x, std::span<const TermList> operands) {
+Term WordEval::OfMovement(const Instr& instr, Term x, TermOperands operands) {
   if (terms_.IsNumber(x)) return x;
   bool one = instr.shape().ElementCount() == 1;
   const Instr* base = terms_.node(x).kind == TermKind::kLeaf ? terms_.leaf(x).base : nullptr;
@@ -205,10 +205,10 @@ Term WordEval::OfMovement(const Instr& instr, Term x, std::span<const TermList> 
     Dims starts;
     if (instr.op() == Op::kSlice) starts = instr.attrs<SliceAttrs>().starts;
     for (size_t i = 1; i < operands.size(); ++i) {
-      if (!terms_.IsNumber(operands[i][0])) return kNoTerm;
+      if (!terms_.IsNumber(operands[i]->front())) return kNoTerm;
       int64_t last = base->shape().dim(i - 1) - 1;
       int64_t start =
-          SignedOf(instr.operand(i)->shape().type(), terms_.node(operands[i][0]).number);
+          SignedOf(instr.operand(i)->shape().type(), terms_.node(operands[i]->front()).number);
       starts.push_back(std::clamp<int64_t>(start, 0, last));
     }
     std::optional<uint64_t> bits = ElementOf(base->attrs<ConstantAttrs>().literal, starts);
@@ -218,7 +218,7 @@ Term WordEval::OfMovement(const Instr& instr, Term x, std::span<const TermList> 
   return spreading ? terms_.Spread(x, *spreading) : kNoTerm;
 }
 
-Term WordEval::OfArray(const Instr& instr, std::span<const TermList> operands) {
+Term WordEval::OfArray(const Instr& instr, TermOperands operands) {
   if (instr.op() == Op::kConstant) {
     const Literal& literal = instr.attrs<ConstantAttrs>().literal;
     bool one = literal.is_splat() || literal.shape().ElementCount() == 1;
@@ -226,19 +226,20 @@ Term WordEval::OfArray(const Instr& instr, std::span<const TermList> operands) {
   }
   if (operands.empty() || instr.shape().HasDynamicDims()) return kNoTerm;
   for (size_t i = 0; i < operands.size(); ++i)
-    if (!IsIntegerOrPred(instr.operand(i)->shape()) || operands[i][0] == kNoTerm) return kNoTerm;
+    if (!IsIntegerOrPred(instr.operand(i)->shape()) || operands[i]->front() == kNoTerm)
+      return kNoTerm;
   switch (instr.op()) {
     case Op::kCopy:
-      return operands[0][0];
+      return operands[0]->front();
     case Op::kBroadcast:
     case Op::kTranspose:
     case Op::kReshape:
     case Op::kSlice:
     case Op::kDynamicSlice:
-      return OfMovement(instr, operands[0][0], operands);
+      return OfMovement(instr, operands[0]->front(), operands);
     case Op::kBitcastConvert:
     case Op::kConvert:
-      if (IsWord(instr.shape()) && IsWord(instr.operand(0)->shape())) return operands[0][0];
+      if (IsWord(instr.shape()) && IsWord(instr.operand(0)->shape())) return operands[0]->front();
       if (instr.op() == Op::kBitcastConvert) return kNoTerm;
       break;
     default:
@@ -247,38 +248,40 @@ Term WordEval::OfArray(const Instr& instr, std::span<const TermList> operands) {
   bool words = instr.info().Is(kElementwise) && instr.op() != Op::kMap && operands.size() <= 3;
   if (!words) return kNoTerm;
   std::vector<uint64_t> numbers;
-  for (const TermList& operand : operands)
-    if (terms_.IsNumber(operand[0])) numbers.push_back(terms_.node(operand[0]).number);
+  for (const TermList* operand : operands)
+    if (terms_.IsNumber(operand->front())) numbers.push_back(terms_.node(operand->front()).number);
   if (numbers.size() == operands.size()) {
     std::optional<uint64_t> folded = FoldNumbers(instr, numbers);
     return folded ? terms_.Number(*folded) : kNoTerm;
   }
   if (!IsWord(instr.shape()) || !IsWord(instr.operand(0)->shape())) return kNoTerm;
-  return OfWords(instr, operands[0][0], operands.size() > 1 ? operands[1][0] : kNoTerm);
+  return OfWords(instr, operands[0]->front(), operands.size() > 1 ? operands[1]->front() : kNoTerm);
 }
 
-TermList WordEval::Of(const Instr& instr, std::span<const TermList> operands, bool inside,
-                      int depth) {
+TermList WordEval::Of(const Instr& instr, TermOperands operands, bool inside, int depth) {
   switch (instr.op()) {
     case Op::kTuple: {
       TermList all;
-      for (const TermList& operand : operands)
-        all.insert(all.end(), operand.begin(), operand.end());
+      for (const TermList* operand : operands)
+        all.insert(all.end(), operand->begin(), operand->end());
       return all;
     }
     case Op::kGetTupleElement: {
       const std::vector<Shape>& elements = instr.operand(0)->shape().elements();
       size_t index = static_cast<size_t>(instr.attrs<TupleIndexAttrs>().index), first = 0;
-      for (size_t i = 0; i < index; ++i) first += LeafCountOf(elements[i]);
-      auto begin = operands[0].begin() + static_cast<ptrdiff_t>(first);
+      // Constant time where it matters: no element is a tuple.
+      bool flat = instr.operand(0)->shape().depth() == 1 && elements.size() == operands[0]->size();
+      if (flat) first = index;
+      for (size_t i = 0; !flat && i < index; ++i) first += LeafCountOf(elements[i]);
+      auto begin = operands[0]->begin() + static_cast<ptrdiff_t>(first);
       return {begin, begin + static_cast<ptrdiff_t>(LeafCountOf(elements[index]))};
     }
     case Op::kCall:
     case Op::kFusion:
     case Op::kWhile: {
       TermList arguments;
-      for (const TermList& operand : operands)
-        arguments.insert(arguments.end(), operand.begin(), operand.end());
+      for (const TermList* operand : operands)
+        arguments.insert(arguments.end(), operand->begin(), operand->end());
       std::optional<TermList> results = instr.op() == Op::kWhile
                                             ? RunLoop(instr, std::move(arguments), depth)
                                             : Run(*instr.called(0), arguments, depth + 1);
@@ -306,11 +309,11 @@ std::optional<TermList> WordEval::Run(const Computation& computation, const Term
     next += count;
   }
   if (next != arguments.size()) return std::nullopt;
-  std::vector<TermList> operands;
+  std::vector<const TermList*> operands;
   for (const Instr* instr : computation.PostOrder()) {
     if (instr->op() == Op::kParameter) continue;
     operands.clear();
-    for (const Instr* operand : instr->operands()) operands.push_back(found[operand]);
+    for (const Instr* operand : instr->operands()) operands.push_back(&found[operand]);
     found[instr] = Of(*instr, operands, true, depth);
   }
   return found[computation.root()];

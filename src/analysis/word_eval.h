@@ -11,6 +11,9 @@ namespace tokamak {
 // One term per leaf of an instruction's shape, depth first.
 using TermList = std::vector<Term>;
 
+// Those of the operands of an instruction.
+using TermOperands = std::span<const TermList* const>;
+
 // Whether the elements are words that terms reckon with.
 bool IsWord(const Shape& shape);
 size_t LeafCountOf(const Shape& shape);
@@ -24,14 +27,13 @@ class WordEval {
 
   // `operands` in the order of the instruction's own. `inside`: of a body, whose leaves stand for
   // other values each time.
-  TermList Of(const Instr& instr, std::span<const TermList> operands, bool inside = false,
-              int depth = 0);
+  TermList Of(const Instr& instr, TermOperands operands, bool inside = false, int depth = 0);
 
  private:
   TermList Opaque(const Instr& instr, bool inside);
-  Term OfArray(const Instr& instr, std::span<const TermList> operands);
+  Term OfArray(const Instr& instr, TermOperands operands);
   Term OfWords(const Instr& instr, Term x, Term y);
-  Term OfMovement(const Instr& instr, Term x, std::span<const TermList> operands);
+  Term OfMovement(const Instr& instr, Term x, TermOperands operands);
   std::optional<TermList> Run(const Computation& computation, const TermList& arguments, int depth);
   std::optional<TermList> RunLoop(const Instr& loop, TermList state, int depth);
 

@@ -43,10 +43,11 @@ class Words {
 
   Changed Run() {
     std::vector<Instr*> order = computation_.PostOrder();
-    std::vector<TermList> operands;
+    found_.resize(computation_.id_limit());
+    std::vector<const TermList*> operands;
     for (Instr* instr : order) {
       operands.clear();
-      for (const Instr* operand : instr->operands()) operands.push_back(TermsOf(operand));
+      for (const Instr* operand : instr->operands()) operands.push_back(&TermsOf(operand));
       TermList terms = eval_.Of(*instr, operands);
       finder_.Update();
       if (IsWord(instr->shape()) && terms[0] != kNoTerm) terms[0] = Settle(instr, terms[0]);
