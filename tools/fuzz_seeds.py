@@ -8,6 +8,7 @@ Without the corpora the seeds are those of tests/ alone.
 import hashlib
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -18,10 +19,14 @@ LARGEST = 3000
 MOST = 600  # files a format
 
 
+def archives():
+    corpora = Path(os.environ.get("TOKAMAK_CORPUS") or ROOT / "../shared/corpus")
+    return sorted(corpora.glob("*.tar.zst"))
+
+
 def corpus_files(folder):
     """(format, bytes) of every program of the corpora."""
-    corpora = Path(os.environ.get("TOKAMAK_CORPUS") or ROOT / "../shared/corpus")
-    for archive in sorted(corpora.glob("*.tar.zst")):
+    for archive in archives():
         place = Path(folder) / archive.name
         place.mkdir()
         subprocess.run(["tar", "--zstd", "-xf", str(archive), "-C", str(place)], check=True)
@@ -56,8 +61,11 @@ def without_comments(data):
 
 def main():
     out = Path(sys.argv[1])
-    if (out / "done").exists():
+    # Corpora that came later, or changed, are new seeds.
+    key = "".join(f"{archive.name} {archive.stat().st_size}\n" for archive in archives())
+    if (out / "done").exists() and (out / "done").read_text() == key:
         return
+    shutil.rmtree(out, ignore_errors=True)
     seeds = {"mlir": {}, "hlo": {}, "bytecode": {}}
     with tempfile.TemporaryDirectory() as folder:
         for source in (corpus_files(folder), programs_below(ROOT / "tests")):
@@ -72,7 +80,7 @@ def main():
             (out / kind / name).write_bytes(data)
     for kind, data in programs_of_ops():
         (out / kind / hashlib.sha1(data).hexdigest()).write_bytes(data)
-    (out / "done").write_text("")
+    (out / "done").write_text(key)
 
 
 if __name__ == "__main__":
