@@ -103,7 +103,7 @@ class Roller {
         Carry(offset, zeros);
       }
     }
-    return unused_bytes <= kUnusedBytes;
+    return !writer_.inits().empty() && unused_bytes <= kUnusedBytes;  // else nobody needs the steps
   }
 
   void Carry(size_t offset, Instr* init) {
@@ -381,7 +381,7 @@ class Reroller {
     later.begin += range.period;
     --later.count;
     --earlier.count;
-    if (!Pays(later) || TryOne(later) || TryOne(earlier)) return;
+    if (Pays(later) && (TryOne(later) || TryOne(earlier))) return;
     context_.Rejected("reroll.steps-differ", *range.At(0, 0), nullptr,
                       fmt::format("{} steps of {} instructions", range.count, range.period));
   }
