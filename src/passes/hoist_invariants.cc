@@ -262,6 +262,7 @@ class Hoister {
 // where that pays (see above). What a loop carries grows by PassLimits::hoisted_bytes at most. What
 // has an effect stays; what calls out stays unless the loop is known to run.
 Result<Changed> HoistInvariants(Module& module, PassContext& context) {
+  if (!HasOp(module, Op::kWhile)) return Changed::kNo;
   Hoister hoister(module, context);
   Changed changed = Changed::kNo;
   for (Computation* computation : module.CalleesFirst()) changed |= hoister.Run(*computation);

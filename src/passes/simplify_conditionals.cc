@@ -530,6 +530,7 @@ class ConditionalSimplifier {
 // go; results and arguments that nobody needs go; what all branches compute alike is computed
 // before them. The order of effects stays, and so does which branch is taken.
 Result<Changed> SimplifyConditionals(Module& module, PassContext& context) {
+  if (!HasOp(module, Op::kConditional)) return Changed::kNo;
   ConditionalSimplifier simplifier(module, context);
   Changed changed = Changed::kNo;
   for (Computation* computation : module.CalleesFirst()) changed |= simplifier.Run(*computation);

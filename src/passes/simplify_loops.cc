@@ -470,6 +470,7 @@ class LoopSimplifier {
 // from outside; constants are written inside; equal carried values are one and unneeded ones go.
 // Never changes how often a loop runs, nor the order of effects.
 Result<Changed> SimplifyLoops(Module& module, PassContext& context) {
+  if (!HasOp(module, Op::kWhile)) return Changed::kNo;
   LoopSimplifier simplifier(module, context);
   Changed changed = Changed::kNo;
   for (Computation* computation : module.CalleesFirst()) changed |= simplifier.Run(*computation);

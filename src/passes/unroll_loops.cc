@@ -55,6 +55,7 @@ Changed UnrollAll(Computation& computation, const Effects& effects, PassContext&
 // PassLimits::unrolled_instrs instructions each. For those who want straight-line code: the default
 // pipeline keeps loops.
 Result<Changed> UnrollLoops(Module& module, PassContext& context) {
+  if (!HasOp(module, Op::kWhile)) return Changed::kNo;
   Effects effects(module);
   Changed changed = Changed::kNo;
   for (Computation* computation : module.CalleesFirst())

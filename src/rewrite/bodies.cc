@@ -36,6 +36,13 @@ Computation* CallCounts::Own(Instr* caller, size_t k) {
   return copy;
 }
 
+bool HasOp(const Module& module, Op op) {
+  for (const auto& computation : module.computations())
+    for (const Instr* instr : computation->Instrs())
+      if (instr->op() == op) return true;
+  return false;
+}
+
 bool IsPinned(const Instr& instr) {
   if (instr.is_control_predecessor()) return true;
   const InstrExtras& extras = instr.extras();

@@ -26,6 +26,9 @@ class CallCounts {
   std::unordered_map<const Computation*, size_t> counts_;
 };
 
+// Whether the module has such an instruction: what passes ask before they look closer.
+bool HasOp(const Module& module, Op op);
+
 // Something is said of the instruction that would have no place if it went or changed its shape: a
 // sharding, frontend attributes, control edges.
 bool IsPinned(const Instr& instr);
