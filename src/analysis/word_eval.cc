@@ -146,6 +146,27 @@ size_t LeafCountOf(const Shape& shape) {
   return count;
 }
 
+uint8_t WordWorkOf(const Computation& computation, const WordWorks& known) {
+  uint8_t work = 0;
+  for (const Instr* instr : computation.Instrs()) {
+    bool word = IsWord(instr->shape());
+    if (word && instr->op() == Op::kShiftLeft) work |= kShiftsWords;
+    if (word && instr->op() == Op::kXor) work |= kMixesWords;
+    bool calls =
+        instr->op() == Op::kCall || instr->op() == Op::kFusion || instr->op() == Op::kWhile;
+    for (const Computation* callee : calls ? instr->called() : std::span<Computation* const>())
+      work |= known.at(callee);
+    if (work == kAllWordWork) break;
+  }
+  return work;
+}
+
+bool WordEval::IsWorthLookingInto(const Instr& instr) const {
+  uint8_t work = 0;
+  for (const Computation* callee : instr.called()) work |= works_.at(callee);
+  return instr.op() == Op::kWhile ? work == kAllWordWork : work != 0;
+}
+
 TermList WordEval::Opaque(const Instr& instr, bool inside) {
   if (!instr.shape().IsTuple()) {
     if (!instr.shape().IsArray() || instr.shape().HasDynamicDims()) return {kNoTerm};
@@ -279,6 +300,7 @@ TermList WordEval::Of(const Instr& instr, TermOperands operands, bool inside, in
     case Op::kCall:
     case Op::kFusion:
     case Op::kWhile: {
+      if (!IsWorthLookingInto(instr)) return Opaque(instr, inside);
       TermList arguments;
       for (const TermList* operand : operands)
         arguments.insert(arguments.end(), operand->begin(), operand->end());

@@ -32,13 +32,15 @@ constexpr int kPartialRounds = 4;        // fewer are no near miss
 // Instructions of a computation that makes the words of threefry.
 class Words {
  public:
-  Words(Computation& computation, PassContext& context, const Effects& effects)
+  Words(Computation& computation, PassContext& context, const Effects& effects,
+        const WordWorks& works)
       : computation_(computation),
         context_(context),
         effects_(effects),
         eval_(terms_,
               context.limits.followed_instrs +
-                  context.limits.followed_growth * static_cast<int64_t>(computation.size())),
+                  context.limits.followed_growth * static_cast<int64_t>(computation.size()),
+              works),
         finder_(terms_) {}
 
   Changed Run() {
@@ -282,21 +284,6 @@ Changed ReplaceCall(Instr* call, PassContext& context) {
   return Changed::kYes;
 }
 
-// Whether words are rotated and mixed here or in what is called from here: all that is looked at.
-bool Mixes(const Computation& computation, const std::unordered_map<const Computation*, bool>& of) {
-  bool shifts = false, mixes = false;
-  for (const Instr* instr : computation.Instrs()) {
-    bool word = IsWord(instr->shape());
-    shifts = shifts || (word && instr->op() == Op::kShiftRightLogical);
-    mixes = mixes || (word && instr->op() == Op::kXor);
-    if (instr->op() == Op::kCall || instr->op() == Op::kFusion || instr->op() == Op::kWhile)
-      for (const Computation* callee : instr->called())
-        if (of.at(callee)) return true;
-    if (shifts && mixes) return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 // Replaces whatever computes threefry2x32 (all twenty rounds, any spelling, written out or as a
@@ -305,16 +292,16 @@ bool Mixes(const Computation& computation, const std::unordered_map<const Comput
 Result<Changed> RecognizeRandom(Module& module, PassContext& context) {
   Changed changed = Changed::kNo;
   Effects effects(module);
-  std::unordered_map<const Computation*, bool> mixes;
+  WordWorks works;
   for (Computation* computation : module.CalleesFirst()) {
     for (Instr* instr : computation->Instrs())
       if (IsThreefryCall(*instr)) changed |= ReplaceCall(instr, context);
-    bool worth = Mixes(*computation, mixes);
-    if (worth) {
-      changed |= Words(*computation, context, effects).Run();
-      worth = Mixes(*computation, mixes);
+    uint8_t work = WordWorkOf(*computation, works);
+    if (work == kAllWordWork) {
+      changed |= Words(*computation, context, effects, works).Run();
+      work = WordWorkOf(*computation, works);
     }
-    mixes.emplace(computation, worth);
+    works.emplace(computation, work);
   }
   return changed;
 }
