@@ -15,9 +15,22 @@
 namespace tokamak {
 namespace {
 
-// Rules speak of arrays whose elements are numbers and whose sizes are known.
+// Rules speak of arrays whose elements are numbers and whose sizes are known. A type without sign
+// and zero (f8e8m0fnu) is none of which algebra holds.
 bool IsOrdinary(const Shape& shape) {
-  return !shape.HasDynamicDims() && (!shape.IsArray() || shape.quant() == nullptr);
+  if (shape.HasDynamicDims() || shape.kind() == ShapeKind::kUnranked) return false;
+  return !shape.IsArray() || (shape.quant() == nullptr && shape.type() != ElementType::kF8E8M0FNU);
+}
+bool AreOrdinary(const Instr* instr) {
+  return IsOrdinary(instr->shape()) &&
+         std::ranges::all_of(instr->operands(),
+                             [](const Instr* operand) { return IsOrdinary(operand->shape()); });
+}
+
+// What stands inside of a match may go, and with it what the program says of it.
+bool SaysSomething(const Instr* instr) {
+  return instr->has_extras() &&
+         (instr->extras().sharding || !instr->extras().frontend_attributes.empty());
 }
 
 class RuleRun {
@@ -46,10 +59,9 @@ class RuleRun {
 
   bool TryRules(Instr* instr) {
     std::span<const Rule* const> rules = rules_.Of(instr->op());
-    if (rules.empty() || !IsOrdinary(instr->shape())) return false;
+    if (rules.empty()) return false;
     if (instr->users().empty() && computation_.root() != instr) return false;
-    for (const Instr* operand : instr->operands())
-      if (!IsOrdinary(operand->shape())) return false;
+    if (!AreOrdinary(instr)) return false;
     for (const Rule* rule : rules)
       if (Try(*rule, instr)) return true;
     return false;
@@ -58,7 +70,10 @@ class RuleRun {
   bool Try(const Rule& rule, Instr* instr) {
     if (rule.fast_math && (!context_.options.fast_math || context_.options.strict)) return false;
     std::optional<m::Match> match = m::Find(rule.pattern, instr);
-    if (!match || (rule.when != nullptr && !rule.when(*match))) return false;
+    if (!match) return false;
+    for (const Instr* inner : match->inner())
+      if (!AreOrdinary(inner) || SaysSomething(inner)) return false;
+    if (rule.when != nullptr && !rule.when(*match)) return false;
     Rewriter rewriter(instr);
     Instr* to = rule.replacement.Apply(rewriter, *match);
     if (to == nullptr || to == instr || !Fits(rewriter, instr, to)) {
@@ -84,6 +99,8 @@ class RuleRun {
   void Commit(const Rule& rule, const m::Match& match, const Rewriter& rewriter, Instr* to) {
     Instr* from = match.root();
     bool is_new = std::ranges::count(rewriter.made(), to) > 0;
+    // Not all users of `to`: they may be many, and nothing is new for them.
+    std::vector<Instr*> users(from->users().begin(), from->users().end());
     ReplaceBy(from, to, is_new);
     context_.Taken(rule.name, *from, to);
     queued_.resize(computation_.id_limit(), 0);
@@ -97,7 +114,7 @@ class RuleRun {
       if (match.inner()[i]->is_removed()) to->set_origins(table.Merge(to->origins(), inner[i]));
     for (Instr* made : rewriter.made()) Push(made);
     Push(to);
-    for (Instr* user : to->users()) Push(user);
+    for (Instr* user : users) Push(user);
     for (Instr* instr : touched) Push(instr);
   }
 

@@ -1,44 +1,102 @@
-// Sums, products and their inverses. Floating-point rows hold for every value, NaN and both zeros
-// included: x + 0 is not x, for -0 + 0 is 0; x + -0 is.
+// Sums, products and quotients. Floating-point rows hold for every value, NaN and both zeros
+// included: x + 0 is not x, for -0 + 0 is 0; x + -0 is. Nor do they change the sign of a NaN, which
+// a sort or a bitcast can see: -x * c is not x * -c. Those that do are in fast_math.cc; those that
+// only integers have, in integer.cc.
 
+#include <cmath>
+
+#include "rewrite/rules/helpers.h"
 #include "rewrite/rules/topics.h"
 
 namespace tokamak {
 namespace {
 
+using m::a;
+using m::c;
 using m::x;
 using m::y;
 
-// -x is there for every x. f8e8m0fnu has no sign: -x is NaN.
-bool HasNegative(const m::Match& match) {
-  ElementType type = match.type();
-  return !IsReal(type) || FormatOf(type).has_sign;
+// -c in the place of c: op(x, -c).
+Instr* TakeSignInto(Rewriter& rewriter, const m::Match& match, Op op) {
+  return rewriter.Make(op, {match[x], NegatedConstant(rewriter, match[c])});
 }
-bool IsSignedOrFloat(const m::Match& match) {
-  return !IsUnsigned(match.type()) && match.type() != ElementType::kPred && HasNegative(match);
+
+// 1/c is a number of the type, and neither is subnormal: x / c and x * (1/c) round the same number.
+bool HasExactInverse(const m::Match& match) {
+  std::optional<int> power = PowerOfTwo(match[c]);
+  if (!power || !IsIeee(match.type())) return false;
+  int bias = FormatOf(match.type()).bias;
+  return *power > -bias && *power < bias;
 }
 
 }  // namespace
 
+// long: a table
 std::vector<Rule> ArithmeticRules() {
   return {
       {"add.zero", "x + 0 is x for integers", m::Add(x, m::Zero()), x, IsIntegral},
       {"add.negative-zero", "x + -0 is x", m::Add(x, m::NegativeZero()), x, IsRealType},
-      {"subtract.zero", "x - 0 is x", m::Subtract(x, m::PositiveZero()), x,
-       [](const m::Match& match) { return !IsComplex(match.type()); }},
+      {"subtract.zero", "x - 0 is x", m::Subtract(x, m::PositiveZero()), x, IsNotComplex},
       {"subtract.self", "x - x is 0 for integers", m::Subtract(x, x), m::Zero(), IsIntegral},
-      {"multiply.one", "x * 1 is x", m::Multiply(x, m::One()), x,
-       [](const m::Match& match) { return !IsComplex(match.type()); }},
+      {"multiply.one", "x * 1 is x", m::Multiply(x, m::One()), x, IsNotComplex},
       {"multiply.zero", "x * 0 is 0 for integers", m::Multiply(x, m::Zero()), m::Zero(),
        IsIntegral},
-      {"divide.one", "x / 1 is x", m::Divide(x, m::One()), x,
-       [](const m::Match& match) { return !IsComplex(match.type()); }},
-      {"negate.negate", "-(-x) is x", m::Negate(m::Negate(x)), x, IsSignedOrFloat},
-      // Not of floats: a NaN in y would keep another sign.
+      {"divide.one", "x / 1 is x", m::Divide(x, m::One()), x, IsNotComplex},
+      {"negate.negate", "-(-x) is x", m::Negate(m::Negate(x)), x},
       {"add.negate", "x + -y is x - y for integers", m::Add(x, m::Negate(y)), m::Subtract(x, y),
        IsIntegral},
-      {"multiply.zero-float", "x * 0 is 0 where nothing is NaN or infinite",
-       m::Multiply(x, m::PositiveZero()), m::Zero(), IsRealType, "", true},
+      {"subtract.negate", "x - -y is x + y for integers", m::Subtract(x, m::Negate(y)),
+       m::Add(x, y), IsIntegral},
+      {"subtract.zero-minus", "0 - x is -x for integers", m::Subtract(m::Zero(), x), m::Negate(x),
+       IsIntegral},
+      {"subtract.constant", "x - c is x + -c", m::Subtract(x, m::Splat(c)),
+       [](Rewriter& rewriter, const m::Match& match) {
+         return TakeSignInto(rewriter, match, Op::kAdd);
+       },
+       [](const m::Match& match) {
+         if (SplatOf(match[x]) != nullptr) return false;
+         return IsIntegral(match) || (IsRealType(match) && !std::isnan(*RealOf(match[c])));
+       }},
+      {"multiply.minus-one", "x * -1 is -x for integers", m::Multiply(x, m::MinusOne()),
+       m::Negate(x), IsIntegral},
+      {"divide.minus-one", "x / -1 is -x for integers", m::Divide(x, m::MinusOne()), m::Negate(x),
+       IsIntegral},
+      {"multiply.negates", "-x * -y is x * y for integers", m::Multiply(m::Negate(x), m::Negate(y)),
+       m::Multiply(x, y), IsIntegral},
+      {"multiply.negate-constant", "-x * c is x * -c", m::Multiply(m::Negate(x), m::Splat(c)),
+       [](Rewriter& rewriter, const m::Match& match) {
+         return TakeSignInto(rewriter, match, Op::kMultiply);
+       },
+       IsIntegral},
+      {"negate.multiply-constant", "-(x * c) is x * -c", m::Negate(m::Multiply(x, m::Splat(c))),
+       [](Rewriter& rewriter, const m::Match& match) {
+         return TakeSignInto(rewriter, match, Op::kMultiply);
+       },
+       IsIntegral},
+      {"divide.power-of-two", "x / 2^k is x * 2^-k where both are ordinary numbers",
+       m::Divide(x, m::Splat(c)),
+       [](Rewriter& rewriter, const m::Match& match) -> Instr* {
+         double inverse = 1 / match.number(c).DoubleAt(0);
+         return rewriter.Make(Op::kMultiply, {match[x], rewriter.Filled(match.shape(), inverse)});
+       },
+       HasExactInverse,
+       R"(x = bf16[61] parameter(0)
+          c = bf16[] constant(0.125)
+          b = bf16[61] broadcast(c), dimensions={}
+          ROOT d = bf16[61] divide(x, b))"},
+      {"add.pred", "of truth values, + is or", m::Add(x, y), m::Or(x, y), IsPred},
+      {"multiply.pred", "of truth values, * is and", m::Multiply(x, y), m::And(x, y), IsPred},
+
+      {"abs.abs", "||x|| is |x|", m::Abs(m::Bind(a, m::Abs(x))), a,
+       [](const m::Match& match) { return match[a]->shape() == match.shape(); }},
+      {"abs.negate", "|-x| is |x|", m::Abs(m::Negate(x)), m::Abs(x),
+       [](const m::Match& match) { return !IsUnsigned(match.type()); }},
+      {"abs.unsigned", "|x| is x for unsigned numbers", m::Abs(x), x, IsUnsignedType},
+      {"multiply.abs-self", "|x| * |x| is x * x for integers",
+       m::Multiply(m::Bind(a, m::Abs(x)), a), m::Multiply(x, x), IsIntegral},
+      {"sign.sign", "the sign of a sign", m::Sign(m::Bind(a, m::Sign(x))), a, IsNotComplex},
+      {"multiply.sign-abs", "|x| * sign(x) is x for integers", m::Multiply(m::Abs(x), m::Sign(x)),
+       x, IsIntegral},
   };
 }
 

@@ -10,14 +10,21 @@ namespace tokamak {
 
 std::vector<Rule> ArithmeticRules();
 std::vector<Rule> CompareRules();
+std::vector<Rule> ComplexRules();
 std::vector<Rule> ConvertRules();
+std::vector<Rule> ExtremesRules();
+std::vector<Rule> FastMathRules();
+std::vector<Rule> FunctionRules();
+std::vector<Rule> IntegerRules();
 std::vector<Rule> LogicRules();
 std::vector<Rule> MovementRules();
+std::vector<Rule> ShiftRules();
 std::vector<Rule> TupleRules();
 
 // Earlier rules win.
 inline constexpr std::vector<Rule> (*kRuleTopics[])() = {
-    TupleRules, MovementRules, ArithmeticRules, LogicRules, CompareRules, ConvertRules,
+    TupleRules,   MovementRules, ArithmeticRules, IntegerRules, ExtremesRules, FunctionRules,
+    ComplexRules, LogicRules,    ShiftRules,      CompareRules, ConvertRules,  FastMathRules,
 };
 
 }  // namespace tokamak

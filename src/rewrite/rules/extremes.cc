@@ -1,0 +1,148 @@
+// Minimum, maximum and clamp. Of reals they are IEEE's of 2019: NaN wins, and -0 is below 0. So
+// they can be regrouped and commuted, but min(max(x, y), y) is not y: x may be NaN.
+
+#include <cmath>
+
+#include "rewrite/rules/helpers.h"
+#include "rewrite/rules/topics.h"
+
+namespace tokamak {
+namespace {
+
+using m::a;
+using m::c;
+using m::d;
+using m::x;
+using m::y;
+
+bool IsLowest(const Instr* instr) {
+  return IsIdentityOf(Op::kMaximum, instr);
+}
+bool IsHighest(const Instr* instr) {
+  return IsIdentityOf(Op::kMinimum, instr);
+}
+
+// op(x, the winner of two constants).
+Instr* WithWinner(Rewriter& rewriter, const m::Match& match, Op op) {
+  const Literal &left = match.number(c), &right = match.number(d);
+  bool take_left = false;
+  if (IsReal(match.type())) {
+    double p = left.DoubleAt(0), q = right.DoubleAt(0);
+    if (std::isnan(p) || std::isnan(q)) {
+      take_left = std::isnan(p);
+    } else {
+      bool below = p < q || (p == q && std::signbit(p));
+      take_left = below == (op == Op::kMinimum);
+    }
+  } else {
+    int64_t p = left.IntAt(0), q = right.IntAt(0);
+    bool below =
+        IsUnsigned(match.type()) ? static_cast<uint64_t>(p) < static_cast<uint64_t>(q) : p < q;
+    take_left = below == (op == Op::kMinimum);
+  }
+  return rewriter.Make(op, {match[x], rewriter.Filled(match.shape(), take_left ? left : right)});
+}
+
+// The bound of a clamp as an array of the shape of the whole.
+Instr* Widened(Rewriter& rewriter, const m::Match& match, Instr* bound) {
+  return SameDims(bound->shape(), match.shape()) ? bound : rewriter.Broadcast(bound, match.shape());
+}
+
+}  // namespace
+
+// long: a table
+std::vector<Rule> ExtremesRules() {
+  return {
+      {"maximum.self", "max(x, x) is x", m::Maximum(x, x), x},
+      {"minimum.self", "min(x, x) is x", m::Minimum(x, x), x},
+      {"maximum.pred", "of truth values, max is or", m::Maximum(x, y), m::Or(x, y), IsPred},
+      {"minimum.pred", "of truth values, min is and", m::Minimum(x, y), m::And(x, y), IsPred},
+      {"maximum.lowest", "max(x, least) is x", m::Maximum(x, m::Splat(c)), x,
+       [](const m::Match& match) { return IsLowest(match[c]); },
+       R"(x = f32[61] parameter(0)
+          c = f32[] constant(-inf)
+          b = f32[61] broadcast(c), dimensions={}
+          ROOT d = f32[61] maximum(b, x))"},
+      {"minimum.highest", "min(x, greatest) is x", m::Minimum(x, m::Splat(c)), x,
+       [](const m::Match& match) { return IsHighest(match[c]); },
+       R"(x = u16[61] parameter(0)
+          c = u16[] constant(65535)
+          b = u16[61] broadcast(c), dimensions={}
+          ROOT d = u16[61] minimum(x, b))"},
+      {"maximum.highest", "max(x, greatest) is the greatest integer", m::Maximum(x, m::Splat(c)), c,
+       [](const m::Match& match) { return IsIntegral(match) && IsHighest(match[c]); },
+       R"(x = s16[61] parameter(0)
+          c = s16[] constant(32767)
+          b = s16[61] broadcast(c), dimensions={}
+          ROOT d = s16[61] maximum(x, b))"},
+      {"minimum.lowest", "min(x, least) is the least integer", m::Minimum(x, m::Splat(c)), c,
+       [](const m::Match& match) { return IsIntegral(match) && IsLowest(match[c]); },
+       R"(x = u64[61] parameter(0)
+          c = u64[] constant(0)
+          b = u64[61] broadcast(c), dimensions={}
+          ROOT d = u64[61] minimum(x, b))"},
+      {"maximum.repeats", "max(max(x, y), y) is max(x, y)",
+       m::Maximum(m::Bind(a, m::Maximum(x, y)), y), a, IsIntegralOrReal},
+      {"minimum.repeats", "min(min(x, y), y) is min(x, y)",
+       m::Minimum(m::Bind(a, m::Minimum(x, y)), y), a, IsIntegralOrReal},
+      {"maximum.absorbs", "max(min(x, y), y) is y for integers", m::Maximum(m::Minimum(x, y), y), y,
+       IsIntegral},
+      {"minimum.absorbs", "min(max(x, y), y) is y for integers", m::Minimum(m::Maximum(x, y), y), y,
+       IsIntegral},
+      {"maximum.constants", "max(max(x, c), d) is max(x, the larger of c and d)",
+       m::Maximum(m::Maximum(x, m::Splat(c)), m::Splat(d)),
+       [](Rewriter& rewriter, const m::Match& match) {
+         return WithWinner(rewriter, match, Op::kMaximum);
+       },
+       IsIntegralOrReal},
+      {"minimum.constants", "min(min(x, c), d) is min(x, the smaller of c and d)",
+       m::Minimum(m::Minimum(x, m::Splat(c)), m::Splat(d)),
+       [](Rewriter& rewriter, const m::Match& match) {
+         return WithWinner(rewriter, match, Op::kMinimum);
+       },
+       IsIntegralOrReal},
+      {"abs.maximum", "max(x, -x) is |x|", m::Maximum(x, m::Negate(x)), m::Abs(x), IsSignedNumber},
+      {"clamp.repeats", "a clamp of a clamp with the same bounds",
+       m::Clamp(c, m::Bind(a, m::Clamp(c, x, d)), d), a, nullptr,
+       R"(x = f32[61] parameter(0)
+          l = f32[61] parameter(1)
+          h = f32[61] parameter(2)
+          a = f32[61] clamp(l, x, h)
+          ROOT b = f32[61] clamp(l, a, h))"},
+      {"clamp.no-low", "a clamp from the least number on is a minimum", m::Clamp(m::Splat(c), x, y),
+       [](Rewriter& rewriter, const m::Match& match) {
+         return rewriter.Make(Op::kMinimum, {match[x], Widened(rewriter, match, match[y])});
+       },
+       [](const m::Match& match) { return IsLowest(match[c]); },
+       R"(x = f32[61] parameter(0)
+          l = f32[] constant(-inf)
+          h = f32[] parameter(1)
+          ROOT b = f32[61] clamp(l, x, h))"},
+      {"clamp.no-high", "a clamp up to the greatest number is a maximum",
+       m::Clamp(y, x, m::Splat(c)),
+       [](Rewriter& rewriter, const m::Match& match) {
+         return rewriter.Make(Op::kMaximum, {Widened(rewriter, match, match[y]), match[x]});
+       },
+       [](const m::Match& match) { return IsHighest(match[c]); },
+       R"(x = s32[61] parameter(0)
+          l = s32[] parameter(1)
+          h = s32[] constant(2147483647)
+          ROOT b = s32[61] clamp(l, x, h))"},
+      {"clamp.one-bound", "clamp(y, x, y) is y for integers", m::Clamp(y, x, y),
+       [](Rewriter& rewriter, const m::Match& match) { return Widened(rewriter, match, match[y]); },
+       IsIntegral,
+       R"(x = s32[61] parameter(0)
+          l = s32[] parameter(1)
+          ROOT b = s32[61] clamp(l, x, l))"},
+      {"clamp.minimum-of-maximum", "min(max(x, c), d) with constants is a clamp",
+       m::Minimum(m::Bind(a, m::Maximum(x, m::Splat(c))), m::Splat(d)),
+       [](Rewriter& rewriter, const m::Match& match) -> Instr* {
+         Shape scalar = Shape::Scalar(match.type());
+         return rewriter.Make(Op::kClamp, {rewriter.Filled(scalar, match.number(c)), match[x],
+                                           rewriter.Filled(scalar, match.number(d))});
+       },
+       [](const m::Match& match) { return IsIntegralOrReal(match) && HasOneUser(match[a]); }},
+  };
+}
+
+}  // namespace tokamak

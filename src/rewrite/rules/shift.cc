@@ -1,0 +1,109 @@
+// Shifts. A shift by the width or more gives 0, or copies of the sign; how far is an unsigned
+// number, whatever its type says.
+
+#include <algorithm>
+
+#include "rewrite/rules/helpers.h"
+#include "rewrite/rules/topics.h"
+
+namespace tokamak {
+namespace {
+
+using m::a;
+using m::c;
+using m::d;
+using m::x;
+
+int Width(const m::Match& match) {
+  return InfoOf(match.type()).bits;
+}
+uint64_t MaskOf(int bits) {
+  return bits < 64 ? (uint64_t{1} << bits) - 1 : ~uint64_t{0};
+}
+uint64_t Distance(const m::Match& match, m::Var var) {
+  return match.number(var).BitsAt(0) & MaskOf(Width(match));
+}
+bool IsTooFar(const m::Match& match) {
+  return Distance(match, c) >= static_cast<uint64_t>(Width(match));
+}
+
+// Both distances, and no more than the width.
+uint64_t Sum(const m::Match& match) {
+  auto width = static_cast<uint64_t>(Width(match));
+  return std::min(width, std::min(width, Distance(match, c)) + std::min(width, Distance(match, d)));
+}
+Instr* ShiftBySum(Rewriter& rewriter, const m::Match& match) {
+  auto sum = static_cast<int64_t>(Sum(match));
+  if (match.root()->op() == Op::kShiftRightArithmetic)
+    sum = std::min<int64_t>(sum, Width(match) - 1);
+  if (sum >= Width(match)) return FilledInt(rewriter, match, 0);
+  return WithInt(rewriter, match, match.root()->op(), match[x], sum);
+}
+bool IsSameDistance(const m::Match& match) {
+  return Distance(match, c) == Distance(match, d) && !IsTooFar(match);
+}
+
+}  // namespace
+
+std::vector<Rule> ShiftRules() {
+  constexpr std::string_view kFar = R"(x = s8[61] parameter(0)
+          c = s8[] constant(-1)
+          b = s8[61] broadcast(c), dimensions={}
+          ROOT d = s8[61] SHIFT(x, b))";
+  static const auto far = [kFar](std::string_view op) {
+    std::string text(kFar);
+    return text.replace(text.find("SHIFT"), 5, op);
+  };
+  static const std::string far_left = far("shift-left"), far_right = far("shift-right-logical"),
+                           far_arithmetic = far("shift-right-arithmetic");
+  return {
+      {"shift-left.zero", "x << 0 is x", m::ShiftLeft(x, m::Zero()), x},
+      {"shift-right-logical.zero", "x >> 0 is x", m::ShiftRightLogical(x, m::Zero()), x},
+      {"shift-right-arithmetic.zero", "x >> 0 is x", m::ShiftRightArithmetic(x, m::Zero()), x},
+      {"shift-left.of-zero", "0 << x is 0", m::ShiftLeft(m::Zero(), x), m::Zero()},
+      {"shift-right-logical.of-zero", "0 >> x is 0", m::ShiftRightLogical(m::Zero(), x), m::Zero()},
+      {"shift-right-arithmetic.of-zero", "0 >> x is 0", m::ShiftRightArithmetic(m::Zero(), x),
+       m::Zero()},
+      {"shift-right-arithmetic.of-ones", "~0 >> x is ~0 with copies of the sign",
+       m::ShiftRightArithmetic(m::AllOnes(), x), m::AllOnes()},
+      {"shift-left.too-far", "x << the width or more is 0", m::ShiftLeft(x, m::Splat(c)), m::Zero(),
+       IsTooFar, far_left},
+      {"shift-right-logical.too-far", "x >> the width or more is 0",
+       m::ShiftRightLogical(x, m::Splat(c)), m::Zero(), IsTooFar, far_right},
+      {"shift-right-arithmetic.too-far", "x >> the width or more is all sign",
+       m::ShiftRightArithmetic(x, m::Splat(c)),
+       [](Rewriter& rewriter, const m::Match& match) {
+         return WithInt(rewriter, match, match.root()->op(), match[x], Width(match) - 1);
+       },
+       IsTooFar, far_arithmetic},
+      {"shift-left.composes", "(x << c) << d is x << (c + d)",
+       m::ShiftLeft(m::ShiftLeft(x, m::Splat(c)), m::Splat(d)), ShiftBySum},
+      {"shift-right-logical.composes", "(x >> c) >> d is x >> (c + d)",
+       m::ShiftRightLogical(m::ShiftRightLogical(x, m::Splat(c)), m::Splat(d)), ShiftBySum},
+      {"shift-right-arithmetic.composes", "(x >> c) >> d is x >> (c + d)",
+       m::ShiftRightArithmetic(m::ShiftRightArithmetic(x, m::Splat(c)), m::Splat(d)), ShiftBySum},
+      {"shift-right-logical.of-left", "(x << c) >> c keeps the low bits",
+       m::ShiftRightLogical(m::ShiftLeft(x, m::Splat(c)), m::Splat(d)),
+       [](Rewriter& rewriter, const m::Match& match) {
+         int kept = Width(match) - static_cast<int>(Distance(match, c));
+         return WithInt(rewriter, match, Op::kAnd, match[x], static_cast<int64_t>(MaskOf(kept)));
+       },
+       IsSameDistance},
+      {"shift-left.of-right", "(x >> c) << c keeps the high bits",
+       m::ShiftLeft(m::ShiftRightLogical(x, m::Splat(c)), m::Splat(d)),
+       [](Rewriter& rewriter, const m::Match& match) {
+         uint64_t low = MaskOf(static_cast<int>(Distance(match, c)));
+         return WithInt(rewriter, match, Op::kAnd, match[x], static_cast<int64_t>(~low));
+       },
+       IsSameDistance},
+      {"shift-left.of-right-arithmetic", "(x >> c) << c keeps the high bits",
+       m::ShiftLeft(m::ShiftRightArithmetic(x, m::Splat(c)), m::Splat(d)),
+       [](Rewriter& rewriter, const m::Match& match) {
+         uint64_t low = MaskOf(static_cast<int>(Distance(match, c)));
+         return WithInt(rewriter, match, Op::kAnd, match[x], static_cast<int64_t>(~low));
+       },
+       IsSameDistance},
+  };
+}
+
+}  // namespace tokamak
