@@ -1,34 +1,272 @@
-// Comparisons, selects and clamps.
+// Comparisons.
 
+#include "rewrite/rules/helpers.h"
+#include "rewrite/rules/ranges.h"
 #include "rewrite/rules/topics.h"
 
 namespace tokamak {
 namespace {
 
-using m::p;
+using m::a;
+using m::b;
+using m::c;
+using m::d;
 using m::x;
 using m::y;
+using enum CompareDirection;
+
+CompareDirection DirectionOf(const m::Match& match) {
+  return match.root()->attrs<CompareAttrs>().direction;
+}
+bool IsEquality(const m::Match& match) {
+  return DirectionOf(match) == kEq || DirectionOf(match) == kNe;
+}
+// What is compared has neither NaN nor two zeros.
+bool HasExactOrder(const Instr* instr) {
+  ElementType type = instr->shape().type();
+  return IsInteger(type) || type == ElementType::kPred;
+}
+bool OfIntegers(const m::Match& match) {
+  return IsInteger(match.root()->operand(0)->shape().type());
+}
+// It is compared as what it is: s32 may be compared as if it were unsigned.
+bool HasOwnOrder(const m::Match& match) {
+  return match.root()->attrs<CompareAttrs>().type == CompareType::kNone;
+}
+bool IsEqualityOfIntegers(const m::Match& match) {
+  return IsEquality(match) && OfIntegers(match);
+}
+
+CompareDirection Turned(CompareDirection direction) {
+  switch (direction) {
+    case kLt:
+      return kGt;
+    case kLe:
+      return kGe;
+    case kGt:
+      return kLt;
+    case kGe:
+      return kLe;
+    default:
+      return direction;
+  }
+}
+CompareDirection Inverse(CompareDirection direction) {
+  switch (direction) {
+    case kEq:
+      return kNe;
+    case kNe:
+      return kEq;
+    case kLt:
+      return kGe;
+    case kLe:
+      return kGt;
+    case kGt:
+      return kLe;
+    case kGe:
+      return kLt;
+  }
+  return direction;
+}
+
+Instr* MakeCompare(Rewriter& rewriter, const Instr* like, CompareDirection direction, Instr* left,
+                   Instr* right) {
+  CompareAttrs attrs = like->attrs<CompareAttrs>();
+  attrs.direction = direction;
+  return rewriter.Make(Op::kCompare, {left, right}, std::move(attrs));
+}
+// x compared, in the same direction, with a number of its type.
+Instr* CompareWithInt(Rewriter& rewriter, const m::Match& match, int64_t value) {
+  const Shape& shape = match[x]->shape();
+  return MakeCompare(rewriter, match.root(), DirectionOf(match), match[x],
+                     rewriter.Filled(shape, Literal::ScalarInt(shape.type(), value)));
+}
+
+// What the ranges of both sides say, if anything.
+std::optional<bool> Known(const m::Match& match) {
+  std::optional<IntRange> left = RangeOf(match[x]), right = RangeOf(match[y]);
+  if (!left || !right) return std::nullopt;
+  bool below = left->high<right->low, above = left->low> right->high;
+  bool not_above = left->high <= right->low, not_below = left->low >= right->high;
+  bool same = not_above && not_below;
+  switch (DirectionOf(match)) {
+    case kLt:
+      return below ? std::optional(true) : not_below ? std::optional(false) : std::nullopt;
+    case kLe:
+      return not_above ? std::optional(true) : above ? std::optional(false) : std::nullopt;
+    case kGt:
+      return above ? std::optional(true) : not_above ? std::optional(false) : std::nullopt;
+    case kGe:
+      return not_below ? std::optional(true) : below ? std::optional(false) : std::nullopt;
+    case kEq:
+      return same ? std::optional(true) : below || above ? std::optional(false) : std::nullopt;
+    case kNe:
+      return same ? std::optional(false) : below || above ? std::optional(true) : std::nullopt;
+  }
+  return std::nullopt;
+}
+
+// compare(p as a number, c) for EQ or NE and c = 0 or 1: whether it is p, or not p.
+std::optional<bool> IsTruth(const m::Match& match) {
+  if (!IsEquality(match)) return std::nullopt;
+  const Literal& number = match.number(c);
+  bool equal = DirectionOf(match) == kEq;
+  if (IsComplex(number.type())) return std::nullopt;
+  double value = IsReal(number.type()) ? number.DoubleAt(0) : static_cast<double>(number.IntAt(0));
+  if (number.type() == ElementType::kPred) value = value != 0 ? 1 : 0;
+  if (value == 0) return !equal;
+  if (value == 1) return equal;
+  return std::nullopt;
+}
+Instr* TruthOf(Rewriter& rewriter, const m::Match& match) {
+  return *IsTruth(match) ? match[x] : rewriter.Make(Op::kNot, {match[x]});
+}
 
 }  // namespace
 
+// long: a table
 std::vector<Rule> CompareRules() {
   return {
-      {"select.same", "p ? x : x is x", m::Select(p, x, x), x},
-      {"select.true", "true ? x : y is x", m::Select(m::True(), x, y), x},
-      {"select.false", "false ? x : y is y", m::Select(m::False(), x, y), y},
       {"compare.self", "x == x is true, x < x is false, for what has no NaN", m::Compare(x, x),
        [](Rewriter& rewriter, const m::Match& match) -> Instr* {
-         CompareDirection direction = match.root()->attrs<CompareAttrs>().direction;
-         bool holds = direction == CompareDirection::kEq || direction == CompareDirection::kLe ||
-                      direction == CompareDirection::kGe;
+         CompareDirection direction = DirectionOf(match);
+         bool holds = direction == kEq || direction == kLe || direction == kGe;
          return rewriter.Filled(match.shape(), holds ? 1 : 0);
        },
-       [](const m::Match& match) {
-         ElementType type = match[x]->shape().type();
-         return IsInteger(type) || type == ElementType::kPred;
-       },
+       [](const m::Match& match) { return HasExactOrder(match[x]); },
        R"(x = s32[6] parameter(0)
           ROOT c = pred[6] compare(x, x), direction=LE)"},
+      {"compare.self-strict", "x < x is false, for NaN too", m::Compare(x, x), m::False(),
+       [](const m::Match& match) { return DirectionOf(match) == kLt || DirectionOf(match) == kGt; },
+       R"(x = f32[61] parameter(0)
+          ROOT c = pred[61] compare(x, x), direction=LT)"},
+      {"compare.constant-left", "c < x is x > c", m::Compare(m::Splat(c), x),
+       [](Rewriter& rewriter, const m::Match& match) {
+         return MakeCompare(rewriter, match.root(), Turned(DirectionOf(match)), match[x], match[c]);
+       },
+       [](const m::Match& match) { return SplatOf(match[x]) == nullptr; },
+       R"(x = f32[61] parameter(0)
+          c = f32[] constant(1)
+          b = f32[61] broadcast(c), dimensions={}
+          ROOT r = pred[61] compare(b, x), direction=LE)"},
+      {"compare.range", "ranges that do not meet", m::Compare(x, y),
+       [](Rewriter& rewriter, const m::Match& match) {
+         return rewriter.Filled(match.shape(), *Known(match) ? 1 : 0);
+       },
+       [](const m::Match& match) {
+         return HasExactOrder(match[x]) && HasOwnOrder(match) && Known(match).has_value();
+       },
+       R"(x = u8[61] parameter(0)
+          w = s32[61] convert(x)
+          c = s32[] constant(256)
+          b = s32[61] broadcast(c), dimensions={}
+          ROOT r = pred[61] compare(w, b), direction=LT)"},
+      {"compare.unsigned-zero", "x < 0 is false, x >= 0 true, for unsigned numbers",
+       m::Compare(x, m::Zero()),
+       [](Rewriter& rewriter, const m::Match& match) {
+         return rewriter.Filled(match.shape(), DirectionOf(match) == kGe ? 1 : 0);
+       },
+       [](const m::Match& match) {
+         return IsUnsigned(match[x]->shape().type()) && HasOwnOrder(match) &&
+                (DirectionOf(match) == kLt || DirectionOf(match) == kGe);
+       },
+       R"(x = u64[61] parameter(0)
+          c = u64[] constant(0)
+          b = u64[61] broadcast(c), dimensions={}
+          ROOT r = pred[61] compare(x, b), direction=LT)"},
+      {"compare.truth", "a truth value compared with true or false", m::Compare(x, m::Splat(c)),
+       TruthOf,
+       [](const m::Match& match) {
+         return match[x]->shape().type() == ElementType::kPred && IsTruth(match).has_value();
+       },
+       R"(x = pred[61] parameter(0)
+          c = pred[] constant(false)
+          b = pred[61] broadcast(c), dimensions={}
+          ROOT r = pred[61] compare(x, b), direction=EQ)"},
+      {"compare.converted-truth", "a truth value as a number, compared with 0 or 1",
+       m::Compare(m::Convert(x), m::Splat(c)), TruthOf,
+       [](const m::Match& match) {
+         return match[x]->shape().type() == ElementType::kPred && IsTruth(match).has_value();
+       },
+       R"(x = pred[61] parameter(0)
+          f = f32[61] convert(x)
+          c = f32[] constant(0)
+          b = f32[61] broadcast(c), dimensions={}
+          ROOT r = pred[61] compare(f, b), direction=NE)"},
+      {"compare.truths", "p != q is p ^ q", m::Compare(x, y), m::Xor(x, y),
+       [](const m::Match& match) {
+         return match[x]->shape().type() == ElementType::kPred && DirectionOf(match) == kNe;
+       },
+       R"(x = pred[61] parameter(0)
+          y = pred[61] parameter(1)
+          ROOT r = pred[61] compare(x, y), direction=NE)"},
+      {"compare.sum", "x + c == d is x == d - c", m::Compare(m::Add(x, m::Splat(c)), m::Splat(d)),
+       [](Rewriter& rewriter, const m::Match& match) {
+         return CompareWithInt(rewriter, match,
+                               WrapSubtract(match.number(d).IntAt(0), match.number(c).IntAt(0)));
+       },
+       IsEqualityOfIntegers},
+      {"compare.xor", "x ^ c == d is x == c ^ d", m::Compare(m::Xor(x, m::Splat(c)), m::Splat(d)),
+       [](Rewriter& rewriter, const m::Match& match) {
+         return CompareWithInt(rewriter, match,
+                               match.number(d).IntAt(0) ^ match.number(c).IntAt(0));
+       },
+       IsEqualityOfIntegers},
+      {"compare.negate", "-x == c is x == -c", m::Compare(m::Negate(x), m::Splat(c)),
+       [](Rewriter& rewriter, const m::Match& match) {
+         return CompareWithInt(rewriter, match, WrapSubtract(0, match.number(c).IntAt(0)));
+       },
+       IsEqualityOfIntegers},
+      {"compare.not", "~x == c is x == ~c", m::Compare(m::Not(x), m::Splat(c)),
+       [](Rewriter& rewriter, const m::Match& match) {
+         return CompareWithInt(rewriter, match, ~match.number(c).IntAt(0));
+       },
+       IsEqualityOfIntegers},
+      {"compare.difference", "x - y == 0 is x == y", m::Compare(m::Subtract(x, y), m::Zero()),
+       [](Rewriter& rewriter, const m::Match& match) {
+         return MakeCompare(rewriter, match.root(), DirectionOf(match), match[x], match[y]);
+       },
+       IsEqualityOfIntegers},
+      {"compare.xor-zero", "x ^ y == 0 is x == y", m::Compare(m::Xor(x, y), m::Zero()),
+       [](Rewriter& rewriter, const m::Match& match) {
+         return MakeCompare(rewriter, match.root(), DirectionOf(match), match[x], match[y]);
+       },
+       IsEqualityOfIntegers},
+      {"compare.sums", "x + y == x + a is y == a", m::Compare(m::Add(x, y), m::Add(x, a)),
+       [](Rewriter& rewriter, const m::Match& match) {
+         return MakeCompare(rewriter, match.root(), DirectionOf(match), match[y], match[a]);
+       },
+       IsEqualityOfIntegers},
+      {"compare.negates", "-x == -y is x == y", m::Compare(m::Negate(x), m::Negate(y)),
+       [](Rewriter& rewriter, const m::Match& match) {
+         return MakeCompare(rewriter, match.root(), DirectionOf(match), match[x], match[y]);
+       },
+       IsEqualityOfIntegers},
+      {"compare.abs-negative", "|x| < 0 is false, for NaN too", m::Compare(m::Abs(x), m::Zero()),
+       m::False(),
+       [](const m::Match& match) {
+         return IsReal(match.root()->operand(0)->shape().type()) && DirectionOf(match) == kLt &&
+                match.root()->attrs<CompareAttrs>().type != CompareType::kTotalOrder;
+       },
+       R"(x = f32[61] parameter(0)
+          s = f32[61] abs(x)
+          c = f32[] constant(0)
+          b = f32[61] broadcast(c), dimensions={}
+          ROOT r = pred[61] compare(s, b), direction=LT)"},
+      {"not.compare", "not x < y is x >= y where nothing is NaN; not x == y is x != y always",
+       m::Not(m::Bind(a, m::Compare(x, y))),
+       [](Rewriter& rewriter, const m::Match& match) {
+         return MakeCompare(rewriter, match[a], Inverse(match[a]->attrs<CompareAttrs>().direction),
+                            match[x], match[y]);
+       },
+       [](const m::Match& match) {
+         CompareDirection direction = match[a]->attrs<CompareAttrs>().direction;
+         return direction == kEq || direction == kNe || HasExactOrder(match[x]);
+       },
+       R"(x = f32[61] parameter(0)
+          y = f32[61] parameter(1)
+          c = pred[61] compare(x, y), direction=EQ
+          ROOT r = pred[61] not(c))"},
   };
 }
 

@@ -1,25 +1,44 @@
 // Conversions between element types.
 
+#include "rewrite/rules/helpers.h"
 #include "rewrite/rules/topics.h"
 
 namespace tokamak {
 namespace {
 
 using m::a;
+using m::b;
 using m::x;
+using m::y;
 
-// Every number of `from` is a number of `to`.
+// Every number of `from` is a number of `to`, both zeros, infinities and NaN included.
 bool Holds(ElementType to, ElementType from) {
   if (to == from) return true;
   const ElementTypeInfo &wide = InfoOf(to), &narrow = InfoOf(from);
-  if (narrow.kind == TypeKind::kBool)  // f8e8m0fnu has no 0
-    return wide.kind != TypeKind::kBool && wide.bits >= 8 && to != ElementType::kF8E8M0FNU;
+  if (narrow.kind == TypeKind::kBool) return wide.kind != TypeKind::kBool && wide.bits >= 4;
   if (wide.kind == narrow.kind && IsInteger(to)) return wide.bits >= narrow.bits;
   if (IsSigned(to) && IsUnsigned(from)) return wide.bits > narrow.bits;
+  if (IsIeee(to) && IsInteger(from)) {
+    int bits = narrow.bits - (IsSigned(from) ? 1 : 0);
+    return bits <= FormatOf(to).mantissa_bits + 1 && bits <= FormatOf(to).bias;
+  }
   if (IsReal(to) && IsReal(from))
     return (to == ElementType::kF64 && narrow.bits < 64) ||
            (to == ElementType::kF32 && narrow.bits <= 16);
   return false;
+}
+
+bool IsNumberType(ElementType type) {
+  return IsInteger(type) || IsReal(type);
+}
+
+// x (of A) as B, then as C, where B holds A: as C at once? From integers through a real to
+// integers it is not: reals saturate, integers wrap.
+bool IsThroughWider(const m::Match& match) {
+  ElementType from = match[x]->shape().type(), through = match[a]->shape().type();
+  if (IsComplex(through) || IsComplex(match.type()) || !Holds(through, from)) return false;
+  bool wraps = IsInteger(from) && IsInteger(match.type());
+  return !wraps || IsInteger(through) || Holds(match.type(), from);
 }
 
 }  // namespace
@@ -39,6 +58,85 @@ std::vector<Rule> ConvertRules() {
        R"(x = bf16[6] parameter(0)
           a = f32[6] convert(x)
           ROOT c = bf16[6] convert(a))"},
+      {"convert.through-wider", "to a wider type and on", m::Convert(m::Bind(a, m::Convert(x))),
+       [](Rewriter& rewriter, const m::Match& match) {
+         return rewriter.MakeShaped(Op::kConvert, match.shape().WithoutLayout(), {match[x]});
+       },
+       IsThroughWider,
+       R"(x = s8[61] parameter(0)
+          a = f32[61] convert(x)
+          ROOT c = f64[61] convert(a))"},
+      {"convert.through-narrower", "integers cut twice", m::Convert(m::Bind(a, m::Convert(x))),
+       [](Rewriter& rewriter, const m::Match& match) {
+         return rewriter.MakeShaped(Op::kConvert, match.shape().WithoutLayout(), {match[x]});
+       },
+       [](const m::Match& match) {
+         ElementType from = match[x]->shape().type(), through = match[a]->shape().type();
+         return IsInteger(from) && IsInteger(through) && IsInteger(match.type()) &&
+                InfoOf(through).bits >= InfoOf(match.type()).bits;
+       },
+       R"(x = s64[61] parameter(0)
+          a = u16[61] convert(x)
+          ROOT c = s8[61] convert(a))"},
+      {"convert.iota", "an iota as another type is an iota of it",
+       m::Convert(m::Bind(a, m::Iota())),
+       [](Rewriter& rewriter, const m::Match& match) {
+         return rewriter.MakeShaped(Op::kIota, match.shape().WithoutLayout(), {},
+                                    match[a]->attrs<IotaAttrs>());
+       },
+       [](const m::Match& match) {
+         // Every index is a number of both types.
+         int64_t last = SizeAt(match.shape(), match[a]->attrs<IotaAttrs>().dimension) - 1;
+         for (ElementType type : {match.type(), match[a]->shape().type()}) {
+           if (!IsNumberType(type)) return false;
+           int bits = InfoOf(type).bits - (IsSigned(type) ? 1 : 0);
+           if (IsReal(type)) bits = IsIeee(type) ? FormatOf(type).mantissa_bits + 1 : 0;
+           if (bits < 62 && last >= int64_t{1} << bits) return false;
+         }
+         return true;
+       },
+       R"(i = s32[3,61] iota(), iota_dimension=1
+          ROOT c = f32[3,61] convert(i))"},
+      {"convert.truth", "x != 0 as truth", m::Convert(m::Convert(x)), x,
+       [](const m::Match& match) {
+         return IsPred(match) && match[x]->shape().type() == ElementType::kPred;
+       },
+       R"(x = pred[61] parameter(0)
+          a = f32[61] convert(x)
+          ROOT c = pred[61] convert(a))"},
+      {"convert.negate-wide", "narrow(-wide(x)) is -x",
+       m::Convert(m::Negate(m::Bind(a, m::Convert(x)))), m::Negate(x),
+       [](const m::Match& match) {
+         ElementType from = match[x]->shape().type(), through = match[a]->shape().type();
+         return from == match.type() && IsIeee(from) && IsIeee(through) && Holds(through, from);
+       },
+       R"(x = bf16[61] parameter(0)
+          a = f32[61] convert(x)
+          n = f32[61] negate(a)
+          ROOT c = bf16[61] convert(n))"},
+      {"convert.abs-wide", "narrow(|wide(x)|) is |x|",
+       m::Convert(m::Abs(m::Bind(a, m::Convert(x)))), m::Abs(x),
+       [](const m::Match& match) {
+         ElementType from = match[x]->shape().type(), through = match[a]->shape().type();
+         return from == match.type() && IsIeee(from) && IsIeee(through) && Holds(through, from);
+       },
+       R"(x = f16[61] parameter(0)
+          a = f32[61] convert(x)
+          n = f32[61] abs(a)
+          ROOT c = f16[61] convert(n))"},
+      {"convert.add-wide", "narrow(wide(x) + wide(y)) is x + y for integers",
+       m::Convert(m::Add(m::Bind(a, m::Convert(x)), m::Bind(b, m::Convert(y)))), m::Add(x, y),
+       [](const m::Match& match) {
+         return IsIntegral(match) && match[x]->shape().type() == match.type() &&
+                match[y]->shape().type() == match.type() && IsInteger(match[a]->shape().type()) &&
+                InfoOf(match[a]->shape().type()).bits >= InfoOf(match.type()).bits;
+       },
+       R"(x = s8[61] parameter(0)
+          y = s8[61] parameter(1)
+          a = s32[61] convert(x)
+          b = s32[61] convert(y)
+          s = s32[61] add(a, b)
+          ROOT c = s8[61] convert(s))"},
   };
 }
 

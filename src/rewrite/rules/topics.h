@@ -9,6 +9,7 @@
 namespace tokamak {
 
 std::vector<Rule> ArithmeticRules();
+std::vector<Rule> BroadcastRules();
 std::vector<Rule> CompareRules();
 std::vector<Rule> ComplexRules();
 std::vector<Rule> ConvertRules();
@@ -18,13 +19,16 @@ std::vector<Rule> FunctionRules();
 std::vector<Rule> IntegerRules();
 std::vector<Rule> LogicRules();
 std::vector<Rule> MovementRules();
+std::vector<Rule> SelectRules();
 std::vector<Rule> ShiftRules();
+std::vector<Rule> SliceRules();
 std::vector<Rule> TupleRules();
 
 // Earlier rules win.
 inline constexpr std::vector<Rule> (*kRuleTopics[])() = {
-    TupleRules,   MovementRules, ArithmeticRules, IntegerRules, ExtremesRules, FunctionRules,
-    ComplexRules, LogicRules,    ShiftRules,      CompareRules, ConvertRules,  FastMathRules,
+    TupleRules,   MovementRules, BroadcastRules, SliceRules,   ArithmeticRules,
+    IntegerRules, ExtremesRules, FunctionRules,  ComplexRules, LogicRules,
+    ShiftRules,   CompareRules,  SelectRules,    ConvertRules, FastMathRules,
 };
 
 }  // namespace tokamak

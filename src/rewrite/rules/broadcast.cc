@@ -1,0 +1,261 @@
+// Broadcasts, iotas, reverses and copies; transposes and reshapes of them.
+
+#include <algorithm>
+
+#include "rewrite/rules/helpers.h"
+#include "rewrite/rules/topics.h"
+
+namespace tokamak {
+namespace {
+
+using m::a;
+using m::x;
+
+int64_t IotaDimension(const Instr* iota) {
+  return iota->attrs<IotaAttrs>().dimension;
+}
+Instr* MakeIota(Rewriter& rewriter, const m::Match& match, int64_t dimension) {
+  return rewriter.MakeShaped(Op::kIota, match.shape().WithoutLayout(), {}, IotaAttrs{dimension});
+}
+Instr* MakeBroadcast(Rewriter& rewriter, const m::Match& match, Instr* of, Dims dims) {
+  return rewriter.MakeShaped(Op::kBroadcast, match.shape().WithoutLayout(), {of},
+                             DimensionsAttrs{std::move(dims)});
+}
+
+// The dimensions of `to` whose sizes are those of `from` that are not 1, in order; of a dimension
+// of size 1 nothing. Nullopt unless `to` is `from` with dimensions of size 1 put in or left out.
+std::optional<Dims> PlacesOf(const Dims& from, const Dims& to) {
+  Dims places;
+  size_t next = 0;
+  for (int64_t size : from) {
+    if (size == 1) {
+      places.push_back(-1);
+      continue;
+    }
+    while (next < to.size() && to[next] == 1) ++next;
+    if (next == to.size() || to[next] != size) return std::nullopt;
+    places.push_back(static_cast<int64_t>(next++));
+  }
+  while (next < to.size() && to[next] == 1) ++next;
+  if (next != to.size()) return std::nullopt;
+  return places;
+}
+
+// Dimensions of a broadcast's result that no dimension of its operand fills, or one of size 1 that
+// is not 1 in the result.
+bool IsRepeated(const Instr* broadcast, int64_t d) {
+  const Dims& dims = DimensionsOf(broadcast);
+  auto it = std::ranges::find(dims, d);
+  if (it == dims.end()) return true;
+  auto i = static_cast<size_t>(it - dims.begin());
+  return broadcast->operand(0)->shape().dim(i) != SizeAt(broadcast->shape(), d);
+}
+
+// Without dimensions of size 1 of the operand: where a reshape would do it before.
+Instr* WithoutOnes(Rewriter& rewriter, const m::Match& match) {
+  const Shape& shape = match[x]->shape();
+  const Dims& dims = DimensionsOf(match.root());
+  Dims sizes, kept;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (shape.dim(i) == 1) continue;
+    sizes.push_back(shape.dim(i));
+    kept.push_back(dims[i]);
+  }
+  if (kept.size() == dims.size()) return nullptr;
+  return MakeBroadcast(rewriter, match, Reshaped(rewriter, match[x], std::move(sizes)),
+                       std::move(kept));
+}
+
+std::vector<Rule> Broadcasts() {
+  return {
+      {"broadcast.of-ones", "a broadcast that repeats dimensions of size 1 needs none of them",
+       m::Broadcast(x), WithoutOnes,
+       [](const m::Match& match) {
+         const Dims& dims = match[x]->shape().dims();
+         return std::ranges::count(dims, 1) > 0;
+       },
+       R"(x = f32[1,3] parameter(0)
+          ROOT b = f32[2,3] broadcast(x), dimensions={0,1})"},
+      {"broadcast.is-reshape", "a broadcast that repeats nothing is a reshape", m::Broadcast(x),
+       [](Rewriter& rewriter, const m::Match& match) {
+         return rewriter.MakeShaped(Op::kReshape, match.shape().WithoutLayout(), {match[x]});
+       },
+       [](const m::Match& match) {
+         // A constant stays a broadcast: that is how all splats are written.
+         return match[x]->op() != Op::kConstant && IsIncreasing(DimensionsOf(match.root())) &&
+                match[x]->shape().ElementCount() == match.shape().ElementCount() &&
+                match.shape().ElementCount() > 0;
+       },
+       R"(x = f32[6] parameter(0)
+          ROOT b = f32[1,6,1] broadcast(x), dimensions={1})"},
+      {"broadcast.iota", "a broadcast of an iota is an iota", m::Broadcast(m::Bind(a, m::Iota())),
+       [](Rewriter& rewriter, const m::Match& match) {
+         auto d = static_cast<size_t>(IotaDimension(match[a]));
+         return MakeIota(rewriter, match, DimensionsOf(match.root())[d]);
+       },
+       [](const m::Match& match) {
+         auto d = static_cast<size_t>(IotaDimension(match[a]));
+         return match[a]->shape().dim(d) == SizeAt(match.shape(), DimensionsOf(match.root())[d]);
+       },
+       R"(i = s32[6] iota(), iota_dimension=0
+          ROOT b = s32[4,6] broadcast(i), dimensions={1})"},
+      {"reshape.of-broadcast", "a reshape of a repeated scalar", m::Reshape(m::Broadcast(x)),
+       [](Rewriter& rewriter, const m::Match& match) {
+         return rewriter.Broadcast(match[x], match.shape());
+       },
+       [](const m::Match& match) { return match[x]->shape().IsScalar(); },
+       R"(x = f32[] parameter(0)
+          b = f32[2,3] broadcast(x), dimensions={}
+          ROOT r = f32[6] reshape(b))"},
+      {"reshape.of-broadcast-ones", "a reshape that puts ones into a broadcast, or takes them out",
+       m::Reshape(m::Bind(a, m::Broadcast(x))),
+       [](Rewriter& rewriter, const m::Match& match) -> Instr* {
+         std::optional<Dims> places = PlacesOf(match[a]->shape().dims(), match.shape().dims());
+         if (!places) return nullptr;
+         Dims dims;
+         for (int64_t d : DimensionsOf(match[a])) dims.push_back((*places)[static_cast<size_t>(d)]);
+         if (Contains(dims, -1) || !IsIncreasing(dims)) return nullptr;
+         return MakeBroadcast(rewriter, match, match[x], std::move(dims));
+       },
+       nullptr,
+       R"(x = f32[3] parameter(0)
+          b = f32[2,1,3] broadcast(x), dimensions={2}
+          ROOT r = f32[2,3,1] reshape(b))"},
+      {"transpose.of-broadcast", "a transpose of a broadcast",
+       m::Transpose(m::Bind(a, m::Broadcast(x))),
+       [](Rewriter& rewriter, const m::Match& match) -> Instr* {
+         const Dims& permutation = DimensionsOf(match.root());
+         Dims dims;
+         for (int64_t d : DimensionsOf(match[a]))
+           dims.push_back(std::ranges::find(permutation, d) - permutation.begin());
+         if (!IsIncreasing(dims)) return nullptr;
+         return MakeBroadcast(rewriter, match, match[x], std::move(dims));
+       },
+       nullptr,
+       R"(x = f32[3] parameter(0)
+          b = f32[2,3] broadcast(x), dimensions={1}
+          ROOT t = f32[3,2] transpose(b), dimensions={1,0})"},
+      {"reverse.of-broadcast", "what is repeated looks the same from behind",
+       m::Reverse(m::Bind(a, m::Broadcast(x))),
+       [](Rewriter& rewriter, const m::Match& match) -> Instr* {
+         Dims left;
+         for (int64_t d : DimensionsOf(match.root()))
+           if (!IsRepeated(match[a], d)) left.push_back(d);
+         if (left.size() == DimensionsOf(match.root()).size()) return nullptr;
+         if (left.empty()) return match[a];
+         return rewriter.Make(Op::kReverse, {match[a]}, DimensionsAttrs{std::move(left)});
+       },
+       nullptr,
+       R"(x = f32[3] parameter(0)
+          b = f32[2,3] broadcast(x), dimensions={1}
+          ROOT t = f32[2,3] reverse(b), dimensions={0,1})"},
+  };
+}
+
+std::vector<Rule> Iotas() {
+  return {
+      {"iota.one", "an iota along a dimension of size 1 is 0", m::Iota(), m::Zero(),
+       [](const m::Match& match) {
+         return SizeAt(match.shape(), IotaDimension(match.root())) == 1;
+       },
+       R"(ROOT i = s32[4,1] iota(), iota_dimension=1)"},
+      {"reshape.iota", "an iota with ones put in or taken out", m::Reshape(m::Bind(a, m::Iota())),
+       [](Rewriter& rewriter, const m::Match& match) -> Instr* {
+         std::optional<Dims> places = PlacesOf(match[a]->shape().dims(), match.shape().dims());
+         if (!places) return nullptr;
+         int64_t d = (*places)[static_cast<size_t>(IotaDimension(match[a]))];
+         return d < 0 ? nullptr : MakeIota(rewriter, match, d);
+       },
+       nullptr,
+       R"(i = s32[6] iota(), iota_dimension=0
+          ROOT r = s32[1,6] reshape(i))"},
+      {"transpose.iota", "a transpose of an iota is an iota", m::Transpose(m::Bind(a, m::Iota())),
+       [](Rewriter& rewriter, const m::Match& match) {
+         const Dims& permutation = DimensionsOf(match.root());
+         return MakeIota(
+             rewriter, match,
+             std::ranges::find(permutation, IotaDimension(match[a])) - permutation.begin());
+       },
+       nullptr,
+       R"(i = s32[4,6] iota(), iota_dimension=0
+          ROOT t = s32[6,4] transpose(i), dimensions={1,0})"},
+      {"slice.iota", "an iota of which the end is cut off", m::Slice(m::Bind(a, m::Iota())),
+       [](Rewriter& rewriter, const m::Match& match) {
+         return MakeIota(rewriter, match, IotaDimension(match[a]));
+       },
+       [](const m::Match& match) {
+         auto d = static_cast<size_t>(IotaDimension(match[a]));
+         const auto& attrs = match.root()->attrs<SliceAttrs>();
+         return attrs.starts[d] == 0 && attrs.strides[d] == 1;
+       },
+       R"(i = s32[4,6] iota(), iota_dimension=1
+          ROOT t = s32[2,3] slice(i), slice={[1:3], [0:3]})"},
+  };
+}
+
+std::vector<Rule> Others() {
+  return {
+      {"reverse.one", "nothing to reverse in dimensions of size 1", m::Reverse(x),
+       [](Rewriter& rewriter, const m::Match& match) -> Instr* {
+         Dims left;
+         for (int64_t d : DimensionsOf(match.root()))
+           if (SizeAt(match.shape(), d) > 1) left.push_back(d);
+         if (left.empty()) return match[x];
+         if (left.size() == DimensionsOf(match.root()).size()) return nullptr;
+         return rewriter.Make(Op::kReverse, {match[x]}, DimensionsAttrs{std::move(left)});
+       },
+       nullptr,
+       R"(x = f32[1,3,4] parameter(0)
+          ROOT t = f32[1,3,4] reverse(x), dimensions={0,2})"},
+      {"reverse.composes", "a reverse of a reverse", m::Reverse(m::Bind(a, m::Reverse(x))),
+       [](Rewriter& rewriter, const m::Match& match) -> Instr* {
+         const Dims &outer = DimensionsOf(match.root()), &inner = DimensionsOf(match[a]);
+         Dims once;
+         for (int64_t d = 0; d < match.shape().rank(); ++d)
+           if (Contains(outer, d) != Contains(inner, d)) once.push_back(d);
+         if (once.empty()) return match[x];
+         return rewriter.Make(Op::kReverse, {match[x]}, DimensionsAttrs{std::move(once)});
+       },
+       nullptr,
+       R"(x = f32[2,3,4] parameter(0)
+          r = f32[2,3,4] reverse(x), dimensions={0,1}
+          ROOT t = f32[2,3,4] reverse(r), dimensions={1,2})"},
+      {"transpose.only-ones", "a transpose that only moves dimensions of size 1 is a reshape",
+       m::Transpose(x),
+       [](Rewriter& rewriter, const m::Match& match) {
+         return rewriter.MakeShaped(Op::kReshape, match.shape().WithoutLayout(), {match[x]});
+       },
+       [](const m::Match& match) {
+         Dims moved;
+         for (int64_t d : DimensionsOf(match.root()))
+           if (SizeAt(match[x]->shape(), d) != 1) moved.push_back(d);
+         return IsIncreasing(moved) && !IsIncreasing(DimensionsOf(match.root()));
+       },
+       R"(x = f32[2,1,3] parameter(0)
+          ROOT t = f32[1,2,3] transpose(x), dimensions={1,0,2})"},
+      {"copy.same", "a copy in the same layout", m::Copy(x), x, nullptr,
+       R"(x = f32[2,3] parameter(0)
+          ROOT c = f32[2,3] copy(x))"},
+      {"get-dimension-size.known", "the size of a dimension that is known", m::GetDimensionSize(x),
+       [](Rewriter& rewriter, const m::Match& match) {
+         int64_t d = match.root()->attrs<DimensionAttrs>().dimension;
+         return FilledInt(rewriter, match, SizeAt(match[x]->shape(), d));
+       },
+       [](const m::Match& match) { return IsStaticArray(match[x]); },
+       R"(x = f32[2,3] parameter(0)
+          ROOT c = s32[] get-dimension-size(x), dimensions={1})"},
+  };
+}
+
+}  // namespace
+
+std::vector<Rule> BroadcastRules() {
+  std::vector<Rule> all = Broadcasts();
+  for (auto more : {Iotas, Others}) {
+    std::vector<Rule> rules = more();
+    all.insert(all.end(), rules.begin(), rules.end());
+  }
+  return all;
+}
+
+}  // namespace tokamak
