@@ -12,7 +12,9 @@ std::vector<Rule> ArithmeticRules();
 std::vector<Rule> BroadcastRules();
 std::vector<Rule> CompareRules();
 std::vector<Rule> ComplexRules();
+std::vector<Rule> ConcatenateRules();
 std::vector<Rule> ConvertRules();
+std::vector<Rule> DynamicRules();
 std::vector<Rule> ExtremesRules();
 std::vector<Rule> FastMathRules();
 std::vector<Rule> FunctionRules();
@@ -26,9 +28,9 @@ std::vector<Rule> TupleRules();
 
 // Earlier rules win.
 inline constexpr std::vector<Rule> (*kRuleTopics[])() = {
-    TupleRules,   MovementRules, BroadcastRules, SliceRules,   ArithmeticRules,
-    IntegerRules, ExtremesRules, FunctionRules,  ComplexRules, LogicRules,
-    ShiftRules,   CompareRules,  SelectRules,    ConvertRules, FastMathRules,
+    TupleRules,      MovementRules, BroadcastRules, SliceRules,    ConcatenateRules, DynamicRules,
+    ArithmeticRules, IntegerRules,  ExtremesRules,  FunctionRules, ComplexRules,     LogicRules,
+    ShiftRules,      CompareRules,  SelectRules,    ConvertRules,  FastMathRules,
 };
 
 }  // namespace tokamak

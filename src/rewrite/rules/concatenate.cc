@@ -1,0 +1,226 @@
+// Concatenates. Whatever looks at all operands looks at no more than kMostOperands of them, or is
+// done once for each concatenate.
+
+#include <algorithm>
+
+#include "rewrite/rules/helpers.h"
+#include "rewrite/rules/topics.h"
+
+namespace tokamak {
+namespace {
+
+using m::a;
+using m::x;
+
+// Flattening a chain of concatenates copies operands; a slice looks for its operand.
+constexpr size_t kMostOperands = 1024;
+
+int64_t AlongOf(const Instr* concatenate) {
+  return concatenate->attrs<DimensionAttrs>().dimension;
+}
+int64_t SizeAlong(const Instr* operand, int64_t d) {
+  return SizeAt(operand->shape(), d);
+}
+Instr* MakeConcatenate(Rewriter& rewriter, std::vector<Instr*> operands, int64_t d) {
+  if (operands.size() == 1) return operands[0];
+  return rewriter.Make(Op::kConcatenate, std::move(operands), DimensionAttrs{d});
+}
+
+bool CanFlatten(const Instr* instr, const Instr* operand) {
+  return operand->op() == Op::kConcatenate && HasOneUser(operand) && !operand->has_extras() &&
+         AlongOf(operand) == AlongOf(instr);
+}
+
+Instr* Flattened(Rewriter& rewriter, const m::Match& match) {
+  std::vector<Instr*> flat;
+  for (Instr* operand : match.root()->operands()) {
+    if (CanFlatten(match.root(), operand)) {
+      flat.insert(flat.end(), operand->operands().begin(), operand->operands().end());
+    } else {
+      flat.push_back(operand);
+    }
+  }
+  return MakeConcatenate(rewriter, std::move(flat), AlongOf(match.root()));
+}
+
+// `next` goes on where `slice` ends, in the same array.
+bool GoesOn(const Instr* slice, const Instr* next, int64_t along) {
+  if (slice->op() != Op::kSlice || next->op() != Op::kSlice) return false;
+  if (slice->operand(0) != next->operand(0)) return false;
+  const auto &first = slice->attrs<SliceAttrs>(), &second = next->attrs<SliceAttrs>();
+  for (size_t d = 0; d < first.starts.size(); ++d) {
+    if (first.strides[d] != 1 || second.strides[d] != 1) return false;
+    bool fits = d == static_cast<size_t>(along)
+                    ? first.limits[d] == second.starts[d]
+                    : first.starts[d] == second.starts[d] && first.limits[d] == second.limits[d];
+    if (!fits) return false;
+  }
+  return true;
+}
+
+// Neighbours that are slices of one array become one slice.
+Instr* JoinSlices(Rewriter& rewriter, const m::Match& match) {
+  int64_t along = AlongOf(match.root());
+  std::vector<Instr*> joined;
+  auto operands = match.root()->operands();
+  for (size_t i = 0; i < operands.size();) {
+    size_t last = i;
+    while (last + 1 < operands.size() && GoesOn(operands[last], operands[last + 1], along)) ++last;
+    if (last == i) {
+      joined.push_back(operands[i++]);
+      continue;
+    }
+    auto d = static_cast<size_t>(along);
+    SliceAttrs attrs = operands[i]->attrs<SliceAttrs>();
+    attrs.limits[d] = operands[last]->attrs<SliceAttrs>().limits[d];
+    joined.push_back(rewriter.Make(Op::kSlice, {operands[i]->operand(0)}, std::move(attrs)));
+    if (joined.back() == nullptr) return nullptr;
+    i = last + 1;
+  }
+  return MakeConcatenate(rewriter, std::move(joined), along);
+}
+bool HasNeighbours(const m::Match& match) {
+  auto operands = match.root()->operands();
+  for (size_t i = 1; i < operands.size(); ++i)
+    if (GoesOn(operands[i - 1], operands[i], AlongOf(match.root()))) return true;
+  return false;
+}
+
+// The operands that a slice of a concatenate sees, and where the first of them begins.
+struct Seen {
+  size_t first = 0, count = 0;
+  int64_t begin = 0;
+};
+Seen SeenBy(const Instr* slice, const Instr* concatenate) {
+  int64_t along = AlongOf(concatenate);
+  auto d = static_cast<size_t>(along);
+  const auto& attrs = slice->attrs<SliceAttrs>();
+  Seen seen;
+  int64_t begin = 0;
+  for (size_t i = 0; i < concatenate->operand_count(); ++i) {
+    int64_t end = begin + SizeAlong(concatenate->operand(i), along);
+    if (end > attrs.starts[d] && begin < attrs.limits[d]) {
+      if (seen.count == 0) seen = {i, 0, begin};
+      ++seen.count;
+    }
+    begin = end;
+  }
+  return seen;
+}
+
+Instr* SliceOfSeen(Rewriter& rewriter, const m::Match& match) {
+  Seen seen = SeenBy(match.root(), match[a]);
+  if (seen.count == 0 || seen.count == match[a]->operand_count()) return nullptr;
+  if (seen.count > 1 && !HasOneUser(match[a])) return nullptr;  // would copy what is there anyway
+  auto first = match[a]->operands().begin() + static_cast<std::ptrdiff_t>(seen.first);
+  std::vector<Instr*> operands(first, first + static_cast<std::ptrdiff_t>(seen.count));
+  SliceAttrs attrs = match.root()->attrs<SliceAttrs>();
+  auto d = static_cast<size_t>(AlongOf(match[a]));
+  attrs.starts[d] -= seen.begin;
+  attrs.limits[d] -= seen.begin;
+  Instr* rest = MakeConcatenate(rewriter, std::move(operands), AlongOf(match[a]));
+  return rewriter.Make(Op::kSlice, {rest}, std::move(attrs));
+}
+
+// All operands are broadcasts of one scalar.
+Instr* OneScalar(const Instr* concatenate) {
+  Instr* scalar = nullptr;
+  for (Instr* operand : concatenate->operands()) {
+    if (operand->op() != Op::kBroadcast || !operand->operand(0)->shape().IsScalar()) return nullptr;
+    if (scalar != nullptr && scalar != operand->operand(0)) return nullptr;
+    scalar = operand->operand(0);
+  }
+  return scalar;
+}
+
+}  // namespace
+
+std::vector<Rule> ConcatenateRules() {
+  return {
+      {"concatenate.one", "a concatenate of one array", m::Concatenate(),
+       [](Rewriter&, const m::Match& match) { return match.root()->operand(0); },
+       [](const m::Match& match) { return match.root()->operand_count() == 1; },
+       R"(x = f32[3] parameter(0)
+          ROOT c = f32[3] concatenate(x), dimensions={0})"},
+      {"concatenate.empty", "arrays of no elements are left out", m::Concatenate(),
+       [](Rewriter& rewriter, const m::Match& match) {
+         std::vector<Instr*> some;
+         int64_t d = AlongOf(match.root());
+         for (Instr* operand : match.root()->operands())
+           if (SizeAlong(operand, d) > 0) some.push_back(operand);
+         if (some.empty()) some.push_back(match.root()->operand(0));
+         return MakeConcatenate(rewriter, std::move(some), d);
+       },
+       [](const m::Match& match) {
+         return match.root()->operand_count() > 1 &&
+                std::ranges::any_of(match.root()->operands(), [&](const Instr* operand) {
+                  return SizeAlong(operand, AlongOf(match.root())) == 0;
+                });
+       },
+       R"(x = f32[3] parameter(0)
+          y = f32[0] parameter(1)
+          ROOT c = f32[3] concatenate(x, y), dimensions={0})"},
+      {"concatenate.flattens", "a concatenate of concatenates is one", m::Concatenate(), Flattened,
+       [](const m::Match& match) {
+         size_t count = 0;
+         bool any = false;
+         for (const Instr* operand : match.root()->operands()) {
+           bool flat = CanFlatten(match.root(), operand);
+           any = any || flat;
+           count += flat ? operand->operand_count() : 1;
+         }
+         return any && count <= kMostOperands;
+       },
+       R"(x = f32[3] parameter(0)
+          y = f32[2] parameter(1)
+          a = f32[5] concatenate(x, y), dimensions={0}
+          ROOT c = f32[10] concatenate(y, a, x), dimensions={0})"},
+      {"concatenate.of-slices", "neighbouring slices of one array are one slice", m::Concatenate(),
+       JoinSlices, HasNeighbours,
+       R"(x = f32[2,9] parameter(0)
+          a = f32[2,3] slice(x), slice={[0:2], [1:4]}
+          b = f32[2,4] slice(x), slice={[0:2], [4:8]}
+          ROOT c = f32[2,7] concatenate(a, b), dimensions={1})"},
+      {"concatenate.of-scalar", "broadcasts of one scalar beside each other", m::Concatenate(),
+       [](Rewriter& rewriter, const m::Match& match) {
+         return rewriter.Broadcast(OneScalar(match.root()), match.shape());
+       },
+       [](const m::Match& match) { return OneScalar(match.root()) != nullptr; },
+       R"(x = f32[] parameter(0)
+          a = f32[3] broadcast(x), dimensions={}
+          b = f32[4] broadcast(x), dimensions={}
+          ROOT c = f32[7] concatenate(a, b), dimensions={0})"},
+      {"slice.of-concatenate", "a slice sees some of the operands only",
+       m::Slice(m::Bind(a, m::Concatenate())), SliceOfSeen,
+       [](const m::Match& match) { return match[a]->operand_count() <= kMostOperands; },
+       R"(x = f32[3] parameter(0)
+          y = f32[4] parameter(1)
+          z = f32[5] parameter(2)
+          a = f32[12] concatenate(x, y, z), dimensions={0}
+          ROOT s = f32[4] slice(a), slice={[4:12:2]})"},
+      {"reverse.of-concatenate", "reversed along another dimension, piece by piece; only for two",
+       m::Reverse(m::Bind(a, m::Concatenate())),
+       [](Rewriter& rewriter, const m::Match& match) -> Instr* {
+         // Pays when both pieces are reverses that it undoes.
+         std::vector<Instr*> pieces;
+         for (Instr* operand : match[a]->operands()) pieces.push_back(operand->operand(0));
+         if (Contains(DimensionsOf(match.root()), AlongOf(match[a]))) std::ranges::reverse(pieces);
+         return MakeConcatenate(rewriter, std::move(pieces), AlongOf(match[a]));
+       },
+       [](const m::Match& match) {
+         return match[a]->operand_count() <= kMostOperands &&
+                std::ranges::all_of(match[a]->operands(), [&](const Instr* operand) {
+                  return operand->op() == Op::kReverse && !operand->has_extras() &&
+                         DimensionsOf(operand) == DimensionsOf(match.root());
+                });
+       },
+       R"(x = f32[3] parameter(0)
+          y = f32[4] parameter(1)
+          p = f32[3] reverse(x), dimensions={0}
+          q = f32[4] reverse(y), dimensions={0}
+          a = f32[7] concatenate(p, q), dimensions={0}
+          ROOT s = f32[7] reverse(a), dimensions={0})"},
+  };
+}
+
+}  // namespace tokamak

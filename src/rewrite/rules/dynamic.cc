@@ -1,0 +1,242 @@
+// Slices at run time, gathers and scatters. Their starts are clamped so that the whole slice lies
+// within: a start that is known is clamped here. What a scatter would write outside it does not
+// write at all.
+
+#include <algorithm>
+
+#include "rewrite/rules/helpers.h"
+#include "rewrite/rules/ranges.h"
+#include "rewrite/rules/topics.h"
+
+namespace tokamak {
+namespace {
+
+using m::a;
+using m::x;
+using m::y;
+
+// Operands of dynamic-slice: array, starts; of dynamic-update-slice: array, update, starts.
+size_t FirstStart(const Instr* instr) {
+  return instr->op() == Op::kDynamicSlice ? 1 : 2;
+}
+const Shape& PieceOf(const Instr* instr) {
+  return instr->op() == Op::kDynamicSlice ? instr->shape() : instr->operand(1)->shape();
+}
+// The start in dimension d, if it is known: the clamp leaves one place only, or it is a constant.
+std::optional<int64_t> StartOf(const Instr* instr, size_t d) {
+  int64_t room = instr->operand(0)->shape().dim(d) - PieceOf(instr).dim(d);
+  if (room == 0) return 0;
+  const Instr* start = instr->operand(FirstStart(instr) + d);
+  std::optional<IntRange> range = RangeOf(start);
+  if (!range) return std::nullopt;
+  int64_t low = std::clamp<int64_t>(range->low, 0, room),
+          high = std::clamp<int64_t>(range->high, 0, room);
+  return low == high ? std::optional(low) : std::nullopt;
+}
+bool HasScalarStarts(const Instr* instr) {
+  size_t rank = instr->operand(0)->shape().dims().size();
+  if (instr->operand_count() != FirstStart(instr) + rank) return false;
+  return std::ranges::all_of(instr->operands().subspan(FirstStart(instr)),
+                             [](const Instr* start) { return start->shape().IsScalar(); });
+}
+bool SameStarts(const Instr* one, const Instr* other) {
+  return std::ranges::equal(one->operands().subspan(FirstStart(one)),
+                            other->operands().subspan(FirstStart(other)));
+}
+
+// Starts that are known anyway are written as constants.
+Instr* WithKnownStarts(Rewriter& rewriter, const m::Match& match) {
+  Instr* instr = match.root();
+  std::vector<Instr*> operands(instr->operands().begin(), instr->operands().end());
+  bool any = false;
+  for (size_t d = 0; d < instr->operand(0)->shape().dims().size(); ++d) {
+    Instr*& start = operands[FirstStart(instr) + d];
+    std::optional<int64_t> known = StartOf(instr, d);
+    if (!known || IntOf(start) == known) continue;
+    start = IndexConstant(rewriter, start->shape().type(), *known);
+    any = true;
+  }
+  return any ? rewriter.MakeLike(instr, std::move(operands)) : nullptr;
+}
+
+// A scalar of an array of indices.
+Instr* IndexAt(Rewriter& rewriter, Instr* indices, int64_t flat) {
+  int64_t count = indices->shape().ElementCount();
+  Instr* line = Reshaped(rewriter, indices, {count});
+  if (count > 1) line = rewriter.Make(Op::kSlice, {line}, SliceAttrs{{flat}, {flat + 1}, {1}});
+  return Reshaped(rewriter, line, {});
+}
+
+// One slice, at one place.
+bool TakesOneSlice(const m::Match& match) {
+  const auto& attrs = match.root()->attrs<GatherAttrs>();
+  if (!attrs.operand_batching_dims.empty() || match.shape().ElementCount() == 0) return false;
+  auto vectors = static_cast<int64_t>(attrs.start_index_map.size());
+  return vectors > 0 && match[y]->shape().ElementCount() == vectors;
+}
+Instr* SliceInsteadOfGather(Rewriter& rewriter, const m::Match& match) {
+  const auto& attrs = match.root()->attrs<GatherAttrs>();
+  ElementType type = match[y]->shape().type();
+  std::vector<Instr*> operands = {match[x]};
+  for (int64_t d = 0; d < match[x]->shape().rank(); ++d) {
+    auto it = std::ranges::find(attrs.start_index_map, d);
+    operands.push_back(it == attrs.start_index_map.end()
+                           ? IndexConstant(rewriter, type, 0)
+                           : IndexAt(rewriter, match[y], it - attrs.start_index_map.begin()));
+  }
+  Instr* slice =
+      rewriter.Make(Op::kDynamicSlice, std::move(operands), DynamicSliceAttrs{attrs.slice_sizes});
+  return Reshaped(rewriter, slice, match.shape().dims());
+}
+
+bool IsIntegerIndex(const Instr* indices) {
+  return IsInteger(indices->shape().type());
+}
+
+}  // namespace
+
+// long: a table
+std::vector<Rule> DynamicRules() {
+  return {
+      {"dynamic-slice.known", "a slice at a known place", m::DynamicSlice(),
+       [](Rewriter& rewriter, const m::Match& match) {
+         SliceAttrs attrs;
+         for (size_t d = 0; d < match.shape().dims().size(); ++d) {
+           attrs.starts.push_back(*StartOf(match.root(), d));
+           attrs.limits.push_back(attrs.starts.back() + match.shape().dim(d));
+           attrs.strides.push_back(1);
+         }
+         return rewriter.Make(Op::kSlice, {match.root()->operand(0)}, std::move(attrs));
+       },
+       [](const m::Match& match) {
+         if (!HasScalarStarts(match.root())) return false;
+         for (size_t d = 0; d < match.shape().dims().size(); ++d)
+           if (!StartOf(match.root(), d)) return false;
+         return true;
+       },
+       R"(x = f32[9,4] parameter(0)
+          i = s32[] constant(7)
+          j = s32[] parameter(1)
+          ROOT s = f32[3,4] dynamic-slice(x, i, j), dynamic_slice_sizes={3,4})"},
+      {"dynamic-slice.known-start", "a start that can be in one place only", m::DynamicSlice(),
+       WithKnownStarts, [](const m::Match& match) { return HasScalarStarts(match.root()); },
+       R"(x = f32[9,4] parameter(0)
+          i = s32[] parameter(1)
+          j = s32[] parameter(2)
+          ROOT s = f32[3,4] dynamic-slice(x, i, j), dynamic_slice_sizes={3,4})"},
+      {"dynamic-slice.of-update", "what was just written", m::DynamicSlice(),
+       [](Rewriter&, const m::Match& match) { return match.root()->operand(0)->operand(1); },
+       [](const m::Match& match) {
+         const Instr* update = match.root()->operand(0);
+         return update->op() == Op::kDynamicUpdateSlice && SameStarts(match.root(), update) &&
+                SameDims(update->operand(1)->shape(), match.shape());
+       },
+       R"(x = f32[9,4] parameter(0)
+          u = f32[3,2] parameter(1)
+          i = s32[] parameter(2)
+          j = s32[] parameter(3)
+          d = f32[9,4] dynamic-update-slice(x, u, i, j)
+          ROOT s = f32[3,2] dynamic-slice(d, i, j), dynamic_slice_sizes={3,2})"},
+      {"dynamic-slice.of-scalar", "a slice of a repeated scalar", m::DynamicSlice(),
+       [](Rewriter& rewriter, const m::Match& match) {
+         return rewriter.Broadcast(match.root()->operand(0)->operand(0), match.shape());
+       },
+       [](const m::Match& match) {
+         const Instr* from = match.root()->operand(0);
+         return from->op() == Op::kBroadcast && from->operand(0)->shape().IsScalar();
+       },
+       R"(x = f32[] parameter(0)
+          b = f32[9] broadcast(x), dimensions={}
+          i = s32[] parameter(1)
+          ROOT s = f32[3] dynamic-slice(b, i), dynamic_slice_sizes={3})"},
+      {"dynamic-update-slice.whole", "everything is written over", m::DynamicUpdateSlice(),
+       [](Rewriter&, const m::Match& match) { return match.root()->operand(1); },
+       [](const m::Match& match) {
+         return SameDims(match.root()->operand(1)->shape(), match.shape());
+       },
+       R"(x = f32[3,2] parameter(0)
+          u = f32[3,2] parameter(1)
+          i = s32[] parameter(2)
+          ROOT d = f32[3,2] dynamic-update-slice(x, u, i, i))"},
+      {"dynamic-update-slice.nothing", "nothing is written", m::DynamicUpdateSlice(),
+       [](Rewriter&, const m::Match& match) { return match.root()->operand(0); },
+       [](const m::Match& match) { return match.root()->operand(1)->shape().ElementCount() == 0; },
+       R"(x = f32[3,2] parameter(0)
+          u = f32[0,2] parameter(1)
+          i = s32[] parameter(2)
+          ROOT d = f32[3,2] dynamic-update-slice(x, u, i, i))"},
+      {"dynamic-update-slice.known-start", "a start that can be in one place only",
+       m::DynamicUpdateSlice(), WithKnownStarts,
+       [](const m::Match& match) { return HasScalarStarts(match.root()); },
+       R"(x = f32[9,4] parameter(0)
+          u = f32[3,4] parameter(1)
+          i = s32[] parameter(2)
+          j = s32[] parameter(3)
+          ROOT s = f32[9,4] dynamic-update-slice(x, u, i, j))"},
+      {"dynamic-update-slice.again", "what is written over at once", m::DynamicUpdateSlice(),
+       [](Rewriter& rewriter, const m::Match& match) {
+         std::vector<Instr*> operands(match.root()->operands().begin(),
+                                      match.root()->operands().end());
+         operands[0] = operands[0]->operand(0);
+         return rewriter.MakeLike(match.root(), std::move(operands));
+       },
+       [](const m::Match& match) {
+         const Instr* inner = match.root()->operand(0);
+         return inner->op() == Op::kDynamicUpdateSlice && SameStarts(match.root(), inner) &&
+                SameDims(inner->operand(1)->shape(), match.root()->operand(1)->shape());
+       },
+       R"(x = f32[9] parameter(0)
+          u = f32[3] parameter(1)
+          v = f32[3] parameter(2)
+          i = s32[] parameter(3)
+          d = f32[9] dynamic-update-slice(x, u, i)
+          ROOT e = f32[9] dynamic-update-slice(d, v, i))"},
+      {"dynamic-update-slice.same", "what is there already", m::DynamicUpdateSlice(),
+       [](Rewriter&, const m::Match& match) { return match.root()->operand(0); },
+       [](const m::Match& match) {
+         const Instr* update = match.root()->operand(1);
+         return update->op() == Op::kDynamicSlice &&
+                update->operand(0) == match.root()->operand(0) && SameStarts(match.root(), update);
+       },
+       R"(x = f32[9] parameter(0)
+          i = s32[] parameter(1)
+          s = f32[3] dynamic-slice(x, i), dynamic_slice_sizes={3}
+          ROOT d = f32[9] dynamic-update-slice(x, s, i))"},
+      {"gather.one", "a gather of one slice is a dynamic slice", m::Gather(x, y),
+       SliceInsteadOfGather,
+       [](const m::Match& match) { return IsIntegerIndex(match[y]) && TakesOneSlice(match); },
+       R"(x = f32[9,4] parameter(0)
+          i = s32[2] parameter(1)
+          ROOT g = f32[3] gather(x, i), offset_dims={0}, collapsed_slice_dims={1}, start_index_map={1,0}, index_vector_dim=0, slice_sizes={3,1})"},
+      {"gather.of-scalar", "a gather of a repeated scalar", m::Gather(m::Broadcast(x), y),
+       [](Rewriter& rewriter, const m::Match& match) {
+         return rewriter.Broadcast(match[x], match.shape());
+       },
+       [](const m::Match& match) { return match[x]->shape().IsScalar(); },
+       R"(x = f32[] parameter(0)
+          b = f32[9] broadcast(x), dimensions={}
+          i = s32[5,1] parameter(1)
+          ROOT g = f32[5,2] gather(b, i), offset_dims={1}, collapsed_slice_dims={}, start_index_map={0}, index_vector_dim=1, slice_sizes={2})"},
+      {"scatter.nothing", "a scatter of nothing", m::Scatter(),
+       [](Rewriter&, const m::Match& match) { return match.root()->operand(0); },
+       [](const m::Match& match) {
+         return match.root()->operand_count() == 3 && match.root()->captures() == 0 &&
+                match.shape().IsArray() && match.root()->operand(2)->shape().ElementCount() == 0;
+       },
+       R"(HloModule m
+
+set {
+  old = f32[] parameter(0)
+  ROOT new = f32[] parameter(1)
+}
+
+ENTRY main {
+  x = f32[9] parameter(0)
+  i = s32[0,1] parameter(1)
+  u = f32[0] parameter(2)
+  ROOT s = f32[9] scatter(x, i, u), update_window_dims={}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=set
+})"},
+  };
+}
+
+}  // namespace tokamak
