@@ -27,27 +27,37 @@ Instr* Rewriter::MakeShaped(Op op, Shape shape, std::vector<Instr*> operands, At
 }
 
 Instr* Rewriter::Make(Op op, std::vector<Instr*> operands, Attrs attrs) {
+  return MakeCalling(op, std::move(operands), std::move(attrs), {});
+}
+
+Instr* Rewriter::MakeCalling(Op op, std::vector<Instr*> operands, Attrs attrs,
+                             std::span<Computation* const> called, size_t captures) {
   std::vector<Shape> shapes;
   for (const Instr* operand : operands) {
     if (operand == nullptr) return nullptr;
     shapes.push_back(operand->shape());
   }
-  Result<Shape> shape = InferShape({op, shapes, attrs, {}, 0, nullptr});
+  Result<Shape> shape = InferShape({op, shapes, attrs, called, captures, nullptr});
   if (!shape.ok()) return nullptr;
-  return Append(op, shape.value().WithoutLayout(), std::move(operands), std::move(attrs), {}, 0);
+  return Append(op, shape.value().WithoutLayout(), std::move(operands), std::move(attrs), called,
+                captures);
 }
 
 Instr* Rewriter::MakeLike(const Instr* instr, std::vector<Instr*> operands) {
-  std::vector<Shape> shapes;
-  for (const Instr* operand : operands) {
-    if (operand == nullptr) return nullptr;
-    shapes.push_back(operand->shape());
-  }
-  Result<Shape> shape = InferShape(
-      {instr->op(), shapes, instr->attrs(), instr->called(), instr->captures(), nullptr});
-  if (!shape.ok()) return nullptr;
-  return Append(instr->op(), shape.value().WithoutLayout(), std::move(operands), instr->attrs(),
-                instr->called(), instr->captures());
+  return MakeLikeWith(instr, std::move(operands), instr->attrs());
+}
+
+Instr* Rewriter::MakeLikeWith(const Instr* instr, std::vector<Instr*> operands, Attrs attrs) {
+  return MakeCalling(instr->op(), std::move(operands), std::move(attrs), instr->called(),
+                     instr->captures());
+}
+
+Instr* Rewriter::Copy(const Instr* instr, std::vector<Instr*> operands) {
+  if (std::ranges::count(operands, nullptr) > 0) return nullptr;
+  Instr* made = Append(instr->op(), instr->shape(), std::move(operands), instr->attrs(),
+                       instr->called(), instr->captures());
+  MergeOrigins(made, *instr);
+  return made;
 }
 
 Instr* Rewriter::Constant(Literal literal) {

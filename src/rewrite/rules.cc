@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 #include "rewrite/replace.h"
-#include "rewrite/rules/topics.h"
+#include "rewrite/rules/topic_list.h"
 
 namespace tokamak {
 namespace {
@@ -158,8 +158,8 @@ RuleSet::RuleSet(std::vector<Rule> rules) : rules_(std::move(rules)) {
 const RuleSet& SimplifyRules() {
   static const RuleSet* set = [] {
     std::vector<Rule> all;
-    for (auto topic : kRuleTopics) {
-      std::vector<Rule> rules = topic();
+    for (const RuleTopic& topic : kRuleTopics) {
+      std::vector<Rule> rules = topic.rules();
       all.insert(all.end(), rules.begin(), rules.end());
     }
     return new RuleSet(std::move(all));

@@ -28,6 +28,13 @@ class Rewriter {
   Instr* MakeShaped(Op op, Shape shape, std::vector<Instr*> operands, Attrs attrs = {});
   // Like `instr` (attributes, called computations) with other operands, and the shape they give.
   Instr* MakeLike(const Instr* instr, std::vector<Instr*> operands);
+  // The same with other attributes.
+  Instr* MakeLikeWith(const Instr* instr, std::vector<Instr*> operands, Attrs attrs);
+  // An op that calls computations, with the shape that inference gives.
+  Instr* MakeCalling(Op op, std::vector<Instr*> operands, Attrs attrs,
+                     std::span<Computation* const> called, size_t captures = 0);
+  // Exactly `instr`, its shape too, with these operands, of the shapes that its own have.
+  Instr* Copy(const Instr* instr, std::vector<Instr*> operands);
   Instr* Constant(Literal literal);
   // An array of `shape` full of a number, as this writes it everywhere: a broadcast scalar.
   Instr* Filled(const Shape& shape, double number);

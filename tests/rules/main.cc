@@ -4,6 +4,8 @@
 // without an example gets one for each element type that its ops take. The last line is a tally.
 //
 //   tok_rule_tests [NAME]...     only these rules
+//   tok_rule_tests --list        name, meaning, topic, "fast" or "exact": one row a line, tabs
+//   between
 
 #include <algorithm>
 #include <cstdio>
@@ -18,6 +20,7 @@
 #include "ir/clone.h"
 #include "ir/infer.h"
 #include "rewrite/rules.h"
+#include "rewrite/rules/topic_list.h"
 #include "text/read.h"
 #include "text/write.h"
 
@@ -166,6 +169,14 @@ class Tester {
   RuleSet alone_;
 };
 
+int List() {
+  for (const RuleTopic& topic : kRuleTopics)
+    for (const Rule& rule : topic.rules())
+      fmt::print("{}\t{}\t{}\t{}\n", rule.name, rule.meaning, topic.name,
+                 rule.fast_math ? "fast" : "exact");
+  return 0;
+}
+
 int Main(const std::set<std::string_view>& wanted) {
   int passed = 0, failed = 0;
   std::set<std::string_view> names;
@@ -189,5 +200,6 @@ int Main(const std::set<std::string_view>& wanted) {
 }  // namespace tokamak
 
 int main(int argc, char** argv) {
+  if (argc == 2 && std::string_view(argv[1]) == "--list") return tokamak::List();
   return tokamak::Main({argv + 1, argv + argc});
 }

@@ -1,0 +1,258 @@
+// Tuples, branches, loops, sorts and maps of which less is left than was written.
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "analysis/effects.h"
+#include "rewrite/rules/helpers.h"
+#include "rewrite/rules/topics.h"
+
+namespace tokamak {
+namespace {
+
+using m::x;
+
+// Bodies that are written out where they are called have at most so many instructions, each firing.
+constexpr size_t kMostInstrs = 256;
+
+bool IsPlainBody(const Computation& body) {
+  if (body.size() > kMostInstrs) return false;
+  for (const Instr* instr : body.Instrs()) {
+    if (instr->op() == Op::kParameter) continue;
+    if (!IsPlain(*instr) || instr->is_control_predecessor() || instr->has_extras()) return false;
+  }
+  return true;
+}
+
+// The instructions of a computation, here, with these arguments: what its root is.
+Instr* WrittenOut(Rewriter& rewriter, const Computation& body, std::span<Instr* const> arguments) {
+  std::unordered_map<const Instr*, Instr*> here;
+  for (size_t i = 0; i < body.parameters().size(); ++i) here[body.parameter(i)] = arguments[i];
+  for (Instr* instr : body.PostOrder()) {
+    if (instr->op() == Op::kParameter) continue;
+    std::vector<Instr*> operands;
+    for (const Instr* operand : instr->operands()) operands.push_back(here.at(operand));
+    here[instr] = rewriter.Copy(instr, std::move(operands));
+  }
+  return here.at(body.root());
+}
+
+// Which branch is taken, if that is known.
+std::optional<size_t> Taken(const Instr* conditional) {
+  const Literal* which = SplatOf(conditional->operand(0));
+  if (which == nullptr) return std::nullopt;
+  size_t last = conditional->called().size() - 1;
+  int64_t index = which->IntAt(0);
+  if (which->type() == ElementType::kPred) return index != 0 ? 0 : 1;
+  return index < 0 || index > static_cast<int64_t>(last) ? last : static_cast<size_t>(index);
+}
+std::span<Instr* const> ArgumentsOf(const Instr* conditional, size_t branch) {
+  size_t first = 1;
+  for (size_t i = 0; i < branch; ++i) first += conditional->called(i)->parameters().size();
+  return conditional->operands().subspan(first, conditional->called(branch)->parameters().size());
+}
+
+// Arguments have exactly the shapes of parameters, and the result that of the conditional.
+bool CanWriteOut(const Instr* conditional, size_t branch) {
+  const Computation& body = *conditional->called(branch);
+  std::span<Instr* const> arguments = ArgumentsOf(conditional, branch);
+  for (size_t i = 0; i < arguments.size(); ++i)
+    if (!(arguments[i]->shape() == body.parameter(i)->shape())) return false;
+  return body.root()->shape() == conditional->shape() && IsPlainBody(body);
+}
+
+// All branches are the same computation, called with the same arguments.
+bool HasOneBranch(const m::Match& match) {
+  const Instr* instr = match.root();
+  for (size_t i = 1; i < instr->called().size(); ++i)
+    if (instr->called(i) != instr->called(0) ||
+        !std::ranges::equal(ArgumentsOf(instr, i), ArgumentsOf(instr, 0)))
+      return false;
+  return CanWriteOut(instr, 0);
+}
+
+Instr* SameOrTuple(Rewriter& rewriter, const m::Match& match, std::vector<Instr*> parts) {
+  if (!match.shape().IsTuple()) return parts[0];
+  std::vector<Shape> shapes;
+  for (const Instr* part : parts) shapes.push_back(part->shape());
+  return rewriter.MakeShaped(Op::kTuple, Shape::Tuple(std::move(shapes)), std::move(parts));
+}
+
+bool IsTupleAgain(const m::Match& match) {
+  const Instr* tuple = match.root();
+  if (tuple->operand_count() == 0) return false;
+  const Instr* first = tuple->operand(0);
+  if (first->op() != Op::kGetTupleElement || first->has_extras()) return false;
+  const Instr* whole = first->operand(0);
+  if (whole->shape().elements().size() != tuple->operand_count()) return false;
+  for (size_t i = 0; i < tuple->operand_count(); ++i) {
+    const Instr* part = tuple->operand(i);
+    if (part->op() != Op::kGetTupleElement || part->operand(0) != whole || part->has_extras() ||
+        part->attrs<TupleIndexAttrs>().index != static_cast<int64_t>(i))
+      return false;
+  }
+  return true;
+}
+
+// A map of one op of its parameters.
+bool MapsOneOp(const m::Match& match) {
+  const Computation& body = *match.root()->called(0);
+  const Instr* root = body.root();
+  if (match.root()->captures() != 0 || !root->info().Is(kElementwise) || !IsPlain(*root))
+    return false;
+  if (root->op() == Op::kMap || root->has_extras()) return false;
+  return root->operand_count() > 0 && std::ranges::all_of(root->operands(), [](const Instr* o) {
+           return o->op() == Op::kParameter;
+         });
+}
+
+}  // namespace
+
+// long: a table
+std::vector<Rule> ControlRules() {
+  return {
+      {"tuple.again", "a tuple of all elements of a tuple", m::Tuple(),
+       [](Rewriter&, const m::Match& match) { return match.root()->operand(0)->operand(0); },
+       IsTupleAgain,
+       R"(t = (f32[4], s32[4]) parameter(0)
+          x = f32[4] get-tuple-element(t), index=0
+          y = s32[4] get-tuple-element(t), index=1
+          ROOT u = (f32[4], s32[4]) tuple(x, y))"},
+      {"conditional.known", "which branch is taken is known", m::Conditional(),
+       [](Rewriter& rewriter, const m::Match& match) {
+         size_t branch = *Taken(match.root());
+         return WrittenOut(rewriter, *match.root()->called(branch),
+                           ArgumentsOf(match.root(), branch));
+       },
+       [](const m::Match& match) {
+         std::optional<size_t> branch = Taken(match.root());
+         return branch && CanWriteOut(match.root(), *branch);
+       },
+       R"(HloModule m
+
+twice {
+  a = f32[4] parameter(0)
+  ROOT b = f32[4] add(a, a)
+}
+
+minus {
+  a = f32[4] parameter(0)
+  ROOT b = f32[4] negate(a)
+}
+
+ENTRY main {
+  i = s32[] constant(-3)
+  x = f32[4] parameter(0)
+  y = f32[4] parameter(1)
+  ROOT c = f32[4] conditional(i, x, y), branch_computations={twice, minus}
+})"},
+      {"conditional.same", "every branch is the same", m::Conditional(),
+       [](Rewriter& rewriter, const m::Match& match) {
+         return WrittenOut(rewriter, *match.root()->called(0), ArgumentsOf(match.root(), 0));
+       },
+       HasOneBranch,
+       R"(HloModule m
+
+twice {
+  a = f32[4] parameter(0)
+  ROOT b = f32[4] add(a, a)
+}
+
+ENTRY main {
+  p = pred[] parameter(0)
+  x = f32[4] parameter(1)
+  ROOT c = f32[4] conditional(p, x, x), true_computation=twice, false_computation=twice
+})"},
+      {"while.never", "a loop that is not entered", m::While(),
+       [](Rewriter& rewriter, const m::Match& match) -> Instr* {
+         auto operands = match.root()->operands();
+         if (operands.size() == 1 && operands[0]->shape() == match.shape()) return operands[0];
+         return SameOrTuple(rewriter, match, {operands.begin(), operands.end()});
+       },
+       [](const m::Match& match) {
+         const Instr* goes_on = match.root()->called(0)->root();
+         const Literal* literal = SplatOf(goes_on);
+         return literal != nullptr && literal->type() == ElementType::kPred &&
+                literal->IntAt(0) == 0 && match.root()->operand_count() > 0 &&
+                IsPlainBody(*match.root()->called(0));
+       },
+       R"(HloModule m
+
+never {
+  a = f32[4] parameter(0)
+  ROOT b = pred[] constant(false)
+}
+
+twice {
+  a = f32[4] parameter(0)
+  ROOT b = f32[4] add(a, a)
+}
+
+ENTRY main {
+  x = f32[4] parameter(0)
+  ROOT c = f32[4] while(x), condition=never, body=twice
+})"},
+      {"map.one-op", "a map of one op is that op", m::Map(),
+       [](Rewriter& rewriter, const m::Match& match) -> Instr* {
+         const Instr* root = match.root()->called(0)->root();
+         std::vector<Instr*> operands;
+         for (const Instr* parameter : root->operands())
+           operands.push_back(match.root()->operand(
+               static_cast<size_t>(parameter->attrs<ParameterAttrs>().number)));
+         return rewriter.MakeShaped(root->op(), match.shape().WithoutLayout(), std::move(operands),
+                                    root->attrs());
+       },
+       MapsOneOp,
+       R"(HloModule m
+
+minus {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] subtract(b, a)
+}
+
+ENTRY main {
+  x = f32[61] parameter(0)
+  y = f32[61] parameter(1)
+  ROOT c = f32[61] map(x, y), dimensions={0}, to_apply=minus
+})"},
+      {"sort.one", "nothing to sort", m::Sort(),
+       [](Rewriter& rewriter, const m::Match& match) {
+         auto operands = match.root()->operands();
+         return SameOrTuple(rewriter, match, {operands.begin(), operands.end()});
+       },
+       [](const m::Match& match) {
+         return match.root()->captures() == 0 &&
+                SizeAt(match.root()->operand(0)->shape(),
+                       match.root()->attrs<SortAttrs>().dimension) <= 1;
+       },
+       R"(HloModule m
+
+less {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = pred[] compare(a, b), direction=LT
+}
+
+ENTRY main {
+  x = f32[61,1] parameter(0)
+  ROOT c = f32[61,1] sort(x), dimensions={1}, to_apply=less
+})"},
+      {"topk.one", "the greatest of one", m::TopK(x),
+       [](Rewriter& rewriter, const m::Match& match) -> Instr* {
+         const Shape& indices = match.shape().elements()[1];
+         return SameOrTuple(rewriter, match,
+                            {match[x], rewriter.Filled(indices.WithoutLayout(), 0.0)});
+       },
+       [](const m::Match& match) {
+         const Shape& shape = match[x]->shape();
+         return match.shape().IsTuple() && match.shape().elements().size() == 2 &&
+                shape.rank() > 0 && shape.dims().back() == 1 &&
+                match.root()->attrs<TopKAttrs>().k == 1;
+       },
+       R"(x = f32[61,1] parameter(0)
+          ROOT t = (f32[61,1], s32[61,1]) topk(x), k=1, largest=true)"},
+  };
+}
+
+}  // namespace tokamak

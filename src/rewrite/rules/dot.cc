@@ -1,0 +1,234 @@
+// Contractions. A sum of products begins with 0, so that a dot never gives -0: a dot that is a
+// product of floats has 0 added.
+
+#include <algorithm>
+
+#include "rewrite/rules/helpers.h"
+#include "rewrite/rules/topics.h"
+
+namespace tokamak {
+namespace {
+
+using m::a;
+using m::x;
+using m::y;
+
+const DotAttrs& DotOf(const Instr* dot) {
+  return dot->attrs<DotAttrs>();
+}
+int64_t ProductOf(const Shape& shape, const Dims& dims) {
+  int64_t product = 1;
+  for (int64_t d : dims) product *= SizeAt(shape, d);
+  return product;
+}
+
+Dims FreeDims(const Shape& shape, const Dims& batch, const Dims& contracting) {
+  Dims free;
+  for (int64_t d = 0; d < shape.rank(); ++d)
+    if (!Contains(batch, d) && !Contains(contracting, d)) free.push_back(d);
+  return free;
+}
+
+// One side of a product: its batch and free dimensions where the result has them.
+Instr* Spread(Rewriter& rewriter, const m::Match& match, Instr* side, const Dims& batch,
+              const Dims& contracting, int64_t first_free) {
+  if (!IsIncreasing(batch)) return nullptr;
+  Dims sizes, places;
+  int64_t free = first_free;
+  for (int64_t d = 0; d < side->shape().rank(); ++d) {
+    if (Contains(contracting, d)) continue;
+    auto it = std::ranges::find(batch, d);
+    places.push_back(it == batch.end() ? free++ : it - batch.begin());
+    sizes.push_back(SizeAt(side->shape(), d));
+  }
+  Shape shape = match.shape().WithoutLayout();
+  Instr* reshaped = Reshaped(rewriter, side, std::move(sizes));
+  if (side->shape().type() != shape.type() && reshaped != nullptr)
+    reshaped = rewriter.MakeShaped(
+        Op::kConvert, reshaped->shape().WithoutLayout().WithType(shape.type()), {reshaped});
+  return rewriter.MakeShaped(Op::kBroadcast, std::move(shape), {reshaped},
+                             DimensionsAttrs{std::move(places)});
+}
+
+Instr* ProductInsteadOfDot(Rewriter& rewriter, const m::Match& match) {
+  const DotAttrs& attrs = DotOf(match.root());
+  auto batch = static_cast<int64_t>(attrs.lhs_batch.size());
+  Dims free = FreeDims(match[x]->shape(), attrs.lhs_batch, attrs.lhs_contracting);
+  Instr* left = Spread(rewriter, match, match[x], attrs.lhs_batch, attrs.lhs_contracting, batch);
+  Instr* right = Spread(rewriter, match, match[y], attrs.rhs_batch, attrs.rhs_contracting,
+                        batch + static_cast<int64_t>(free.size()));
+  Instr* product = rewriter.Make(Op::kMultiply, {left, right});
+  if (!IsReal(match.type())) return product;
+  return rewriter.Make(Op::kAdd, {product, rewriter.Filled(match.shape(), 0.0)});
+}
+
+// Products of narrow floats are exact in f32, and rounded once.
+bool IsOneProduct(const m::Match& match) {
+  ElementType type = match.type();
+  if (DotOf(match.root()).algorithm || match.shape().ElementCount() == 0) return false;
+  if (ProductOf(match[x]->shape(), DotOf(match.root()).lhs_contracting) != 1) return false;
+  for (const Instr* side : {match[x], match[y]}) {
+    ElementType from = side->shape().type();
+    if (from == type && (IsInteger(type) || type == ElementType::kPred || IsIeee(type))) continue;
+    bool widens = IsIeee(from) && IsIeee(type) && InfoOf(from).bits < InfoOf(type).bits;
+    if (!widens) return false;
+  }
+  return true;
+}
+
+// dot(transpose(x), y): the dimensions of x instead, unless the order of free ones would change.
+bool MapThrough(const Instr* transpose, Dims& batch, Dims& contracting) {
+  const Dims& permutation = DimensionsOf(transpose);
+  Dims free = FreeDims(transpose->shape(), batch, contracting);
+  for (Dims* dims : {&free, &batch, &contracting})
+    for (int64_t& d : *dims) d = permutation[static_cast<size_t>(d)];
+  return IsIncreasing(free);
+}
+Instr* LeftThrough(Rewriter& rewriter, const m::Match& match) {
+  DotAttrs attrs = DotOf(match.root());
+  if (!MapThrough(match[a], attrs.lhs_batch, attrs.lhs_contracting)) return nullptr;
+  return rewriter.MakeShaped(Op::kDot, match.shape().WithoutLayout(), {match[x], match[y]},
+                             std::move(attrs));
+}
+Instr* RightThrough(Rewriter& rewriter, const m::Match& match) {
+  DotAttrs attrs = DotOf(match.root());
+  if (!MapThrough(match[a], attrs.rhs_batch, attrs.rhs_contracting)) return nullptr;
+  return rewriter.MakeShaped(Op::kDot, match.shape().WithoutLayout(), {match[x], match[y]},
+                             std::move(attrs));
+}
+
+// transpose(dot(x, y)) that exchanges the free dimensions of both sides is dot(y, x).
+bool IsExchange(const m::Match& match) {
+  const DotAttrs& attrs = DotOf(match[a]);
+  const Dims& permutation = DimensionsOf(match.root());
+  auto batch = static_cast<int64_t>(attrs.lhs_batch.size());
+  auto left = static_cast<int64_t>(
+      FreeDims(match[x]->shape(), attrs.lhs_batch, attrs.lhs_contracting).size());
+  auto rank = static_cast<int64_t>(permutation.size());
+  for (int64_t i = 0; i < rank; ++i) {
+    int64_t right = rank - batch - left;
+    int64_t from = i < batch ? i : i < batch + right ? i + left : i - right;
+    if (permutation[static_cast<size_t>(i)] != from) return false;
+  }
+  return !attrs.algorithm && attrs.precision.empty() && HasOneUser(match[a]);
+}
+
+// Convolution of which every window is one place, and every group is everything.
+bool IsPointwise(const m::Match& match) {
+  const auto& attrs = match.root()->attrs<ConvolutionAttrs>();
+  if (attrs.feature_group_count != 1 || attrs.batch_group_count != 1) return false;
+  return std::ranges::all_of(attrs.window, [](const WindowDim& w) {
+    return w.size == 1 && w.stride == 1 && w.pad_low == 0 && w.pad_high == 0 &&
+           w.base_dilation == 1;
+  });
+}
+Instr* DotInsteadOfConvolution(Rewriter& rewriter, const m::Match& match) {
+  const auto& attrs = match.root()->attrs<ConvolutionAttrs>();
+  const ConvDims& dims = attrs.dims;
+  // The kernel as [in, out], the dot as [what is left of the input, in order ..., out].
+  Dims kernel_dims = {SizeAt(match[y]->shape(), dims.kernel_input),
+                      SizeAt(match[y]->shape(), dims.kernel_output)};
+  if (dims.kernel_input > dims.kernel_output) std::swap(kernel_dims[0], kernel_dims[1]);
+  int64_t in = dims.kernel_input > dims.kernel_output ? 1 : 0;
+  Instr* kernel = Reshaped(rewriter, match[y], kernel_dims);
+  DotAttrs dot{{}, {}, {dims.input_feature}, {in}, attrs.precision, {}, {}, {}};
+  std::vector<Instr*> operands = {match[x], kernel};
+  if (kernel == nullptr) return nullptr;
+  Dims sizes, places(static_cast<size_t>(match.shape().rank()));
+  int64_t place = 0;
+  for (int64_t d = 0; d < match[x]->shape().rank(); ++d) {
+    if (d == dims.input_feature) continue;
+    sizes.push_back(SizeAt(match[x]->shape(), d));
+    auto spatial = std::ranges::find(dims.input_spatial, d);
+    int64_t to =
+        d == dims.input_batch
+            ? dims.output_batch
+            : dims.output_spatial[static_cast<size_t>(spatial - dims.input_spatial.begin())];
+    places[static_cast<size_t>(to)] = place++;
+  }
+  places[static_cast<size_t>(dims.output_feature)] = place;
+  sizes.push_back(SizeAt(match[y]->shape(), dims.kernel_output));
+  Instr* product = rewriter.MakeShaped(Op::kDot, Shape::Array(match.type(), std::move(sizes)),
+                                       std::move(operands), std::move(dot));
+  if (IsIncreasing(places)) return product;
+  return rewriter.Make(Op::kTranspose, {product}, DimensionsAttrs{std::move(places)});
+}
+
+}  // namespace
+
+// long: a table
+std::vector<Rule> DotRules() {
+  return {
+      {"dot.empty", "a sum of no products is 0", m::Dot(x, y), m::PositiveZero(),
+       [](const m::Match& match) {
+         return ProductOf(match[x]->shape(), DotOf(match.root()).lhs_contracting) == 0;
+       },
+       R"(x = f32[3,0] parameter(0)
+          y = f32[0,4] parameter(1)
+          ROOT d = f32[3,4] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0})"},
+      {"dot.one-product", "a sum of one product is a product", m::Dot(x, y), ProductInsteadOfDot,
+       IsOneProduct,
+       R"(x = f32[61,1] parameter(0)
+          y = f32[1,61] parameter(1)
+          ROOT d = f32[61,61] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0})"},
+      {"dot.left-transpose", "a transpose on the left goes into the dimensions",
+       m::Dot(m::Bind(a, m::Transpose(x)), y), LeftThrough, nullptr,
+       R"(x = f32[5,3] parameter(0)
+          t = f32[3,5] transpose(x), dimensions={1,0}
+          y = f32[5,4] parameter(1)
+          ROOT d = f32[3,4] dot(t, y), lhs_contracting_dims={1}, rhs_contracting_dims={0})"},
+      {"dot.right-transpose", "a transpose on the right goes into the dimensions",
+       m::Dot(x, m::Bind(a, m::Transpose(y))), RightThrough, nullptr,
+       R"(x = f32[2,5,3] parameter(0)
+          y = f32[4,2,3] parameter(1)
+          t = f32[2,3,4] transpose(y), dimensions={1,2,0}
+          ROOT d = f32[2,5,4] dot(x, t), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1})"},
+      {"dot.zero", "0 times anything is 0 for integers", m::Dot(x, m::Zero()), m::Zero(),
+       IsIntegral,
+       R"(x = s32[3,5] parameter(0)
+          c = s32[] constant(0)
+          b = s32[5,4] broadcast(c), dimensions={}
+          ROOT d = s32[3,4] dot(x, b), lhs_contracting_dims={1}, rhs_contracting_dims={0})"},
+      {"transpose.of-dot", "a dot whose sides are exchanged",
+       m::Transpose(m::Bind(a, m::Dot(x, y))),
+       [](Rewriter& rewriter, const m::Match& match) {
+         DotAttrs attrs = DotOf(match[a]);
+         std::swap(attrs.lhs_batch, attrs.rhs_batch);
+         std::swap(attrs.lhs_contracting, attrs.rhs_contracting);
+         return rewriter.MakeShaped(Op::kDot, match.shape().WithoutLayout(), {match[y], match[x]},
+                                    std::move(attrs));
+       },
+       [](const m::Match& match) {
+         return IsExchange(match) && (IsIntegral(match) || IsPred(match));
+       },
+       R"(x = s32[3,5] parameter(0)
+          y = s32[5,4] parameter(1)
+          d = s32[3,4] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+          ROOT t = s32[4,3] transpose(d), dimensions={1,0})"},
+      {"transpose.of-dot-float", "a dot whose sides are exchanged",
+       m::Transpose(m::Bind(a, m::Dot(x, y))),
+       [](Rewriter& rewriter, const m::Match& match) {
+         DotAttrs attrs = DotOf(match[a]);
+         std::swap(attrs.lhs_batch, attrs.rhs_batch);
+         std::swap(attrs.lhs_contracting, attrs.rhs_contracting);
+         return rewriter.MakeShaped(Op::kDot, match.shape().WithoutLayout(), {match[y], match[x]},
+                                    std::move(attrs));
+       },
+       [](const m::Match& match) { return IsExchange(match) && IsRealType(match); },
+       R"(x = f32[3,5] parameter(0)
+          y = f32[5,4] parameter(1)
+          d = f32[3,4] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+          ROOT t = f32[4,3] transpose(d), dimensions={1,0})",
+       true},
+      {"convolution.pointwise", "a convolution of one place is a dot", m::Convolution(x, y),
+       DotInsteadOfConvolution,
+       [](const m::Match& match) {
+         return IsPointwise(match) && !IsComplex(match.type()) && match.shape().ElementCount() > 0;
+       },
+       R"(x = f32[2,4,5,3] parameter(0)
+          k = f32[1,1,3,6] parameter(1)
+          ROOT c = f32[2,4,5,6] convolution(x, k), window={size=1x1}, dim_labels=b01f_01io->b01f)"},
+  };
+}
+
+}  // namespace tokamak

@@ -1,0 +1,299 @@
+// Reductions. Sums of floats are never regrouped: an element of the result keeps its summands, in
+// their order. Integers, maximum, minimum and logic may be grouped as one likes.
+
+#include <algorithm>
+
+#include "rewrite/rules/helpers.h"
+#include "rewrite/rules/topics.h"
+
+namespace tokamak {
+namespace {
+
+using m::a;
+using m::x;
+using m::y;
+
+// One array, one init, and a body that is one op of both.
+std::optional<Op> Combiner(const Instr* reduce) {
+  if (reduce->operand_count() != 2 || reduce->captures() != 0 || !reduce->shape().IsArray())
+    return std::nullopt;
+  const Computation& body = *reduce->called(0);
+  std::optional<Op> op = CombinerOf(body);
+  // The body may compute in a type of its own.
+  if (!op || body.root()->shape().type() != reduce->shape().type()) return std::nullopt;
+  if (reduce->operand(0)->shape().type() != reduce->shape().type()) return std::nullopt;
+  return op;
+}
+bool IsExact(const Instr* reduce) {
+  std::optional<Op> op = Combiner(reduce);
+  return op && IsExactCombiner(*op, reduce->shape().type());
+}
+bool IsIdempotent(Op op, ElementType type) {
+  if (op == Op::kMaximum || op == Op::kMinimum || op == Op::kAnd || op == Op::kOr) return true;
+  return type == ElementType::kPred && op != Op::kXor;
+}
+
+// op(init, x) for each element.
+Instr* WithInit(Rewriter& rewriter, const m::Match& match, Instr* reduced) {
+  Instr* init = rewriter.Broadcast(match[y], match.shape());
+  return rewriter.Make(*Combiner(match.root()), {init, reduced});
+}
+
+Instr* MakeReduce(Rewriter& rewriter, const m::Match& match, Instr* of, Dims dims) {
+  return rewriter.MakeLikeWith(match.root(), {of, match[y]}, DimensionsAttrs{std::move(dims)});
+}
+
+bool AllOnes(const m::Match& match) {
+  return std::ranges::all_of(DimensionsOf(match.root()),
+                             [&](int64_t d) { return SizeAt(match[x]->shape(), d) == 1; });
+}
+
+// reduce(transpose(x)): which dimensions of x, and whether the result keeps its order.
+std::optional<Dims> ThroughTranspose(const m::Match& match) {
+  const Dims &permutation = DimensionsOf(match[a]), &reduced = DimensionsOf(match.root());
+  Dims kept, dims;
+  for (size_t d = 0; d < permutation.size(); ++d)
+    (Contains(reduced, static_cast<int64_t>(d)) ? dims : kept).push_back(permutation[d]);
+  if (!IsIncreasing(kept)) return std::nullopt;
+  if (!IsIncreasing(dims) && !IsExact(match.root())) return std::nullopt;
+  std::ranges::sort(dims);
+  return dims;
+}
+
+// reduce(reshape(x)) where the reshape puts ones in or takes them out: the dimensions of x. Those
+// of size 1 of x that are in the way of nothing stay, and are reshaped away.
+std::optional<Dims> ThroughReshape(const m::Match& match) {
+  const Dims &from = match[a]->shape().dims(), &to = match[x]->shape().dims();
+  Dims dims;
+  size_t next = 0;
+  for (size_t d = 0; d < from.size(); ++d) {
+    if (from[d] == 1) continue;
+    while (next < to.size() && to[next] == 1) ++next;
+    if (next == to.size() || to[next] != from[d]) return std::nullopt;
+    if (Contains(DimensionsOf(match.root()), static_cast<int64_t>(d)))
+      dims.push_back(static_cast<int64_t>(next));
+    ++next;
+  }
+  while (next < to.size() && to[next] == 1) ++next;
+  if (next != to.size() || dims.empty()) return std::nullopt;
+  return dims;
+}
+
+// Every reduced dimension is one that the broadcast repeats; how often in all.
+std::optional<int64_t> Repeats(const m::Match& match) {
+  int64_t count = 1;
+  for (int64_t d : DimensionsOf(match.root())) {
+    if (Contains(DimensionsOf(match[a]), d)) return std::nullopt;
+    count *= SizeAt(match[a]->shape(), d);
+  }
+  return count > 0 ? std::optional(count) : std::nullopt;
+}
+// The broadcast without the dimensions that are reduced.
+Instr* Unrepeated(Rewriter& rewriter, const m::Match& match) {
+  const Dims& reduced = DimensionsOf(match.root());
+  Dims dims;
+  for (int64_t d : DimensionsOf(match[a]))
+    dims.push_back(d - std::ranges::count_if(reduced, [=](int64_t r) { return r < d; }));
+  return rewriter.MakeShaped(Op::kBroadcast, match.shape().WithoutLayout(), {match[x]},
+                             DimensionsAttrs{std::move(dims)});
+}
+
+Dims JoinReduced(const m::Match& match) {
+  const Dims &outer = DimensionsOf(match.root()), &inner = DimensionsOf(match[a]);
+  Dims all = inner;
+  int64_t place = 0;
+  for (int64_t d = 0; d < match[x]->shape().rank(); ++d) {
+    if (Contains(inner, d)) continue;
+    if (Contains(outer, place++)) all.push_back(d);
+  }
+  std::ranges::sort(all);
+  return all;
+}
+
+constexpr std::string_view kBodies = R"(HloModule m
+
+add {
+  a = s32[] parameter(0)
+  b = s32[] parameter(1)
+  ROOT c = s32[] add(a, b)
+}
+
+max {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] maximum(a, b)
+}
+
+sum {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b)
+}
+
+ENTRY main {
+)";
+
+// Static texts that live as long as the table.
+std::string_view Example(std::string_view body) {
+  static std::vector<std::unique_ptr<std::string>> texts;
+  texts.push_back(
+      std::make_unique<std::string>(std::string(kBodies) + std::string(body) + "\n}\n"));
+  return *texts.back();
+}
+
+std::vector<Rule> Reduces() {
+  return {
+      {"reduce.empty", "a reduction of no elements is its init", m::Reduce(x, y),
+       [](Rewriter& rewriter, const m::Match& match) {
+         return rewriter.Broadcast(match[y], match.shape());
+       },
+       [](const m::Match& match) {
+         return match.shape().IsArray() && match.root()->captures() == 0 &&
+                match[x]->shape().ElementCount() == 0 && match[y]->shape().type() == match.type();
+       },
+       Example(R"(  x = f32[0,3] parameter(0)
+  z = f32[] parameter(1)
+  ROOT r = f32[3] reduce(x, z), dimensions={0}, to_apply=sum)")},
+      {"reduce.one", "a reduction of one element each", m::Reduce(x, y),
+       [](Rewriter& rewriter, const m::Match& match) {
+         return WithInit(rewriter, match, Reshaped(rewriter, match[x], match.shape().dims()));
+       },
+       [](const m::Match& match) { return Combiner(match.root()) && AllOnes(match); },
+       Example(R"(  x = f32[1,61] parameter(0)
+  z = f32[] parameter(1)
+  ROOT r = f32[61] reduce(x, z), dimensions={0}, to_apply=sum)")},
+      {"reduce.of-transpose", "a reduction of a transpose",
+       m::Reduce(m::Bind(a, m::Transpose(x)), y),
+       [](Rewriter& rewriter, const m::Match& match) {
+         return MakeReduce(rewriter, match, match[x], *ThroughTranspose(match));
+       },
+       [](const m::Match& match) {
+         return Combiner(match.root()) && ThroughTranspose(match).has_value();
+       },
+       Example(R"(  x = f32[5,4,6] parameter(0)
+  t = f32[4,6,5] transpose(x), dimensions={1,2,0}
+  z = f32[] parameter(1)
+  ROOT r = f32[4,6] reduce(t, z), dimensions={2}, to_apply=sum)")},
+      {"reduce.of-reshape", "a reduction of what has ones put in or taken out",
+       m::Reduce(m::Bind(a, m::Reshape(x)), y),
+       [](Rewriter& rewriter, const m::Match& match) {
+         return Reshaped(rewriter, MakeReduce(rewriter, match, match[x], *ThroughReshape(match)),
+                         match.shape().dims());
+       },
+       [](const m::Match& match) {
+         return Combiner(match.root()) && match.shape().ElementCount() > 0 &&
+                ThroughReshape(match).has_value();
+       },
+       Example(R"(  x = f32[5,6] parameter(0)
+  t = f32[5,1,6] reshape(x)
+  z = f32[] parameter(1)
+  ROOT r = f32[1,6] reduce(t, z), dimensions={0}, to_apply=sum)")},
+      {"reduce.of-reduce", "a reduction of a reduction by the same op",
+       m::Reduce(m::Bind(a, m::Reduce(x, y)), y),
+       [](Rewriter& rewriter, const m::Match& match) {
+         return MakeReduce(rewriter, match, match[x], JoinReduced(match));
+       },
+       [](const m::Match& match) {
+         return IsExact(match.root()) && Combiner(match[a]) == Combiner(match.root()) &&
+                (IsIdentityOf(*Combiner(match[a]), match[y]) ||
+                 IsIdempotent(*Combiner(match[a]), match.type()));
+       },
+       Example(R"(  x = f32[5,4,6] parameter(0)
+  z = f32[] parameter(1)
+  a = f32[5,6] reduce(x, z), dimensions={1}, to_apply=max
+  ROOT r = f32[6] reduce(a, z), dimensions={0}, to_apply=max)")},
+      {"reduce.of-repeated", "the greatest of equals", m::Reduce(m::Bind(a, m::Broadcast(x)), y),
+       [](Rewriter& rewriter, const m::Match& match) {
+         return WithInit(rewriter, match, Unrepeated(rewriter, match));
+       },
+       [](const m::Match& match) {
+         return IsExact(match.root()) && IsIdempotent(*Combiner(match.root()), match.type()) &&
+                Repeats(match).has_value();
+       },
+       Example(R"(  x = f32[6] parameter(0)
+  b = f32[6,4,3] broadcast(x), dimensions={0}
+  z = f32[] parameter(1)
+  ROOT r = f32[6,3] reduce(b, z), dimensions={1}, to_apply=max)")},
+      {"reduce.sum-of-repeated", "a sum of equal integers is a product",
+       m::Reduce(m::Bind(a, m::Broadcast(x)), y),
+       [](Rewriter& rewriter, const m::Match& match) {
+         return WithInit(
+             rewriter, match,
+             WithInt(rewriter, match, Op::kMultiply, Unrepeated(rewriter, match), *Repeats(match)));
+       },
+       [](const m::Match& match) {
+         return IsIntegral(match) && Combiner(match.root()) == Op::kAdd &&
+                Repeats(match).has_value();
+       },
+       Example(R"(  x = s32[6] parameter(0)
+  b = s32[6,4] broadcast(x), dimensions={0}
+  z = s32[] parameter(1)
+  ROOT r = s32[6] reduce(b, z), dimensions={1}, to_apply=add)")},
+  };
+}
+
+// Size 1, no padding, nothing dilated: each window holds one element.
+bool IsOfOne(const Window& window) {
+  return std::ranges::all_of(window, [](const WindowDim& d) {
+    return d.size == 1 && d.pad_low == 0 && d.pad_high == 0 && d.base_dilation == 1;
+  });
+}
+// Each dimension is either left alone or covered by one window.
+std::optional<Dims> Covered(const m::Match& match) {
+  const Window& window = match.root()->attrs<WindowAttrs>().window;
+  Dims covered;
+  for (size_t d = 0; d < window.size(); ++d) {
+    const WindowDim& w = window[d];
+    int64_t size = match[x]->shape().dim(d);
+    if (w.pad_low != 0 || w.pad_high != 0 || w.base_dilation != 1 || w.window_dilation != 1)
+      return std::nullopt;
+    if (w.size == 1 && w.stride == 1) continue;
+    if (w.size != size) return std::nullopt;
+    covered.push_back(static_cast<int64_t>(d));
+  }
+  return covered.empty() ? std::nullopt : std::optional(covered);
+}
+
+std::vector<Rule> Windows() {
+  return {
+      {"reduce-window.one", "windows of one element", m::ReduceWindow(x, y),
+       [](Rewriter& rewriter, const m::Match& match) {
+         SliceAttrs attrs;
+         const Window& window = match.root()->attrs<WindowAttrs>().window;
+         for (size_t d = 0; d < window.size(); ++d) {
+           attrs.starts.push_back(0);
+           attrs.limits.push_back(match[x]->shape().dim(d));
+           attrs.strides.push_back(window[d].stride);
+         }
+         return WithInit(rewriter, match, rewriter.Make(Op::kSlice, {match[x]}, std::move(attrs)));
+       },
+       [](const m::Match& match) {
+         return Combiner(match.root()) && IsOfOne(match.root()->attrs<WindowAttrs>().window) &&
+                match.shape().ElementCount() > 0;
+       },
+       Example(R"(  x = f32[5,6] parameter(0)
+  z = f32[] parameter(1)
+  ROOT r = f32[5,3] reduce-window(x, z), window={size=1x1 stride=1x2}, to_apply=sum)")},
+      {"reduce-window.whole", "one window over everything is a reduction", m::ReduceWindow(x, y),
+       [](Rewriter& rewriter, const m::Match& match) {
+         Instr* reduce =
+             rewriter.MakeCalling(Op::kReduce, {match[x], match[y]},
+                                  DimensionsAttrs{*Covered(match)}, match.root()->called());
+         return Reshaped(rewriter, reduce, match.shape().dims());
+       },
+       [](const m::Match& match) { return IsExact(match.root()) && Covered(match).has_value(); },
+       Example(R"(  x = f32[5,6] parameter(0)
+  z = f32[] parameter(1)
+  ROOT r = f32[5,1] reduce-window(x, z), window={size=1x6}, to_apply=max)")},
+  };
+}
+
+}  // namespace
+
+std::vector<Rule> ReduceRules() {
+  std::vector<Rule> all = Reduces(), windows = Windows();
+  all.insert(all.end(), windows.begin(), windows.end());
+  return all;
+}
+
+}  // namespace tokamak

@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+"""Counts how often each row of the rule table fires over the corpora, and writes docs/results/rules.md. A row that fires
+nowhere names where it comes from.
+
+    tools/rule_firings.py                     the corpora, the default pipeline
+    tools/rule_firings.py FOLDER_OR_FILE...   these programs besides
+    tools/rule_firings.py --check             no corpora: docs/results/rules.md names every row there is, and no other
+"""
+import argparse
+import collections
+import concurrent.futures
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs/results/rules.md"
+SKIPPED = 77
+LIMIT_S = 60
+# By the file that the row stands in.
+SOURCES = {
+    "arithmetic": "IEEE 754: holds for every value",
+    "integer": "arithmetic modulo 2^n",
+    "extremes": "IEEE 754-2019, maximum and minimum",
+    "function": "IEEE 754's recommended functions",
+    "complex": "StableHLO: real, imag, complex",
+    "logic": "Boolean algebra",
+    "shift": "StableHLO: shifts",
+    "compare": "StableHLO: compare",
+    "select": "StableHLO: select; ranges of integers",
+    "convert": "StableHLO: convert",
+    "movement": "StableHLO: reshape, transpose, broadcast_in_dim",
+    "broadcast": "StableHLO: broadcast_in_dim, iota, reverse",
+    "slice": "StableHLO: slice, pad",
+    "concatenate": "StableHLO: concatenate",
+    "dynamic": "StableHLO: dynamic_slice, gather, scatter",
+    "reduce": "StableHLO: reduce, reduce_window",
+    "dot": "StableHLO: dot_general, convolution",
+    "control": "StableHLO: case, while, sort, map",
+    "tuple": "StableHLO: tuple",
+    "sink": "fewer elements are computed",
+    "fast-math": "real numbers; off by default",
+}
+
+
+def rows_of(rule_tests):
+    out = subprocess.run([str(rule_tests), "--list"], capture_output=True, text=True, check=True).stdout
+    return [line.split("\t") for line in out.splitlines() if "\t" in line]
+
+
+def firings(tokamak, path):
+    command = [str(tokamak), "opt", str(path), "--passes", "default", "--json"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+        report = json.loads(done.stdout) if done.stdout else {}
+    except (ValueError, subprocess.TimeoutExpired):
+        return []
+    return [collections.Counter(d["rule"] for d in p.get("decisions", [])) for p in report.get("programs", [])]
+
+
+def write_page(rows, programs, places):
+    fired, used = collections.Counter(), collections.Counter()
+    for counts in programs:
+        fired.update(counts)
+        used.update(counts.keys())
+    names = {row[0] for row in rows}
+    lines = [
+        f"`tools/rule_firings.py{''.join(' ' + p for p in places)}`: {len(rows)} rules, "
+        f"{sum(1 for r in rows if fired[r[0]])} of them fired, {sum(fired[n] for n in names)} times, in the default "
+        f"pipeline over {len(programs)} programs.",
+        "",
+        "# Firings of the rules",
+        "",
+        "| rule | meaning | firings | programs, or where it comes from |",
+        "|---|---|---:|---|",
+    ]
+    for name, meaning, topic, fast in sorted(rows, key=lambda r: (-fired[r[0]], r[0])):
+        where = f"{used[name]}" if fired[name] else SOURCES["fast-math" if fast == "fast" else topic]
+        lines.append(f"| `{name}` | {meaning.replace('|', chr(92) + '|')} | {fired[name]} | {where} |")
+    PAGE.write_text("\n".join(lines) + "\n")
+
+
+def check(rows):
+    written = {line.split("`")[1] for line in PAGE.read_text().splitlines() if line.startswith("| `")}
+    names = {row[0] for row in rows}
+    for name in sorted(names ^ written):
+        print(f"{PAGE.relative_to(ROOT)}: {name} is {'missing' if name in names else 'no rule any more'}")
+    print(f"tally: {len(names & written)} passed, {len(names ^ written)} failed, 0 skipped")
+    return 1 if names ^ written else 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("places", nargs="*")
+    parser.add_argument("--build", default=ROOT / "build", type=Path)
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("-j", type=int, default=os.cpu_count())
+    args = parser.parse_args()
+    rows = rows_of(args.build / "bin/tok_rule_tests")
+    if args.check:
+        return check(rows)
+    sys.path.insert(0, str(ROOT / "tools"))
+    import check_passes
+
+    files = check_passes.corpus_files()
+    if files is None:
+        print("skipped: no corpora")
+        return SKIPPED
+    files += [f for place in args.places for f in check_passes.programs_in(place)]
+    with concurrent.futures.ThreadPoolExecutor(args.j) as pool:
+        programs = [c for counts in pool.map(lambda f: firings(args.build / "bin/tokamak", f), files) for c in counts]
+    write_page(rows, programs, args.places)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
