@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Writes a large HLO program of one kind to standard output: what linear time is measured on.
 
-    bench/make_large.py KIND COUNT      KIND: steps, chain, ladder, calls, parameters, concatenate, mixed
+    bench/make_large.py KIND COUNT      KIND: steps, chain, ladder, calls, parameters, concatenate, mixed,
+                                        sums, nested, pieces, hub, updates
 """
 import sys
 
@@ -74,7 +75,47 @@ def steps(n):
     yield f"  ROOT t = (f32[{n},64], f32[64], f32[64], f32[64]) tuple(all, {', '.join(f'x{n}.{k}' for k in (1, 2, 3))})"
 
 
-KINDS = {"steps": steps, "chain": chain, "ladder": ladder, "parameters": parameters, "concatenate": concatenate, "mixed": mixed}
+def sums(n):
+    """Constants that all join one."""
+    yield "  v0 = s32[8] parameter(0)\n  c = s32[] constant(3)\n  b = s32[8] broadcast(c), dimensions={}"
+    for i in range(1, n):
+        yield f"  {'ROOT ' if i == n - 1 else ''}v{i} = s32[8] add(v{i - 1}, b)"
+
+
+def nested(n):
+    """A concatenate of a concatenate of a concatenate ..."""
+    yield "  x = f32[1] parameter(0)\n  v1 = f32[2] concatenate(x, x), dimensions={0}"
+    for i in range(2, n):
+        yield f"  {'ROOT ' if i == n - 1 else ''}v{i} = f32[{i + 1}] concatenate(v{i - 1}, x), dimensions={{0}}"
+
+
+def pieces(n):
+    """One concatenate, of which every operand is cut out again."""
+    for i in range(n):
+        yield f"  p{i} = f32[2] parameter({i})"
+    yield f"  c = f32[{2 * n}] concatenate({', '.join(f'p{i}' for i in range(n))}), dimensions={{0}}"
+    for i in range(n):
+        yield f"  s{i} = f32[2] slice(c), slice={{[{2 * i}:{2 * i + 2}]}}"
+    yield f"  ROOT t = ({', '.join(['f32[2]'] * n)}) tuple({', '.join(f's{i}' for i in range(n))})"
+
+
+def hub(n):
+    """One value that everything becomes."""
+    yield "  x = f32[8] parameter(0)\n  c = f32[] constant(1)\n  b = f32[8] broadcast(c), dimensions={}"
+    for i in range(n):
+        yield f"  v{i} = f32[8] multiply(x, b)\n  w{i} = f32[8] tanh(v{i})"
+    yield f"  ROOT t = ({', '.join(['f32[8]'] * n)}) tuple({', '.join(f'w{i}' for i in range(n))})"
+
+
+def updates(n):
+    """Writes over what was just written."""
+    yield "  v0 = f32[64] parameter(0)\n  u = f32[8] parameter(1)\n  i = s32[] parameter(2)"
+    for i in range(1, n):
+        yield f"  {'ROOT ' if i == n - 1 else ''}v{i} = f32[64] dynamic-update-slice(v{i - 1}, u, i)"
+
+
+KINDS = {"steps": steps, "chain": chain, "ladder": ladder, "parameters": parameters, "concatenate": concatenate,
+         "mixed": mixed, "sums": sums, "nested": nested, "pieces": pieces, "hub": hub, "updates": updates}  # fmt: skip
 
 
 def main():

@@ -14,6 +14,7 @@ MAKE = Path(__file__).resolve().parent.parent / "bench/make_large.py"
 # kind, count, seconds (on an idle machine: a hundredth), and how many instructions may be left
 CASES = [("chain", 10000, 10), ("chain", 100000, 30), ("ladder", 10000, 10), ("parameters", 5000, 10),
          ("concatenate", 1000, 10), ("concatenate", 20000, 20), ("mixed", 10000, 10), ("mixed", 100000, 40),
+         ("sums", 10000, 10), ("nested", 10000, 10), ("pieces", 1000, 10), ("hub", 10000, 10), ("updates", 10000, 10),
          ("calls", 40, 30), ("calls", 5000, 40), ("steps", 4, 10, 150), ("steps", 1000, 20, 150)]  # fmt: skip
 
 
