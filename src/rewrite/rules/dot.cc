@@ -62,9 +62,11 @@ Instr* ProductInsteadOfDot(Rewriter& rewriter, const m::Match& match) {
   return rewriter.Make(Op::kAdd, {product, rewriter.Filled(match.shape(), 0.0)});
 }
 
-// Products of narrow floats are exact in f32, and rounded once.
+// Products of narrow floats are exact in f32. A narrow result is not taken: what becomes -0 when it
+// is rounded at the end would become 0.
 bool IsOneProduct(const m::Match& match) {
   ElementType type = match.type();
+  if (IsReal(type) && type != ElementType::kF32 && type != ElementType::kF64) return false;
   if (DotOf(match.root()).algorithm || match.shape().ElementCount() == 0) return false;
   if (ProductOf(match[x]->shape(), DotOf(match.root()).lhs_contracting) != 1) return false;
   for (const Instr* side : {match[x], match[y]}) {

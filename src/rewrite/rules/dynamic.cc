@@ -128,7 +128,8 @@ std::vector<Rule> DynamicRules() {
        [](Rewriter&, const m::Match& match) { return match.root()->operand(0)->operand(1); },
        [](const m::Match& match) {
          const Instr* update = match.root()->operand(0);
-         return update->op() == Op::kDynamicUpdateSlice && SameStarts(match.root(), update) &&
+         return update->op() == Op::kDynamicUpdateSlice && !update->has_extras() &&
+                SameStarts(match.root(), update) &&
                 SameDims(update->operand(1)->shape(), match.shape());
        },
        R"(x = f32[9,4] parameter(0)
@@ -182,7 +183,8 @@ std::vector<Rule> DynamicRules() {
        },
        [](const m::Match& match) {
          const Instr* inner = match.root()->operand(0);
-         return inner->op() == Op::kDynamicUpdateSlice && SameStarts(match.root(), inner) &&
+         return inner->op() == Op::kDynamicUpdateSlice && !inner->has_extras() &&
+                SameStarts(match.root(), inner) &&
                 SameDims(inner->operand(1)->shape(), match.root()->operand(1)->shape());
        },
        R"(x = f32[9] parameter(0)
