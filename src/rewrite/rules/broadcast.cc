@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "rewrite/rules/helpers.h"
+#include "rewrite/rules/conditions.h"
 #include "rewrite/rules/topics.h"
 
 namespace tokamak {
@@ -66,6 +66,7 @@ Instr* WithoutOnes(Rewriter& rewriter, const m::Match& match) {
                        std::move(kept));
 }
 
+// long: a table
 std::vector<Rule> Broadcasts() {
   return {
       {"broadcast.of-ones", "a broadcast that repeats dimensions of size 1 needs none of them",

@@ -1,6 +1,6 @@
 // Comparisons.
 
-#include "rewrite/rules/helpers.h"
+#include "rewrite/rules/conditions.h"
 #include "rewrite/rules/ranges.h"
 #include "rewrite/rules/topics.h"
 

@@ -1,7 +1,7 @@
 // Complex numbers: taking apart what was put together. Their products do not have the identities
 // of reals: (inf, 0) * (1, 0) has a NaN in it.
 
-#include "rewrite/rules/helpers.h"
+#include "rewrite/rules/conditions.h"
 #include "rewrite/rules/topics.h"
 
 namespace tokamak {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "rewrite/rules/helpers.h"
+#include "rewrite/rules/conditions.h"
 #include "rewrite/rules/topics.h"
 
 namespace tokamak {
@@ -13,7 +13,7 @@ using m::a;
 using m::x;
 
 // Flattening a chain of concatenates copies operands; a slice looks for its operand.
-constexpr size_t kMostOperands = 1024;
+constexpr size_t kMostOperands = 1024, kMostFlattened = 128;
 
 int64_t AlongOf(const Instr* concatenate) {
   return concatenate->attrs<DimensionAttrs>().dimension;
@@ -135,6 +135,7 @@ Instr* OneScalar(const Instr* concatenate) {
 
 }  // namespace
 
+// long: a table
 std::vector<Rule> ConcatenateRules() {
   return {
       {"concatenate.one", "a concatenate of one array", m::Concatenate(),
@@ -169,7 +170,7 @@ std::vector<Rule> ConcatenateRules() {
            any = any || flat;
            count += flat ? operand->operand_count() : 1;
          }
-         return any && count <= kMostOperands;
+         return any && count <= kMostFlattened;
        },
        R"(x = f32[3] parameter(0)
           y = f32[2] parameter(1)

@@ -4,7 +4,7 @@
 #include <unordered_map>
 
 #include "analysis/effects.h"
-#include "rewrite/rules/helpers.h"
+#include "rewrite/rules/conditions.h"
 #include "rewrite/rules/topics.h"
 
 namespace tokamak {

@@ -1,6 +1,6 @@
 // Conversions between element types.
 
-#include "rewrite/rules/helpers.h"
+#include "rewrite/rules/conditions.h"
 #include "rewrite/rules/topics.h"
 
 namespace tokamak {
@@ -43,6 +43,7 @@ bool IsThroughWider(const m::Match& match) {
 
 }  // namespace
 
+// long: a table
 std::vector<Rule> ConvertRules() {
   return {
       {"convert.same", "a conversion to the type that it has already", m::Convert(x), x,

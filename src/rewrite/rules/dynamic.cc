@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "rewrite/rules/helpers.h"
+#include "rewrite/rules/conditions.h"
 #include "rewrite/rules/ranges.h"
 #include "rewrite/rules/topics.h"
 

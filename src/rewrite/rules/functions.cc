@@ -1,6 +1,6 @@
 // Functions of one and two numbers, where a row holds bit for bit.
 
-#include "rewrite/rules/helpers.h"
+#include "rewrite/rules/conditions.h"
 #include "rewrite/rules/topics.h"
 
 namespace tokamak {

@@ -1,7 +1,7 @@
 // Integers: they wrap, so sums and products may be grouped as one likes. x / 0 is -1 (all ones),
 // x % 0 is x.
 
-#include "rewrite/rules/helpers.h"
+#include "rewrite/rules/conditions.h"
 #include "rewrite/rules/topics.h"
 
 namespace tokamak {

@@ -2,7 +2,7 @@
 
 // Between which numbers the elements of an integer array lie, as far as a short look tells.
 
-#include "rewrite/rules/helpers.h"
+#include "rewrite/rules/conditions.h"
 
 namespace tokamak {
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "rewrite/rules/helpers.h"
+#include "rewrite/rules/conditions.h"
 #include "rewrite/rules/topics.h"
 
 namespace tokamak {
@@ -141,6 +141,7 @@ std::string_view Example(std::string_view body) {
   return *texts.back();
 }
 
+// long: a table
 std::vector<Rule> Reduces() {
   return {
       {"reduce.empty", "a reduction of no elements is its init", m::Reduce(x, y),

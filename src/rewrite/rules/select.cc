@@ -1,6 +1,6 @@
 // Selects, and what the range of an integer tells.
 
-#include "rewrite/rules/helpers.h"
+#include "rewrite/rules/conditions.h"
 #include "rewrite/rules/ranges.h"
 #include "rewrite/rules/topics.h"
 
@@ -65,6 +65,7 @@ bool IsBelow(const m::Match& match) {
   return IsIntegral(match) && left && right && left->low >= 0 && left->high < right->low;
 }
 
+// long: a table
 std::vector<Rule> Selects() {
   return {
       {"select.same", "p ? x : x is x", m::Select(p, x, x), x},

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "rewrite/rules/helpers.h"
+#include "rewrite/rules/conditions.h"
 #include "rewrite/rules/topics.h"
 
 namespace tokamak {
@@ -83,6 +83,7 @@ bool IsInPadding(const m::Match& match) {
   return false;
 }
 
+// long: a table
 std::vector<Rule> Slices() {
   return {
       {"slice.whole", "a slice of everything", m::Slice(x), x,

@@ -1,4 +1,4 @@
-#include "rewrite/rules/helpers.h"
+#include "rewrite/rules/conditions.h"
 
 #include <algorithm>
 #include <bit>
