@@ -32,7 +32,7 @@ class B(unittest.TestCase):
 def test_every_end_of_a_test_is_counted(tmp_path):
     (tmp_path / "odd_test.py").write_text(TESTS)
     command = [sys.executable, str(ROOT / "tools/jax_tests.py"), "tests", str(tmp_path), "--only", "odd_test", "-j", "2",
-               "--out", str(tmp_path / "out"), "--case-seconds", "2"]  # fmt: skip
+               "--out", str(tmp_path / "out"), "--case-seconds", "10"]  # fmt: skip
     done = subprocess.run(command, env=environment(), text=True, capture_output=True, timeout=300)
     results = json.loads((tmp_path / "out/tests.json").read_text())["results"]
     outcomes = {name.split("::")[-1]: result["outcome"] for name, result in results["tokamak"].items()}
