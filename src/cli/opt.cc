@@ -115,7 +115,10 @@ class Optimizer {
     TOK_TRY(std::vector<PassRun> runs, RunPasses(*module, plan_.pipeline, context, options));
     if (command_.decisions)
       for (const Decision& decision : log.all()) console_.Err(ToString(decision) + "\n");
-    if (command_.check_values) TOK_RETURN_IF_ERROR(CheckAll(*module, *proof, entry));
+    bool rounded = std::ranges::any_of(runs, [](const PassRun& run) {
+      return run.changed == Changed::kYes && MayRound(run.pass);
+    });
+    if (command_.check_values) TOK_RETURN_IF_ERROR(CheckAll(*module, *proof, rounded, entry));
     if (command_.time_passes && !command_.json) console_.Out(RenderRuns(runs));
     if (command_.json) {
       for (const PassRun& run : runs) entry["passes"].push_back(ToJson(run));
@@ -129,9 +132,9 @@ class Optimizer {
   const json& result() const { return result_; }
 
  private:
-  Status CheckAll(const Module& after, const Proof& proof, json& entry) {
+  Status CheckAll(const Module& after, const Proof& proof, bool rounded, json& entry) {
     if (!proof.why_not().empty()) return Ok();
-    std::string difference = proof.Compare(after);
+    std::string difference = rounded ? proof.CompareClosely(after) : proof.Compare(after);
     entry["values"] = difference.empty() ? "same" : difference;
     if (difference.empty()) return Ok();
     return Differs(ToString(plan_.pipeline), difference, after);
@@ -164,7 +167,8 @@ class Optimizer {
       std::string difference;
       std::string verdict = "not compared";
       if (proof.why_not().empty()) {
-        if (runs[0].changed == Changed::kYes) difference = proof.Compare(*copy);
+        if (runs[0].changed == Changed::kYes)
+          difference = MayRound(step.pass) ? proof.CompareClosely(*copy) : proof.Compare(*copy);
         verdict = difference.empty() ? "same" : difference;
       }
       json row = ToJson(runs[0]);

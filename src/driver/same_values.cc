@@ -13,6 +13,7 @@
 #include "driver/arguments.h"
 #include "driver/compare_arrays.h"
 #include "interp/interp.h"
+#include "ir/clone.h"
 
 namespace tokamak {
 namespace {
@@ -137,6 +138,27 @@ std::string Difference(const Literal& before, const Literal& after) {
   return {};
 }
 
+// What the program gives when reals stay double to the end; nothing when that cannot be run.
+std::vector<Literal> Unrounded(const Module& module, const std::vector<Value>& arguments) {
+  RunOptions options;
+  options.mode = NumericMode::kOracle;
+  Result<RunOutcome> outcome = Interpret(module, arguments, options);
+  std::vector<Literal> results;
+  if (!outcome.ok()) return results;
+  for (const Value& value : outcome.value().results) Flatten(value, results);
+  return results;
+}
+
+std::string DifferenceFromBoth(const Literal& before, const Literal* unrounded,
+                               const Literal& after) {
+  std::string difference = Difference(before, after);
+  if (difference.empty() || !Compatible(before.shape(), after.shape())) return difference;
+  int64_t count = before.shape().ElementCount();
+  difference = DifferenceBeyond({&after, 1}, before, Tolerance{}, count);
+  if (difference.empty() || unrounded == nullptr) return difference;
+  return DifferenceBeyond({&after, 1}, *unrounded, Tolerance{}, count).empty() ? "" : difference;
+}
+
 }  // namespace
 
 Result<std::vector<Value>> DrawHardArguments(uint64_t seed, const Computation& entry) {
@@ -169,18 +191,19 @@ std::optional<Proof::Run> Proof::RunOn(const Module& module, std::string inputs,
   return run;
 }
 
-Proof::Proof(const Module& module, const ProofOptions& options) {
+Proof::Proof(const Module& module, const ProofOptions& options) : module_(CloneModule(module)) {
   if (module.entry() == nullptr) {
     why_not_ = "it has no entry";
     return;
   }
-  auto add = [&](const char* inputs, Result<std::vector<Value>> arguments) {
+  auto add = [&](const char* inputs, Result<std::vector<Value>> arguments, bool is_hard = false) {
     std::string why;
     if (!arguments.ok()) {
       why = arguments.error().message;
     } else if (auto run =
                    RunOn(module, inputs, std::move(arguments).value(), options.seconds, why)) {
       runs_.push_back(std::move(*run));
+      runs_.back().is_hard = is_hard;
       return;
     }
     if (why_not_.empty()) why_not_ = why;
@@ -189,7 +212,7 @@ Proof::Proof(const Module& module, const ProofOptions& options) {
     add("given inputs", ArgumentsFrom(*options.inputs, *module.entry()));
   add("drawn inputs", DrawArguments(options.seed, *module.entry()));
   if (!module.entry()->parameters().empty())
-    add("hard inputs", DrawHardArguments(options.seed, *module.entry()));
+    add("hard inputs", DrawHardArguments(options.seed, *module.entry()), true);
   if (runs_.empty()) return;
   why_not_.clear();
   // A program that draws numbers is not equal to itself.
@@ -197,6 +220,27 @@ Proof::Proof(const Module& module, const ProofOptions& options) {
     why_not_ = "two runs of it differ: " + difference;
     runs_.clear();
   }
+}
+
+std::string Proof::CompareClosely(const Module& after) const {
+  for (const Run& before : runs_) {
+    if (before.is_hard) continue;
+    std::string why;
+    std::optional<Run> run =
+        RunOn(after, before.inputs, before.arguments, 20 * before.seconds + 10, why);
+    if (!run) return fmt::format("{}: it ran and now does not: {}", before.inputs, why);
+    if (run->results.size() != before.results.size())
+      return fmt::format("{}: {} results, now {}", before.inputs, before.results.size(),
+                         run->results.size());
+    std::vector<Literal> unrounded = Unrounded(*module_, before.arguments);
+    for (size_t i = 0; i < run->results.size(); ++i) {
+      const Literal* truth = i < unrounded.size() ? &unrounded[i] : nullptr;
+      if (std::string text = DifferenceFromBoth(before.results[i], truth, run->results[i]);
+          !text.empty())
+        return fmt::format("{}: out_{}: {}", before.inputs, i, text);
+    }
+  }
+  return {};
 }
 
 std::string Proof::Compare(const Module& after) const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -39,18 +40,23 @@ class Proof {
   // "" when `after` gives the bits that `module` gave (NaN equals NaN whatever its payload, +0 is
   // not -0) and passes the same checks, else the first difference in words.
   std::string Compare(const Module& after) const;
+  // The same for passes that may round (MayRound): on drawn and given inputs, a number may be as
+  // far from what it was, or from what it is without any rounding, as `run --expect` allows.
+  std::string CompareClosely(const Module& after) const;
 
  private:
   struct Run {
     std::string inputs;  // in words
     std::vector<Value> arguments;
     std::vector<Literal> results;
+    bool is_hard = false;
     int64_t checks = 0, failures = 0;
     double seconds = 0;
   };
   std::optional<Run> RunOn(const Module& module, std::string inputs, std::vector<Value> arguments,
                            double seconds, std::string& why) const;
 
+  std::unique_ptr<Module> module_;  // as it was
   std::vector<Run> runs_;
   std::string why_not_;
 };

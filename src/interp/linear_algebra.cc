@@ -60,7 +60,11 @@ void SolveColumn(const T* a, int64_t n, const TriangularSolveAttrs& attrs, T* b,
   for (int64_t r = 0; r < n; ++r) {
     int64_t i = forward ? r : n - 1 - r;
     T sum = b[i * step];
-    for (int64_t j = forward ? 0 : i + 1; j < (forward ? i : n); ++j) sum -= at(i, j) * b[j * step];
+    // What was solved first is subtracted first: the order of a loop that updates all rows at once.
+    for (int64_t k = 0; k < r; ++k) {
+      int64_t j = forward ? k : n - 1 - k;
+      sum -= at(i, j) * b[j * step];
+    }
     b[i * step] = attrs.unit_diagonal ? sum : sum / at(i, i);
   }
 }

@@ -10,7 +10,7 @@ namespace tokamak {
 // The normal form of a program: what is left when everything that StableHLO,
 // VHLO and HLO spell differently is spelled one way. Calls are inlined, tuples
 // inside are gone, equal values are one, dead ones none, constants folded,
-// functions that JAX writes out are written out (normal/expand), loops carry only what they need in
+// functions that JAX writes out are written out (expand), loops carry only what they need in
 // an order that does not depend on how they were written, and layouts, names, shardings and origins
 // are dropped. It is for asking whether two programs are the same, and for cache keys; it is not
 // what is compiled.

@@ -51,6 +51,9 @@ struct PassLimits {
   int64_t rerolled_steps = 4, rerolled_instrs = 96, rerolled_step = 16, rerolled_heavy = 24;
   // Bytes of the tables of numbers that differ from step to step.
   int64_t rerolled_table_bytes = int64_t{1} << 24;
+  // Dots that share an operand are merged when joining the others copies no more than is read once
+  // less, and so many bytes for each dot that goes.
+  int64_t merged_dot_bytes = int64_t{1} << 20;
 };
 
 struct PassOptions {

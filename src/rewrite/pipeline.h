@@ -45,6 +45,13 @@ constexpr const PassInfo& InfoOf(Pass pass) {
 }
 std::optional<Pass> PassFromName(std::string_view name);
 
+// Passes that may change values by rounding, within design.md's Numerics: on ordinary inputs by no
+// more than `run --expect` allows. Under PassOptions::strict they change nothing; all others never
+// change a bit.
+constexpr bool MayRound(Pass pass) {
+  return pass == Pass::kExpandFunctions || pass == Pass::kRemoveNarrowingPairs;
+}
+
 // One pass of a pipeline. Neighbours with the same `group`, unless it is 0, are repeated together
 // until a round changes nothing.
 struct Step {
@@ -84,7 +91,12 @@ inline constexpr Step kDefaultPipeline[] = {
     {Pass::kFlattenTuples},
     {Pass::kDce},
     {Pass::kRecognizeRandom},
+    {Pass::kExpandComposites},
+    {Pass::kRecognizeScans},
     {Pass::kSimplify, 1},
+    {Pass::kRemoveNarrowingPairs, 1},
+    {Pass::kCanonicalizeDots, 1},
+    {Pass::kSimplifyGathers, 1},
     {Pass::kFoldConstants, 1},
     {Pass::kCse, 1},
     {Pass::kSimplifyConditionals, 1},

@@ -1,8 +1,26 @@
 #include "rewrite/normal/rules.h"
 
-#include "rewrite/normal/expand/expand.h"
+#include "rewrite/expand/expand.h"
 
 namespace tokamak {
+namespace {
+
+// Formulas are simplified as whatever else is made.
+class NormalTerms final : public TermGraph {
+ public:
+  explicit NormalTerms(NormalGraph& graph) : graph_(graph) {}
+  Instr* Make(Op op, const Shape& shape, std::vector<Instr*> operands, const Attrs& attrs,
+              Computation* called) override {
+    std::vector<Computation*> callees;
+    if (called != nullptr) callees.push_back(called);
+    return graph_.Make(op, shape, std::move(operands), attrs, std::move(callees));
+  }
+
+ private:
+  NormalGraph& graph_;
+};
+
+}  // namespace
 
 const Literal* ScalarOf(const Instr* instr) {
   if (instr->op() == Op::kBroadcast && instr->operand(0)->shape().IsScalar())
@@ -34,7 +52,8 @@ Instr* Simplify(NormalGraph& graph, Op op, const Shape& shape, std::span<Instr* 
   bool pure = op != Op::kConstant && InfoOf(op).traits != 0 && !InfoOf(op).Is(kControlFlow);
   if (pure && shape.IsArray() && !shape.HasDynamicDims() && shape.ElementCount() == 0)
     return graph.Constant(Literal::Array(shape, {}));
-  if (Instr* expanded = ExpandAsJax(graph, op, shape, operands)) return expanded;
+  NormalTerms terms(graph);
+  if (Instr* expanded = ExpandAsJax(terms, op, shape, operands)) return expanded;
   if (Instr* folded = Fold(site)) return folded;
   if (Instr* moved = SimplifyMovement(site)) return moved;
   if (Instr* simpler = SimplifyArithmetic(site)) return simpler;

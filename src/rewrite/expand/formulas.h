@@ -2,7 +2,7 @@
 
 // The formulas of ExpandAsJax, by family: one function an op.
 
-#include "rewrite/normal/expand/term.h"
+#include "rewrite/expand/term.h"
 
 namespace tokamak {
 

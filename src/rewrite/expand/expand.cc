@@ -1,9 +1,9 @@
-#include "rewrite/normal/expand/expand.h"
+#include "rewrite/expand/expand.h"
 
 #include <algorithm>
 #include <array>
 
-#include "rewrite/normal/expand/formulas.h"
+#include "rewrite/expand/formulas.h"
 
 namespace tokamak {
 namespace {
@@ -71,8 +71,11 @@ constexpr std::array<bool, kOpCount> kHasExpansion = [] {
 
 }  // namespace
 
-Instr* ExpandAsJax(NormalGraph& graph, Op op, const Shape& shape,
-                   std::span<Instr* const> operands) {
+bool HasExpansion(const Instr& instr) {
+  return kHasExpansion[static_cast<size_t>(instr.op())];
+}
+
+Instr* ExpandAsJax(TermGraph& graph, Op op, const Shape& shape, std::span<Instr* const> operands) {
   if (!kHasExpansion[static_cast<size_t>(op)] || shape.HasDynamicDims()) return nullptr;
   ElementType type = operands[0]->shape().type();
   auto found = std::ranges::find_if(kExpansions, [&](const Expansion& expansion) {

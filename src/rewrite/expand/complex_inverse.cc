@@ -4,7 +4,7 @@
 
 #include <numbers>
 
-#include "rewrite/normal/expand/formulas.h"
+#include "rewrite/expand/formulas.h"
 
 namespace tokamak {
 namespace {

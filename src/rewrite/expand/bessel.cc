@@ -1,6 +1,6 @@
 #include <array>
 
-#include "rewrite/normal/expand/formulas.h"
+#include "rewrite/expand/formulas.h"
 
 namespace tokamak {
 namespace {

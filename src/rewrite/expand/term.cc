@@ -1,4 +1,4 @@
-#include "rewrite/normal/expand/term.h"
+#include "rewrite/expand/term.h"
 
 #include <cmath>
 
@@ -6,12 +6,13 @@ namespace tokamak {
 namespace {
 
 Term Filled(Term like, const Literal& scalar) {
-  Instr* one = like.graph->Constant(scalar);
+  Instr* one = like.graph->Make(Op::kConstant, scalar.shape(), {}, ConstantAttrs{scalar});
+  if (like.shape().IsScalar()) return {like.graph, one};
   return {like.graph, like.graph->Make(Op::kBroadcast, like.shape(), {one}, DimensionsAttrs{})};
 }
 
 Term Made(Term x, Op op, ElementType type, std::vector<Instr*> operands) {
-  return {x.graph, x.graph->Make(op, x.shape().WithType(type), std::move(operands))};
+  return {x.graph, x.graph->Make(op, x.shape().WithType(type), std::move(operands), {})};
 }
 
 }  // namespace

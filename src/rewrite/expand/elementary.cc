@@ -1,4 +1,4 @@
-#include "rewrite/normal/expand/formulas.h"
+#include "rewrite/expand/formulas.h"
 
 namespace tokamak {
 namespace {

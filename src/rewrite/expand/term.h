@@ -5,16 +5,27 @@
 #include <limits>
 #include <span>
 #include <type_traits>
+#include <vector>
 
-#include "rewrite/normal/graph.h"
+#include "ir/ir.h"
 
 namespace tokamak {
 
+// Where the instructions of a formula are made.
+class TermGraph {
+ public:
+  virtual Instr* Make(Op op, const Shape& shape, std::vector<Instr*> operands, const Attrs& attrs,
+                      Computation* called = nullptr) = 0;
+
+ protected:
+  ~TermGraph() = default;
+};
+
 // A value in a formula. Formulas over terms read as on paper; each operation
-// makes an instruction of the graph, simplified as any other. All terms of an
-// operation have one shape, and a number beside a term is of its type.
+// makes an instruction of the graph. All terms of an operation have one shape,
+// and a number beside a term is of its type.
 struct Term {
-  NormalGraph* graph;
+  TermGraph* graph;
   Instr* instr;
 
   const Shape& shape() const { return instr->shape(); }

@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "rewrite/normal/expand/formulas.h"
+#include "rewrite/expand/formulas.h"
 
 namespace tokamak {
 namespace {

@@ -1,0 +1,198 @@
+#include <algorithm>
+#include <array>
+
+#include "ir/builder.h"
+#include "passes/passes.h"
+#include "rewrite/expand/formulas.h"
+#include "rewrite/expand/placed.h"
+#include "rewrite/replace.h"
+
+namespace tokamak {
+namespace {
+
+constexpr ElementType kWide = ElementType::kF64;
+
+// The body of a reduce that adds f64, made once a module.
+class Adder {
+ public:
+  explicit Adder(Module& module) : module_(module) {}
+  // Its origins are those of the first that needs it.
+  Result<Computation*> Get(const Instr& instr) {
+    if (body_ != nullptr) return body_;
+    Builder builder(module_, "add_f64");
+    Instr* x = builder.Parameter(Shape::Scalar(kWide));
+    Instr* y = builder.Parameter(Shape::Scalar(kWide));
+    TOK_TRY(body_, builder.Finish(builder.Add(x, y)));
+    body_->is_public = false;
+    for (Instr* made : body_->Instrs()) {
+      made->set_origins(instr.origins());
+      made->set_pos(instr.pos());
+    }
+    return body_;
+  }
+
+ private:
+  Module& module_;
+  Computation* body_ = nullptr;
+};
+
+// batch-norm-*: in f64 from end to end, in the order of the interpreter, so that no bit changes.
+// It costs little: whoever reads or writes the arrays waits for memory.
+class BatchNorm {
+ public:
+  BatchNorm(Instr* instr, Computation* adder)
+      : terms_(instr),
+        instr_(instr),
+        adder_(adder),
+        attrs_(instr->attrs<BatchNormAttrs>()),
+        dims_(instr->operand(0)->shape().dims()) {
+    for (int64_t d = 0; d < static_cast<int64_t>(dims_.size()); ++d)
+      if (d != attrs_.feature_index) folded_.push_back(d);
+    int64_t features = dims_[static_cast<size_t>(attrs_.feature_index)];
+    count_ = static_cast<double>(instr->operand(0)->shape().ElementCount()) /
+             static_cast<double>(features);
+  }
+
+  bool Expand() {
+    switch (instr_->op()) {
+      case Op::kBatchNormTraining:
+        return Training();
+      case Op::kBatchNormInference:
+        return terms_.Replace(
+            Narrow(Normalised(Wide(0), Wide(1), Wide(2), Wide(3), Wide(4)), instr_->shape()));
+      default:
+        return Gradient();
+    }
+  }
+
+ private:
+  Term Wide(size_t operand) {
+    Term term = terms_.Operand(operand);
+    return term.type() == kWide ? term : term.As(kWide);
+  }
+  Instr* Narrow(Term term, const Shape& shape) {
+    return shape.type() == kWide ? term.instr : term.As(shape.type()).instr;
+  }
+  // One number a feature, for every element.
+  Term Spread(Term feature) {
+    return terms_.Of(terms_.Make(Op::kBroadcast, Shape::Array(kWide, dims_), {feature.instr},
+                                 DimensionsAttrs{{attrs_.feature_index}}));
+  }
+  Term Sum(Term x) {
+    Dims features{dims_[static_cast<size_t>(attrs_.feature_index)]};
+    Instr* zero = terms_.Make(Op::kConstant, Shape::Scalar(kWide), {},
+                              ConstantAttrs{Literal::Scalar(kWide, 0)});
+    return terms_.Of(terms_.Make(Op::kReduce, Shape::Array(kWide, std::move(features)),
+                                 {x.instr, zero}, DimensionsAttrs{folded_}, adder_));
+  }
+  Term Normalised(Term x, Term scale, Term offset, Term mean, Term variance) {
+    Term spread = Spread(Sqrt(variance + attrs_.epsilon));
+    return Spread(scale) * (x - Spread(mean)) / spread + Spread(offset);
+  }
+  bool ReplaceByTuple(std::array<Term, 3> results) {
+    std::vector<Instr*> elements;
+    for (size_t i = 0; i < results.size(); ++i) {
+      const Shape& shape = instr_->shape().elements()[i];
+      elements.push_back(Narrow(results[i], shape));
+      elements.back()->set_shape(shape);
+    }
+    return terms_.Replace(terms_.Make(Op::kTuple, instr_->shape(), std::move(elements), {}));
+  }
+  bool Training() {
+    Term x = Wide(0);
+    Term mean = Sum(x) / count_;
+    Term centred = x - Spread(mean);
+    Term variance = Sum(centred * centred) / count_;
+    return ReplaceByTuple({Normalised(x, Wide(1), Wide(2), mean, variance), mean, variance});
+  }
+  // Operands: x, scale, mean, variance, gradient of the output.
+  bool Gradient() {
+    Term gradient = Wide(4), scale = Wide(1);
+    Term centred = Wide(0) - Spread(Wide(2));
+    Term sum = Sum(gradient), sum_centred = Sum(gradient * centred);
+    Term spread = Wide(3) + attrs_.epsilon;
+    Term factor = scale / Sqrt(spread) / count_;
+    Term gradient_x = Spread(factor) * (count_ * gradient - Spread(sum) -
+                                        centred * Spread(sum_centred) / Spread(spread));
+    return ReplaceByTuple({gradient_x, sum_centred / Sqrt(spread), sum});
+  }
+
+  PlacedTerms terms_;
+  Instr* instr_;
+  Computation* adder_;
+  const BatchNormAttrs attrs_;
+  const Dims dims_;
+  Dims folded_;
+  double count_ = 0;
+};
+
+bool HasInfinity(ElementType type) {
+  return IsReal(type) && FormatOf(type).has_infinity;
+}
+
+// The formula of a function that is exact in one or two plain ops.
+Term (*ExactFormula(const Instr& instr))(Term) {
+  ElementType type = instr.operand(0)->shape().type();
+  switch (instr.op()) {
+    case Op::kSquare:
+      return IsReal(type) ? ExpandSquare : nullptr;
+    case Op::kConj:
+      return IsComplex(type) ? ExpandComplexConj : nullptr;
+    case Op::kIsInf:
+      return HasInfinity(type) ? ExpandIsInf : nullptr;
+    case Op::kIsPosInf:
+      return HasInfinity(type) ? ExpandIsPosInf : nullptr;
+    case Op::kIsNegInf:
+      return HasInfinity(type) ? ExpandIsNegInf : nullptr;
+    default:
+      return nullptr;
+  }
+}
+
+bool IsBatchNorm(Op op) {
+  return op == Op::kBatchNormTraining || op == Op::kBatchNormInference || op == Op::kBatchNormGrad;
+}
+
+bool AllOrdinary(const Instr& instr) {
+  return IsOrdinary(instr.shape()) && std::ranges::all_of(instr.operands(), [](const Instr* x) {
+           return IsOrdinary(x->shape());
+         });
+}
+
+}  // namespace
+
+// Writes batch-norm-*, for which no backend will have a kernel, and functions that are one or two
+// plain ops (square, conj, is-inf ...) in plain ops, without a change of any bit.
+Result<Changed> ExpandComposites(Module& module, PassContext& context) {
+  Changed changed = Changed::kNo;
+  Adder adder(module);
+  // The adder is one more computation at the end, with nothing to expand.
+  for (size_t i = 0, count = module.computations().size(); i < count; ++i) {
+    for (Instr* instr : module.computations()[i]->PostOrder()) {
+      bool batch_norm = IsBatchNorm(instr->op());
+      Term (*formula)(Term) =
+          batch_norm || instr->operand_count() != 1 ? nullptr : ExactFormula(*instr);
+      if (!batch_norm && formula == nullptr) continue;
+      if (!CanReplace(*instr, *instr)) continue;  // others wait for it
+      if (!AllOrdinary(*instr)) {
+        context.Rejected("expand.dynamic-shape", *instr);
+        continue;
+      }
+      bool done = false;
+      if (batch_norm) {
+        TOK_TRY(Computation * body, adder.Get(*instr));
+        done = BatchNorm(instr, body).Expand();
+      } else {
+        PlacedTerms terms(instr);
+        done = terms.Replace(formula(terms.Operand(0)).instr);
+      }
+      if (!done) continue;
+      context.Taken(batch_norm ? "expand.batch-norm" : "expand.function", *instr);
+      RemoveUnused(instr);
+      changed = Changed::kYes;
+    }
+  }
+  return changed;
+}
+
+}  // namespace tokamak

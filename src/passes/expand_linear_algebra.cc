@@ -1,0 +1,273 @@
+#include <algorithm>
+#include <numeric>
+
+#include "ir/builder.h"
+#include "passes/passes.h"
+#include "rewrite/expand/placed.h"
+#include "rewrite/replace.h"
+
+namespace tokamak {
+namespace {
+
+constexpr ElementType kIndex = ElementType::kS32;
+
+// Builds the computations of one loop over the rows or columns of a batch of matrices. What is
+// found in a step is subtracted at once from whatever waits for it, so that a step is elementwise
+// and sums are in the order of the interpreter: no bit changes.
+class LoopBuilder {
+ public:
+  LoopBuilder(Module& module, std::string name, Dims batch)
+      : b(module, std::move(name)), batch_(std::move(batch)) {}
+
+  Builder b;
+
+  Dims With(std::initializer_list<int64_t> last) const {
+    Dims dims = batch_;
+    dims.insert(dims.end(), last);
+    return dims;
+  }
+  // Dimensions 0 ... of the batch, then those counted from its end.
+  Dims Places(std::initializer_list<int64_t> last) const {
+    Dims dims(batch_.size());
+    std::iota(dims.begin(), dims.end(), 0);
+    for (int64_t d : last) dims.push_back(static_cast<int64_t>(batch_.size()) + d);
+    return dims;
+  }
+  Instr* Number(double value) { return b.Scalar(kIndex, value); }
+  // The block of `sizes` (last two dimensions) at (row, column).
+  Instr* Block(Instr* x, Instr* row, Instr* column, int64_t rows, int64_t columns) {
+    std::vector<Instr*> starts(batch_.size(), Number(0));
+    starts.push_back(row);
+    starts.push_back(column);
+    return b.DynamicSlice(x, std::move(starts), With({rows, columns}));
+  }
+  // The number of each row (dimension 0 of the last two) or column (1) against `at`.
+  Instr* Where(Dims dims, int64_t dimension, Instr* at, CompareDirection direction) {
+    Shape shape = Shape::Array(kIndex, dims);
+    Instr* numbers = b.Iota(shape, static_cast<int64_t>(batch_.size()) + dimension);
+    return b.Compare(numbers, b.Broadcast(at, std::move(dims), {}), direction);
+  }
+  Instr* Zero(const Shape& shape) {
+    return b.Broadcast(b.Scalar(shape.type(), 0), shape.dims(), {});
+  }
+
+  // "counter < trips" over the same state.
+  static Result<Computation*> Condition(Module& module, const std::string& name,
+                                        const std::vector<Shape>& state, int64_t trips) {
+    Builder b(module, name);
+    Instr* counter = nullptr;
+    for (const Shape& shape : state) {
+      Instr* parameter = b.Parameter(shape);
+      if (counter == nullptr) counter = parameter;
+    }
+    return b.Finish(
+        b.Compare(counter, b.Scalar(kIndex, static_cast<double>(trips)), CompareDirection::kLt));
+  }
+
+ private:
+  Dims batch_;
+};
+
+struct Expansion {
+  Module& module;
+  Instr* instr;
+  PlacedTerms terms;
+  ElementType wide;  // f64, c128
+  Dims batch;
+
+  explicit Expansion(Instr* of) : module(*of->parent()->module()), instr(of), terms(of) {
+    wide = IsComplex(of->shape().type()) ? ElementType::kC128 : ElementType::kF64;
+    const Dims& dims = of->operand(0)->shape().dims();
+    batch.assign(dims.begin(), dims.end() - 2);
+  }
+
+  Instr* Widen(size_t operand) {
+    Term x = terms.Operand(operand);
+    return x.type() == wide ? x.instr : x.As(wide).instr;
+  }
+  Instr* Narrow(Instr* x) {
+    return x->shape().type() == instr->shape().type() ? x
+                                                      : terms.Of(x).As(instr->shape().type()).instr;
+  }
+  // The last two dimensions exchanged.
+  Instr* Transposed(Instr* x) {
+    Dims order(x->shape().dims().size()), dims = x->shape().dims();
+    std::iota(order.begin(), order.end(), 0);
+    std::swap(order[order.size() - 1], order[order.size() - 2]);
+    std::swap(dims[dims.size() - 1], dims[dims.size() - 2]);
+    return terms.Make(Op::kTranspose, x->shape().WithDims(dims), {x}, DimensionsAttrs{order});
+  }
+  Instr* Conjugated(Instr* x) {
+    Term z = terms.Of(x);
+    return IsComplex(z.type()) ? Complex(Real(z), -Imag(z)).instr : x;
+  }
+  // The while over `state`, whose first element counts from 0, and one element of its result.
+  Instr* Loop(Computation* body, const std::vector<Instr*>& state, int64_t trips, Instr*& loop) {
+    std::vector<Shape> shapes;
+    for (const Instr* x : state) shapes.push_back(x->shape());
+    Result<Computation*> condition =
+        LoopBuilder::Condition(module, body->name() + "_more", shapes, trips);
+    if (!condition.ok()) return nullptr;
+    loop = terms.Make(Op::kWhile, Shape::Tuple(shapes), state, {});
+    loop->set_called({condition.value(), body});
+    for (Computation* made : {condition.value(), body}) {
+      made->is_public = false;
+      made->origins = instr->origins();
+      for (Instr* x : made->Instrs()) {
+        x->set_origins(instr->origins());
+        x->set_pos(instr->pos());
+      }
+    }
+    return Element(loop, 1);
+  }
+  Instr* Element(Instr* loop, int64_t i) {
+    return terms.Make(Op::kGetTupleElement, loop->shape().elements()[static_cast<size_t>(i)],
+                      {loop}, TupleIndexAttrs{i});
+  }
+  Instr* Counter() {
+    return terms.Make(Op::kConstant, Shape::Scalar(kIndex), {},
+                      ConstantAttrs{Literal::ScalarInt(kIndex, 0)});
+  }
+};
+
+// One column of the factor: (j, matrix, good) to (j + 1, matrix, good). Columns before j hold the
+// factor, the others what is left to be factored.
+Result<Computation*> CholeskyStep(const Expansion& of, int64_t n) {
+  LoopBuilder loop(of.module, "cholesky_step", of.batch);
+  Builder& b = loop.b;
+  Instr* j = b.Parameter(Shape::Scalar(kIndex));
+  Instr* matrix = b.Parameter(Shape::Array(of.wide, loop.With({n, n})));
+  Instr* good = b.Parameter(Shape::Array(ElementType::kPred, of.batch));
+  bool is_complex = IsComplex(of.wide);
+
+  Instr* pivot = b.Reshape(loop.Block(matrix, j, j, 1, 1), of.batch);
+  if (is_complex) pivot = b.Real(pivot);
+  Instr* none = b.Broadcast(b.Scalar(ElementType::kF64, 0), of.batch, {});
+  Instr* root = b.Sqrt(pivot);
+  good = b.And(good, b.Compare(pivot, none, CompareDirection::kGt));
+  if (is_complex) root = b.Complex(root, none);
+  Instr* roots = b.Broadcast(root, loop.With({n, 1}), loop.Places({}));
+
+  Instr* column = loop.Block(matrix, loop.Number(0), j, n, 1);
+  Instr* zero = b.Broadcast(b.Scalar(of.wide, 0), loop.With({n, 1}), {});
+  Instr* below = b.Select(loop.Where(loop.With({n, 1}), 0, j, CompareDirection::kGt),
+                          b.Divide(column, roots), zero);
+  Instr* diagonal = loop.Where(loop.With({n, 1}), 0, j, CompareDirection::kEq);
+  Instr* finished = b.Select(diagonal, roots, below);
+
+  Instr* flat = b.Reshape(below, loop.With({n}));
+  Instr* rows = b.Broadcast(flat, loop.With({n, n}), loop.Places({0}));
+  Instr* columns = flat;
+  if (is_complex) columns = b.Complex(b.Real(flat), b.Negate(b.Imag(flat)));
+  columns = b.Broadcast(columns, loop.With({n, n}), loop.Places({1}));
+  Instr* waits = b.And(loop.Where(loop.With({n, n}), 0, j, CompareDirection::kGt),
+                       loop.Where(loop.With({n, n}), 1, j, CompareDirection::kGt));
+  matrix = b.Select(waits, b.Subtract(matrix, b.Multiply(rows, columns)), matrix);
+  std::vector<Instr*> starts(of.batch.size() + 1, loop.Number(0));
+  starts.push_back(j);
+  matrix = b.DynamicUpdateSlice(matrix, finished, std::move(starts));
+  return b.Finish(b.Tuple({b.Add(j, loop.Number(1)), matrix, good}));
+}
+
+// A matrix that is not positive definite gives NaN everywhere.
+Result<Instr*> ExpandCholesky(Expansion& of) {
+  bool lower = of.instr->attrs<CholeskyAttrs>().lower;
+  int64_t n = of.instr->shape().dims().back();
+  TOK_TRY(Computation * step, CholeskyStep(of, n));
+  Instr* matrix = of.Widen(0);
+  if (!lower) matrix = of.Transposed(matrix);
+  Instr* yes = of.terms.Make(Op::kConstant, Shape::Scalar(ElementType::kPred), {},
+                             ConstantAttrs{Literal::ScalarInt(ElementType::kPred, 1)});
+  if (!of.batch.empty())
+    yes = of.terms.Make(Op::kBroadcast, Shape::Array(ElementType::kPred, of.batch), {yes},
+                        DimensionsAttrs{});
+  Instr* loop = nullptr;
+  Instr* factor = of.Loop(step, {of.Counter(), matrix, yes}, n, loop);
+  Dims places(of.batch.size());
+  std::iota(places.begin(), places.end(), 0);
+  Instr* good = of.terms.Make(Op::kBroadcast, factor->shape().WithType(ElementType::kPred),
+                              {of.Element(loop, 2)}, DimensionsAttrs{places});
+  Term value = of.terms.Of(factor);
+  factor = Choose(of.terms.Of(good), value, value.NaN()).instr;
+  if (!lower) factor = of.Transposed(factor);
+  return of.Narrow(factor);
+}
+
+// One row of the solution of a x = c: (k, c, a) to (k + 1, c, a). Rows of c that were passed hold
+// x.
+Result<Computation*> SolveStep(const Expansion& of, int64_t n, int64_t columns, bool forward,
+                               bool unit) {
+  LoopBuilder loop(of.module, "triangular_solve_step", of.batch);
+  Builder& b = loop.b;
+  Instr* k = b.Parameter(Shape::Scalar(kIndex));
+  Instr* c = b.Parameter(Shape::Array(of.wide, loop.With({n, columns})));
+  Instr* a = b.Parameter(Shape::Array(of.wide, loop.With({n, n})));
+  Instr* i = forward ? k : b.Subtract(loop.Number(static_cast<double>(n - 1)), k);
+
+  Instr* row = b.Reshape(loop.Block(c, i, loop.Number(0), 1, columns), loop.With({columns}));
+  if (!unit) {
+    Instr* pivot = b.Reshape(loop.Block(a, i, i, 1, 1), of.batch);
+    row = b.Divide(row, b.Broadcast(pivot, loop.With({columns}), loop.Places({})));
+  }
+  Dims all = loop.With({n, columns});
+  Instr* rows = b.Broadcast(row, all, loop.Places({1}));
+  Instr* factors = b.Reshape(loop.Block(a, loop.Number(0), i, n, 1), loop.With({n}));
+  factors = b.Broadcast(factors, all, loop.Places({0}));
+  Instr* waits = loop.Where(all, 0, i, forward ? CompareDirection::kGt : CompareDirection::kLt);
+  Instr* rest = b.Select(waits, b.Subtract(c, b.Multiply(factors, rows)), c);
+  c = b.Select(loop.Where(all, 0, i, CompareDirection::kEq), rows, rest);
+  return b.Finish(b.Tuple({b.Add(k, loop.Number(1)), c, a}));
+}
+
+// x op(a) = b is op(a)^T x^T = b^T.
+Result<Instr*> ExpandSolve(Expansion& of) {
+  const TriangularSolveAttrs attrs = of.instr->attrs<TriangularSolveAttrs>();
+  bool transposed = (attrs.transpose_a != Transpose::kNone) == attrs.left_side;
+  bool forward = attrs.lower != transposed;
+  const Dims& dims = of.instr->shape().dims();
+  int64_t n = of.instr->operand(0)->shape().dims().back();
+  int64_t columns = attrs.left_side ? dims.back() : dims[dims.size() - 2];
+  TOK_TRY(Computation * step, SolveStep(of, n, columns, forward, attrs.unit_diagonal));
+  Instr* a = of.Widen(0);
+  if (attrs.transpose_a == Transpose::kAdjoint) a = of.Conjugated(a);
+  if (transposed) a = of.Transposed(a);
+  Instr* c = of.Widen(1);
+  if (!attrs.left_side) c = of.Transposed(c);
+  Instr* loop = nullptr;
+  Instr* x = of.Loop(step, {of.Counter(), c, a}, n, loop);
+  if (!attrs.left_side) x = of.Transposed(x);
+  return of.Narrow(x);
+}
+
+bool AllOrdinary(const Instr& instr) {
+  return std::ranges::all_of(instr.operands(),
+                             [](const Instr* x) { return IsOrdinary(x->shape()); });
+}
+
+}  // namespace
+
+// Writes cholesky and triangular-solve as counted loops of elementwise steps, in f64 or c128 and in
+// the order of the interpreter: no bit of a real result changes.
+Result<Changed> ExpandLinearAlgebra(Module& module, PassContext& context) {
+  Changed changed = Changed::kNo;
+  for (size_t i = 0, count = module.computations().size(); i < count; ++i) {
+    for (Instr* instr : module.computations()[i]->PostOrder()) {
+      bool cholesky = instr->op() == Op::kCholesky;
+      if (!cholesky && instr->op() != Op::kTriangularSolve) continue;
+      if (!CanReplace(*instr, *instr)) continue;  // others wait for it
+      if (!AllOrdinary(*instr) || !IsOrdinary(instr->shape())) {
+        context.Rejected("expand.dynamic-shape", *instr);
+        continue;
+      }
+      Expansion expansion(instr);
+      TOK_TRY(Instr * to, cholesky ? ExpandCholesky(expansion) : ExpandSolve(expansion));
+      if (!expansion.terms.Replace(to)) continue;
+      context.Taken(cholesky ? "expand.cholesky" : "expand.triangular-solve", *instr);
+      RemoveUnused(instr);
+      changed = Changed::kYes;
+    }
+  }
+  return changed;
+}
+
+}  // namespace tokamak

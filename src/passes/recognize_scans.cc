@@ -1,0 +1,129 @@
+#include <algorithm>
+#include <map>
+
+#include "ir/builder.h"
+#include "passes/passes.h"
+#include "rewrite/expand/placed.h"
+#include "rewrite/replace.h"
+
+namespace tokamak {
+namespace {
+
+struct Cumulative {
+  int64_t dimension;
+  bool is_reverse;
+};
+
+bool IsTrivial(const WindowDim& dim) {
+  return dim == WindowDim{};
+}
+
+// A window that holds all elements up to its own, or all from it on.
+std::optional<Cumulative> CumulativeOf(const Instr& instr) {
+  const Window& window = instr.attrs<WindowAttrs>().window;
+  const Dims& dims = instr.operand(0)->shape().dims();
+  std::optional<Cumulative> found;
+  for (size_t d = 0; d < window.size(); ++d) {
+    const WindowDim& dim = window[d];
+    if (IsTrivial(dim)) continue;
+    bool plain = dim.stride == 1 && dim.base_dilation == 1 && dim.window_dilation == 1;
+    if (found || !plain || dim.reversed || dim.size < dims[d] || dim.size < 2) return std::nullopt;
+    bool before = dim.pad_low == dim.size - 1 && dim.pad_high == 0;
+    bool after = dim.pad_high == dim.size - 1 && dim.pad_low == 0;
+    if (!before && !after) return std::nullopt;
+    found = Cumulative{static_cast<int64_t>(d), after};
+  }
+  return found;
+}
+
+// The op of a body of one op on both parameters.
+const Instr* OnlyOp(const Computation& body) {
+  const Instr* root = body.root();
+  if (body.parameters().size() != 2 || root->operand_count() != 2) return nullptr;
+  const Instr *a = root->operand(0), *b = root->operand(1);
+  const Instr *p = body.parameter(0), *q = body.parameter(1);
+  return (a == p && b == q) || (a == q && b == p) ? root : nullptr;
+}
+
+// One after the other, rounded every step, has the bits of the window. From the end the order is
+// another, which only ops that do not round allow.
+bool IsExact(Op op, ElementType type, bool is_reverse) {
+  switch (op) {
+    case Op::kMaximum:
+    case Op::kMinimum:
+      return !IsComplex(type);
+    case Op::kAnd:
+    case Op::kOr:
+    case Op::kXor:
+      return true;
+    case Op::kAdd:
+      return IsInteger(type) || (IsReal(type) && !is_reverse);
+    case Op::kMultiply:
+      return IsInteger(type);
+    default:
+      return false;
+  }
+}
+
+// (part, carry) to (next, next).
+Result<Computation*> StepOf(const Instr& instr, const Instr& op, const Shape& part) {
+  Builder b(*instr.parent()->module(), "scan_step");
+  Instr* x = b.Parameter(part);
+  Instr* carry = b.Parameter(part);
+  bool carry_first = op.operand(0) == op.parent()->parameter(0);
+  Instr* next = carry_first ? b.Append(op.op(), {carry, x}) : b.Append(op.op(), {x, carry});
+  TOK_TRY(Computation * step, b.Finish(b.Tuple({next, next})));
+  step->is_public = false;
+  step->origins = instr.origins();
+  for (Instr* made : step->Instrs()) {
+    made->set_origins(instr.origins());
+    made->set_pos(instr.pos());
+  }
+  return step;
+}
+
+}  // namespace
+
+// A reduce-window that is a cumulative sum, product, maximum ... becomes a scan: linear work, and
+// said as such. Windows that are not wholly cumulative stay.
+Result<Changed> RecognizeScans(Module& module, PassContext& context) {
+  Changed changed = Changed::kNo;
+  for (size_t i = 0, count = module.computations().size(); i < count; ++i) {
+    for (Instr* instr : module.computations()[i]->PostOrder()) {
+      if (instr->op() != Op::kReduceWindow || instr->operand_count() != 2) continue;
+      if (!IsOrdinary(instr->shape()) || instr->shape().IsTuple()) continue;
+      const Shape& shape = instr->operand(0)->shape();
+      if (!IsOrdinary(shape) || !Compatible(shape, instr->shape())) continue;
+      std::optional<Cumulative> cumulative = CumulativeOf(*instr);
+      const Instr* op = OnlyOp(*instr->called(0));
+      if (!cumulative || op == nullptr || !CanReplace(*instr, *instr)) continue;
+      if (op->shape().type() != shape.type()) continue;
+      if (!IsExact(op->op(), shape.type(), cumulative->is_reverse)) {
+        context.Rejected("scan.rounds-otherwise", *instr);
+        continue;
+      }
+      Dims dims = shape.dims();
+      dims.erase(dims.begin() + cumulative->dimension);
+      Shape part = Shape::Array(shape.type(), std::move(dims));
+      TOK_TRY(Computation * step, StepOf(*instr, *op, part));
+      PlacedTerms terms(instr);
+      Instr* first = instr->operand(1);
+      if (!part.IsScalar()) first = terms.Make(Op::kBroadcast, part, {first}, DimensionsAttrs{});
+      Shape whole = Shape::Array(shape.type(), shape.dims());
+      Instr* scan = terms.Make(Op::kScan, Shape::Tuple({whole, part}), {instr->operand(0), first},
+                               ScanAttrs{.dimension = cumulative->dimension,
+                                         .num_carries = 1,
+                                         .is_reverse = cumulative->is_reverse,
+                                         .is_associative = true},
+                               step);
+      Instr* value = terms.Make(Op::kGetTupleElement, whole, {scan}, TupleIndexAttrs{0});
+      if (!terms.Replace(value)) continue;
+      context.Taken("scan.cumulative-window", *instr, scan);
+      RemoveUnused(instr);
+      changed = Changed::kYes;
+    }
+  }
+  return changed;
+}
+
+}  // namespace tokamak

@@ -1,0 +1,43 @@
+#include "passes/passes.h"
+#include "rewrite/rules.h"
+
+namespace tokamak {
+namespace {
+
+using m::a;
+using m::x;
+
+// To f8 and narrower is quantization, which a program means; f64 to f32 and back is rare and meant
+// too. XLA drops pairs through 16 bits.
+bool IsPair(const m::Match& match) {
+  ElementType middle = match[a]->shape().type();
+  return match.type() == ElementType::kF32 && match[x]->shape().type() == ElementType::kF32 &&
+         (middle == ElementType::kBF16 || middle == ElementType::kF16);
+}
+
+const RuleSet& NarrowingRules() {
+  static const RuleSet* rules = new RuleSet({
+      {"narrowing.pair", "f32 to 16 bits and back is left out: nothing is lost that was meant",
+       m::Convert(m::Bind(a, m::Convert(x))), x, IsPair,
+       R"(x = f32[4] parameter(0)
+          n = bf16[4] convert(x)
+          ROOT w = f32[4] convert(n))"},
+  });
+  return *rules;
+}
+
+}  // namespace
+
+// Leaves out conversions of f32 to bf16 or f16 and straight back, as XLA does: the value keeps bits
+// that the program would have rounded away (design.md, Numerics). Strict mode keeps the pairs.
+Result<Changed> RemoveNarrowingPairs(Module& module, PassContext& context) {
+  Changed changed = Changed::kNo;
+  if (context.options.strict) return changed;
+  for (const auto& computation : module.computations()) {
+    TOK_TRY(Changed own, ApplyRules(*computation, NarrowingRules(), context));
+    changed |= own;
+  }
+  return changed;
+}
+
+}  // namespace tokamak
