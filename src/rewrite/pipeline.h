@@ -95,8 +95,6 @@ inline constexpr Step kDefaultPipeline[] = {
     {Pass::kRecognizeScans},
     {Pass::kSimplify, 1},
     {Pass::kRemoveNarrowingPairs, 1},
-    {Pass::kCanonicalizeDots, 1},
-    {Pass::kSimplifyGathers, 1},
     {Pass::kFoldConstants, 1},
     {Pass::kCse, 1},
     {Pass::kSimplifyConditionals, 1},

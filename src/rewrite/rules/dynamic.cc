@@ -93,6 +93,58 @@ bool IsIntegerIndex(const Instr* indices) {
   return IsInteger(indices->shape().type());
 }
 
+// Where the only window of updates lies in the operand, and its sizes there.
+struct Place {
+  Dims starts, sizes;
+};
+
+std::optional<Place> PlaceOf(const Instr& scatter) {
+  const ScatterAttrs& attrs = scatter.attrs<ScatterAttrs>();
+  const Shape &operand = scatter.operand(0)->shape(), &update = scatter.operand(2)->shape();
+  const Dims& map = attrs.scatter_dims_to_operand_dims;
+  const Instr* indices = scatter.operand(1);
+  const Literal* splat = SplatOf(indices);
+  if (splat == nullptr && indices->op() != Op::kConstant) return std::nullopt;
+  if (indices->shape().ElementCount() != static_cast<int64_t>(map.size()) || map.empty())
+    return std::nullopt;
+  auto index = [&](int64_t i) {
+    return splat != nullptr ? splat->IntAt(0) : indices->attrs<ConstantAttrs>().literal.IntAt(i);
+  };
+  if (!attrs.input_batching_dims.empty()) return std::nullopt;
+  Place place;
+  size_t window = 0;
+  for (int64_t d = 0; d < operand.rank(); ++d) {
+    bool inserted = std::ranges::count(attrs.inserted_window_dims, d) > 0;
+    int64_t size = 1;
+    if (!inserted) size = update.dim(static_cast<size_t>(attrs.update_window_dims[window++]));
+    auto found = std::ranges::find(map, d);
+    int64_t start = found == map.end() ? 0 : index(found - map.begin());
+    // A window that does not lie inside is skipped; a dynamic-update-slice would move it.
+    if (start < 0 || size < 1 || start > operand.dim(static_cast<size_t>(d)) - size)
+      return std::nullopt;
+    place.starts.push_back(start);
+    place.sizes.push_back(size);
+  }
+  return place;
+}
+
+// One window at a known place, which replaces what is there.
+Instr* OneUpdate(Rewriter& rewriter, const m::Match& match) {
+  const Instr* scatter = match.root();
+  if (scatter->operand_count() != 3) return nullptr;
+  const Computation& body = *scatter->called(0);
+  if (body.root() != body.parameter(1)) return nullptr;
+  if (!scatter->operand(2)->shape().IsArray()) return nullptr;
+  std::optional<Place> place = PlaceOf(*scatter);
+  if (!place) return nullptr;
+  Shape block = Shape::Array(scatter->operand(2)->shape().type(), place->sizes);
+  std::vector<Instr*> operands = {scatter->operand(0),
+                                  rewriter.MakeShaped(Op::kReshape, block, {scatter->operand(2)})};
+  for (int64_t start : place->starts)
+    operands.push_back(rewriter.Constant(Literal::ScalarInt(ElementType::kS64, start)));
+  return rewriter.Make(Op::kDynamicUpdateSlice, std::move(operands));
+}
+
 }  // namespace
 
 // long: a table
@@ -237,6 +289,21 @@ ENTRY main {
   i = s32[0,1] parameter(1)
   u = f32[0] parameter(2)
   ROOT s = f32[9] scatter(x, i, u), update_window_dims={}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=set
+})"},
+      {"scatter.one-update", "a scatter of one window to a known place is an update", m::Scatter(),
+       OneUpdate, nullptr,
+       R"(HloModule m
+
+set {
+  old = f32[] parameter(0)
+  ROOT new = f32[] parameter(1)
+}
+
+ENTRY main {
+  x = f32[5,6] parameter(0)
+  i = s32[1] constant({4})
+  u = f32[6] parameter(1)
+  ROOT s = f32[5,6] scatter(x, i, u), update_window_dims={0}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=0, to_apply=set
 })"},
   };
 }
