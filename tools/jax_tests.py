@@ -184,7 +184,7 @@ def listed(pool, commands):
             running.append((key, process))
         key, process = running.pop(0)
         try:
-            said, _ = process.communicate(timeout=pool.arguments.case_seconds)
+            said, _ = process.communicate(timeout=max(START_SECONDS, pool.arguments.case_seconds))
         except subprocess.TimeoutExpired:
             process.kill()
             said, _ = process.communicate()
