@@ -63,7 +63,8 @@ class Parser {
     if (!Take('{')) return false;
     if (Take('}')) return true;
     do {
-      auto& [name, value] = into.fields.emplace_back();
+      std::string& name = into.names.emplace_back();
+      Json& value = into.items.emplace_back();
       if (!String(name) || !Take(':') || !Value(value, depth + 1)) return false;
     } while (Take(','));
     return Take('}');
@@ -75,8 +76,8 @@ class Parser {
 }  // namespace
 
 const Json* Json::Find(std::string_view name) const {
-  for (const auto& [key, value] : fields)
-    if (key == name) return &value;
+  for (size_t i = 0; i < names.size(); ++i)
+    if (names[i] == name) return &items[i];
   return nullptr;
 }
 

@@ -1,9 +1,9 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace tokamak {
@@ -12,9 +12,9 @@ namespace tokamak {
 struct Json {
   enum class Kind { kText, kList, kDict };
   Kind kind = Kind::kText;
-  std::string text;                                  // of strings, numbers, true, false, null
-  std::vector<Json> items;                           // of lists
-  std::vector<std::pair<std::string, Json>> fields;  // of dictionaries, in order
+  std::string text;                // of strings, numbers, true, false, null
+  std::vector<Json> items;         // of lists, and of dictionaries in their order
+  std::vector<std::string> names;  // of the items of a dictionary
 
   // Null when there is none.
   const Json* Find(std::string_view name) const;
