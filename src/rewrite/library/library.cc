@@ -33,7 +33,7 @@ bool LibraryCall::KnowsAll(const Json& config, std::initializer_list<std::string
                                          "reification_cost",
                                          "device_type",
                                          "algorithm"};
-  for (const auto& [name, value] : config.fields) {
+  for (const std::string& name : config.names) {
     std::string_view key = name;
     if (std::ranges::find(read, key) == read.end() &&
         std::ranges::find(harmless, key) == harmless.end() &&
