@@ -56,7 +56,8 @@ uint64_t Mix(uint64_t x) {
 
 double HardReal(uint64_t random, double ordinary, ElementType type) {
   constexpr double kInf = std::numeric_limits<double>::infinity();
-  static constexpr double kHard[] = {0.0,  -0.0,  1.0,  -1.0,  kInf,   -kInf,  std::nan(""),
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  static constexpr double kHard[] = {0.0,  -0.0,  1.0,  -1.0,  kInf,   -kInf,  kNan,
                                      0.5,  2.0,   -2.0, 1e-40, -1e-40, 3e38,   -3e38,
                                      1e30, 1e-30, 1e-7, 7.0,   65504,  -65504, 0x1p-149};
   constexpr size_t kCount = std::size(kHard);
