@@ -33,7 +33,7 @@ using m::Pattern;
 // like take preds where inference wants them.
 class PatternProgram {
  public:
-  PatternProgram(Module& module, ElementType type) : builder_(module, "main"), type_(type) {}
+  explicit PatternProgram(Module& module) : builder_(module, "main") {}
 
   Instr* Make(const Pattern& pattern, ElementType type) {
     const Pattern::Node& node = pattern.node();
@@ -91,7 +91,6 @@ class PatternProgram {
   }
 
   Builder builder_;
-  ElementType type_;
   std::array<Instr*, m::kVars> vars_{};
 };
 
@@ -105,7 +104,7 @@ class Tester {
     int fired = 0;
     for (ElementType type : kTypes) {
       auto module = std::make_unique<Module>("example");
-      PatternProgram program(*module, type);
+      PatternProgram program(*module);
       if (!program.Finish(*module, program.Make(rule_.pattern, type))) continue;
       bool fires = false;
       std::string fault = RunOn(*module, fires);
