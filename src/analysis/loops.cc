@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ir/compare_direction.h"
+
 namespace tokamak {
 namespace {
 
@@ -40,21 +42,6 @@ std::optional<uint64_t> CountUntilEqual(uint64_t step, uint64_t way, ElementType
   uint64_t odd = step >> shift, inverse = odd;            // right in the lowest three bits
   for (int i = 0; i < 6; ++i) inverse *= 2 - odd * inverse;
   return ((way >> shift) * inverse) & (MaskOf(type) >> shift);
-}
-
-CompareDirection Turned(CompareDirection direction) {
-  switch (direction) {
-    case CompareDirection::kLt:
-      return CompareDirection::kGt;
-    case CompareDirection::kLe:
-      return CompareDirection::kGe;
-    case CompareDirection::kGt:
-      return CompareDirection::kLt;
-    case CompareDirection::kGe:
-      return CompareDirection::kLe;
-    default:
-      return direction;
-  }
 }
 
 std::optional<int64_t> ConstantInteger(const Instr* instr) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <functional>
 
+#include "support/splitmix.h"
+
 namespace tokamak {
 namespace {
 
@@ -39,20 +41,10 @@ Result<std::vector<Value>> MakeArguments(const Computation& entry, const Source&
   return arguments;
 }
 
-// splitmix64: small, and equal everywhere.
-class Random {
+class Random : public SplitMix64 {
  public:
-  explicit Random(uint64_t seed) : state_(seed) {}
-  uint64_t Next() {
-    uint64_t x = state_ += 0x9e3779b97f4a7c15u;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
-  }
+  using SplitMix64::SplitMix64;
   double Real() { return static_cast<double>(Next() >> 11) * 0x1p-52 - 1.0; }  // [-1, 1)
-
- private:
-  uint64_t state_;
 };
 
 template <typename T>

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <vector>
 
 #include "driver/dump.h"
 #include "rewrite/pipeline.h"
+#include "support/edit_distance.h"
 
 namespace tokamak {
 namespace {
@@ -19,29 +19,14 @@ constexpr NamedOption kOptions[] = {
     {"tokamak_strict", "bool", "false", "no rewrite that may change a bit of a result"},
 };
 
-size_t Distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      size_t above = row[j];
-      row[j] = std::min({above + 1, row[j - 1] + 1, diagonal + (a[i - 1] == b[j - 1] ? 0 : 1)});
-      diagonal = above;
-    }
-  }
-  return row[b.size()];
-}
-
 Error UnknownOption(std::string_view name) {
   auto closer = [&](const NamedOption& a, const NamedOption& b) {
-    return Distance(name, a.name) < Distance(name, b.name);
+    return EditDistance(name, a.name) < EditDistance(name, b.name);
   };
   const NamedOption* nearest = std::min_element(std::begin(kOptions), std::end(kOptions), closer);
   // The first words are XLA's own: programs look for them.
   std::string text = "No such compile option: '" + std::string(name) + "'; ";
-  if (Distance(name, nearest->name) <= nearest->name.size() / 2)
+  if (EditDistance(name, nearest->name) <= nearest->name.size() / 2)
     return MakeError(ErrorCode::kUnknownOption,
                      text + "did you mean '" + std::string(nearest->name) + "'?");
   return MakeError(ErrorCode::kUnknownOption,

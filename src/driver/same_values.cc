@@ -14,6 +14,7 @@
 #include "driver/compare_arrays.h"
 #include "interp/interp.h"
 #include "ir/clone.h"
+#include "support/splitmix.h"
 
 namespace tokamak {
 namespace {
@@ -48,12 +49,6 @@ class Alarm {
   std::thread thread_;
 };
 
-uint64_t Mix(uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
-
 double HardReal(uint64_t random, double ordinary, ElementType type) {
   constexpr double kInf = std::numeric_limits<double>::infinity();
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
@@ -69,7 +64,8 @@ template <typename T>
 T HardElement(uint64_t random, T ordinary, ElementType type) {
   if constexpr (std::is_same_v<T, Complex>) {
     ElementType part = RealPartOf(type);
-    return {HardReal(random, ordinary.real(), part), HardReal(Mix(random), ordinary.imag(), part)};
+    return {HardReal(random, ordinary.real(), part),
+            HardReal(MixBits(random), ordinary.imag(), part)};
   } else if constexpr (std::is_same_v<T, double>) {
     return HardReal(random, ordinary, type);
   } else if constexpr (std::is_same_v<T, uint8_t>) {
@@ -93,7 +89,7 @@ Value Hardened(const Value& value, uint64_t seed) {
   if (shape.IsTuple()) {
     std::vector<Value> elements;
     for (const Value& element : value.elements())
-      elements.push_back(Hardened(element, seed = Mix(seed + 1)));
+      elements.push_back(Hardened(element, seed = MixBits(seed + 1)));
     return Value::Tuple(std::move(elements));
   }
   if (!shape.IsArray()) return value;
@@ -102,7 +98,7 @@ Value Hardened(const Value& value, uint64_t seed) {
     std::vector<T> elements(data.begin(), data.end());
     for (T& element : elements) {
       seed += 0x9e3779b97f4a7c15u;
-      element = HardElement<T>(Mix(seed), element, shape.type());
+      element = HardElement<T>(MixBits(seed), element, shape.type());
     }
     return Value::Array(shape, std::move(elements));
   });
@@ -164,7 +160,7 @@ std::string DifferenceFromBoth(const Literal& before, const Literal* unrounded,
 
 Result<std::vector<Value>> DrawHardArguments(uint64_t seed, const Computation& entry) {
   TOK_TRY(std::vector<Value> arguments, DrawArguments(seed, entry));
-  for (Value& argument : arguments) argument = Hardened(argument, seed = Mix(seed + 77));
+  for (Value& argument : arguments) argument = Hardened(argument, seed = MixBits(seed + 77));
   return arguments;
 }
 

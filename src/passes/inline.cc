@@ -1,10 +1,9 @@
 #include <algorithm>
-#include <unordered_map>
 
 #include <fmt/format.h>
 
 #include "passes/passes.h"
-#include "rewrite/replace.h"
+#include "rewrite/bodies.h"
 
 namespace tokamak {
 namespace {
@@ -44,43 +43,6 @@ std::string_view WhyKept(const Instr& call) {
   return sharded ? "inline.sharded" : "";
 }
 
-// Puts copies of the callee's instructions after `order`, and gives its root.
-Instr* CopyBody(const Instr& call, std::vector<Instr*>& order) {
-  const Computation& callee = *call.called(0);
-  Computation& caller = *call.parent();
-  InstrMap<Instr*> copies(callee, nullptr);
-  for (size_t i = 0; i < callee.parameters().size(); ++i)
-    copies[callee.parameter(i)] = call.operand(i);
-  for (const Instr* instr : callee.PostOrder()) {
-    if (instr->op() == Op::kParameter) continue;
-    std::vector<Instr*> operands;
-    for (const Instr* operand : instr->operands()) operands.push_back(copies[operand]);
-    Instr* copy = caller.Append(instr->op(), instr->shape(), std::move(operands), instr->attrs(),
-                                instr->name());
-    copy->set_called({instr->called().begin(), instr->called().end()});
-    copy->set_captures(instr->captures());
-    copy->set_origins(instr->origins());
-    copy->set_pos(instr->pos());
-    if (instr->has_extras()) {
-      copy->mutable_extras() = instr->extras();
-      copy->mutable_extras().control_predecessors.clear();
-      for (const Instr* before : instr->extras().control_predecessors)
-        copy->AddControlPredecessor(copies[before]);
-    }
-    copies[instr] = copy;
-    order.push_back(copy);
-  }
-  return copies[callee.root()];
-}
-
-// The value of the call keeps the call's origins, each part of it when it is a tuple.
-void KeepOrigins(const Instr& call, Instr* root) {
-  if (call.origins() == OriginId::kNone) return;
-  MergeOrigins(root, call);
-  if (root->op() != Op::kTuple) return;
-  for (Instr* element : root->operands()) MergeOrigins(element, call);
-}
-
 class Inliner {
  public:
   Inliner(Module& module, PassContext& context) : context_(context), total_(CountInstrs(module)) {
@@ -104,7 +66,7 @@ class Inliner {
         continue;
       }
       total_ += instr->called(0)->size();
-      Instr* root = CopyBody(*instr, order);
+      Instr* root = PasteBody(*instr->called(0), instr->operands(), caller, order);
       context_.Taken(instr->op() == Op::kFusion ? "inline.fusion" : "inline.call", *instr, root,
                      instr->called(0)->name());
       KeepOrigins(*instr, root);

@@ -6,20 +6,14 @@
 #include <span>
 #include <vector>
 
+#include "support/splitmix.h"
+
 namespace tokamak::fuzz {
 
-// splitmix64: one number is the whole state, and it draws the same on every
-// machine. The distributions of <random> do not.
-class Random {
+class Random : public SplitMix64 {
  public:
-  explicit Random(uint64_t seed) : state_(seed) {}
+  using SplitMix64::SplitMix64;
 
-  uint64_t Next() {
-    uint64_t x = state_ += 0x9e3779b97f4a7c15u;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
-  }
   // 0 .. n-1; n > 0. Slightly uneven, which nobody here minds.
   int64_t Below(int64_t n) {
     return static_cast<int64_t>((Next() >> 32) * static_cast<uint64_t>(n) >> 32);
@@ -46,9 +40,6 @@ class Random {
     for (size_t i = list.size(); i > 1; --i)
       std::swap(list[i - 1], list[static_cast<size_t>(Below(static_cast<int64_t>(i)))]);
   }
-
- private:
-  uint64_t state_;
 };
 
 }  // namespace tokamak::fuzz

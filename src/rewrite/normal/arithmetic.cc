@@ -1,5 +1,6 @@
 #include <utility>
 
+#include "ir/compare_direction.h"
 #include "rewrite/normal/rules.h"
 
 namespace tokamak {
@@ -63,23 +64,6 @@ Instr* SimplifyConvert(const Site& site) {
   return nullptr;
 }
 
-CompareDirection TurnedAround(CompareDirection direction) {
-  switch (direction) {
-    case CompareDirection::kLt:
-      return CompareDirection::kGt;
-    case CompareDirection::kLe:
-      return CompareDirection::kGe;
-    case CompareDirection::kGt:
-      return CompareDirection::kLt;
-    case CompareDirection::kGe:
-      return CompareDirection::kLe;
-    case CompareDirection::kEq:
-    case CompareDirection::kNe:
-      return direction;
-  }
-  return direction;
-}
-
 Instr* Truth(const Site& site, bool value) {
   return SplatOf(site.graph, site.graph.Constant(Literal::ScalarInt(ElementType::kPred, value)),
                  site.shape);
@@ -106,7 +90,7 @@ Instr* SimplifyCompare(const Site& site) {
   if (Instr* decided = DecideCompare(site)) return decided;
   if (site.graph.HashOf(site.x()) <= site.graph.HashOf(site.y())) return nullptr;
   CompareAttrs attrs = site.attrs.As<CompareAttrs>();
-  attrs.direction = TurnedAround(attrs.direction);
+  attrs.direction = Turned(attrs.direction);
   return site.graph.Make(Op::kCompare, site.shape, {site.y(), site.x()}, attrs);
 }
 

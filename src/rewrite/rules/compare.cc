@@ -1,5 +1,6 @@
 // Comparisons.
 
+#include "ir/compare_direction.h"
 #include "rewrite/rules/conditions.h"
 #include "rewrite/rules/ranges.h"
 #include "rewrite/rules/topics.h"
@@ -37,20 +38,6 @@ bool IsEqualityOfIntegers(const m::Match& match) {
   return IsEquality(match) && OfIntegers(match);
 }
 
-CompareDirection Turned(CompareDirection direction) {
-  switch (direction) {
-    case kLt:
-      return kGt;
-    case kLe:
-      return kGe;
-    case kGt:
-      return kLt;
-    case kGe:
-      return kLe;
-    default:
-      return direction;
-  }
-}
 CompareDirection Inverse(CompareDirection direction) {
   switch (direction) {
     case kEq:

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstdint>
+
+namespace tokamak {
+
+// splitmix64: one number is the whole state, and it draws the same on every machine. The
+// distributions of <random> do not.
+inline uint64_t MixBits(uint64_t x) {
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+class SplitMix64 {
+ public:
+  explicit SplitMix64(uint64_t seed) : state_(seed) {}
+  uint64_t Next() { return MixBits(state_ += 0x9e3779b97f4a7c15u); }
+
+ private:
+  uint64_t state_;
+};
+
+}  // namespace tokamak
