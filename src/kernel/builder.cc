@@ -1,0 +1,361 @@
+#include "kernel/builder.h"
+
+#include "kernel/simplify.h"
+#include "support/check.h"
+#include "support/hash.h"
+
+namespace tokamak {
+namespace {
+
+Scalar Binary(Prim prim, Scalar x, Scalar y) {
+  return x.builder().Make(prim, {x, y});
+}
+
+Scalar Unary(Prim prim, Scalar x) {
+  return x.builder().Make(prim, {x});
+}
+
+ScalarType ResultType(Prim prim, ScalarType operand) {
+  switch (InfoOf(prim).result) {
+    case PrimResult::kPred:
+      return ScalarType::kPred;
+    case PrimResult::kSame:
+    case PrimResult::kLast:
+      return operand;
+    case PrimResult::kFree:
+      break;
+  }
+  TOK_CHECK(false, "the type of a kernel's value is not stated");
+  return operand;
+}
+
+}  // namespace
+
+ScalarType Scalar::type() const {
+  return builder_->kernel().node(id_).type;
+}
+Scalar Scalar::Like(double value) const {
+  return builder_->Constant(type(), value);
+}
+Scalar Scalar::As(ScalarType to) const {
+  return to == type() ? *this : builder_->Make(Prim::kConvert, to, {*this});
+}
+Scalar Scalar::BitsAs(ScalarType to) const {
+  return to == type() ? *this : builder_->Make(Prim::kBitcast, to, {*this});
+}
+
+Scalar operator+(Scalar x, Scalar y) {
+  return Binary(Prim::kAdd, x, y);
+}
+Scalar operator-(Scalar x, Scalar y) {
+  return Binary(Prim::kSub, x, y);
+}
+Scalar operator*(Scalar x, Scalar y) {
+  return Binary(Prim::kMul, x, y);
+}
+Scalar operator/(Scalar x, Scalar y) {
+  return Binary(Prim::kDiv, x, y);
+}
+Scalar operator%(Scalar x, Scalar y) {
+  return Binary(Prim::kRem, x, y);
+}
+Scalar operator-(Scalar x) {
+  return IsFloat(x.type()) ? Unary(Prim::kNeg, x) : x.Like(0) - x;
+}
+Scalar operator&(Scalar x, Scalar y) {
+  return Binary(Prim::kAnd, x, y);
+}
+Scalar operator|(Scalar x, Scalar y) {
+  return Binary(Prim::kOr, x, y);
+}
+Scalar operator^(Scalar x, Scalar y) {
+  return Binary(Prim::kXor, x, y);
+}
+Scalar operator<<(Scalar x, Scalar y) {
+  return Binary(Prim::kShl, x, y);
+}
+Scalar operator>>(Scalar x, Scalar y) {
+  return Binary(Prim::kShr, x, y);
+}
+Scalar operator<(Scalar x, Scalar y) {
+  return Binary(Prim::kLt, x, y);
+}
+Scalar operator<=(Scalar x, Scalar y) {
+  return Binary(Prim::kLe, x, y);
+}
+Scalar operator>(Scalar x, Scalar y) {
+  return y < x;
+}
+Scalar operator>=(Scalar x, Scalar y) {
+  return y <= x;
+}
+Scalar operator==(Scalar x, Scalar y) {
+  return Binary(Prim::kEq, x, y);
+}
+Scalar operator!=(Scalar x, Scalar y) {
+  return Binary(Prim::kNe, x, y);
+}
+Scalar operator!(Scalar x) {
+  return x ^ x.Like(1);
+}
+Scalar operator+(Scalar x, double y) {
+  return x + x.Like(y);
+}
+Scalar operator-(Scalar x, double y) {
+  return x - x.Like(y);
+}
+Scalar operator*(Scalar x, double y) {
+  return x * x.Like(y);
+}
+Scalar operator/(Scalar x, double y) {
+  return x / x.Like(y);
+}
+Scalar operator-(double x, Scalar y) {
+  return y.Like(x) - y;
+}
+Scalar operator/(double x, Scalar y) {
+  return y.Like(x) / y;
+}
+Scalar operator<(Scalar x, double y) {
+  return x < x.Like(y);
+}
+Scalar operator<=(Scalar x, double y) {
+  return x <= x.Like(y);
+}
+Scalar operator>(Scalar x, double y) {
+  return x.Like(y) < x;
+}
+Scalar operator>=(Scalar x, double y) {
+  return x.Like(y) <= x;
+}
+Scalar operator==(Scalar x, double y) {
+  return x == x.Like(y);
+}
+Scalar operator!=(Scalar x, double y) {
+  return x != x.Like(y);
+}
+
+Scalar Choose(Scalar condition, Scalar yes, Scalar no) {
+  return yes.builder().Make(Prim::kSelect, {condition, yes, no});
+}
+Scalar LesserOf(Scalar x, Scalar y) {
+  return Binary(Prim::kMin, x, y);
+}
+Scalar GreaterOf(Scalar x, Scalar y) {
+  return Binary(Prim::kMax, x, y);
+}
+Scalar Fma(Scalar x, Scalar y, Scalar z) {
+  return x.builder().Make(Prim::kFma, {x, y, z});
+}
+Scalar SqrtOf(Scalar x) {
+  return Unary(Prim::kSqrt, x);
+}
+Scalar AbsOf(Scalar x) {
+  return Unary(Prim::kAbs, x);
+}
+Scalar FloorOf(Scalar x) {
+  return Unary(Prim::kFloor, x);
+}
+Scalar CeilOf(Scalar x) {
+  return Unary(Prim::kCeil, x);
+}
+Scalar TruncOf(Scalar x) {
+  return Unary(Prim::kTrunc, x);
+}
+Scalar RoundEvenOf(Scalar x) {
+  return Unary(Prim::kRoundEven, x);
+}
+Scalar CopySign(Scalar x, Scalar y) {
+  return Binary(Prim::kCopySign, x, y);
+}
+
+size_t Kernel::ArgumentCount() const {
+  size_t count = 0;
+  while (count < arrays.size() && arrays[count].space == Space::kArgument) ++count;
+  return count;
+}
+
+size_t KernelBuilder::NodeHash::operator()(const ScalarNode& node) const {
+  Hasher hasher;
+  hasher.Add(node.prim);
+  hasher.Add(node.type);
+  for (ValueId operand : node.operands) hasher.Add(operand);
+  hasher.Add(node.bits);
+  return static_cast<size_t>(hasher.digest());
+}
+
+KernelBuilder::KernelBuilder(std::string name) {
+  kernel_.name = std::move(name);
+}
+
+ArrayId KernelBuilder::Argument(Array array) {
+  TOK_CHECK(kernel_.ArgumentCount() == kernel_.arrays.size(), "arguments come before other arrays");
+  array.space = Space::kArgument;
+  kernel_.arrays.push_back(std::move(array));
+  return ArrayId{static_cast<uint32_t>(kernel_.arrays.size() - 1)};
+}
+
+ArrayId KernelBuilder::Local(std::string name, ScalarType type, Space space, int64_t size) {
+  kernel_.arrays.push_back({.name = std::move(name), .type = type, .space = space, .size = size});
+  return ArrayId{static_cast<uint32_t>(kernel_.arrays.size() - 1)};
+}
+
+Scalar KernelBuilder::NewExtent(Extent extent) {
+  kernel_.extents.push_back(std::move(extent));
+  return Intern({.prim = Prim::kExtent,
+                 .type = ScalarType::kIndex,
+                 .bits = static_cast<Bits>(kernel_.extents.size() - 1)});
+}
+
+Scalar KernelBuilder::Constant(ScalarType type, double value) {
+  return ConstantBits(type, BitsOfDouble(type, value));
+}
+
+Scalar KernelBuilder::ConstantBits(ScalarType type, Bits bits) {
+  return Intern({.prim = Prim::kConst, .type = type, .bits = bits});
+}
+
+Scalar KernelBuilder::Index(int64_t value) {
+  return ConstantBits(ScalarType::kIndex, BitsOfInt(ScalarType::kIndex, value));
+}
+
+Scalar KernelBuilder::Make(Prim prim, std::initializer_list<Scalar> operands) {
+  ScalarType last = (operands.end() - 1)->type();
+  return Make(prim, ResultType(prim, last), operands);
+}
+
+Scalar KernelBuilder::Make(Prim prim, ScalarType type, std::initializer_list<Scalar> operands,
+                           Bits bits) {
+  TOK_CHECK(static_cast<int>(operands.size()) == InfoOf(prim).arity,
+            "a primitive with other operands than it has");
+  ScalarNode node{.prim = prim, .type = type, .bits = bits};
+  size_t i = 0;
+  for (Scalar operand : operands) {
+    TOK_CHECK(operand.ok() && &operand.builder() == this, "a value of another kernel");
+    node.operands[i++] = operand.id();
+  }
+  if (std::optional<Scalar> simpler = Simplify(*this, node)) return *simpler;
+  return Intern(node);
+}
+
+Scalar KernelBuilder::Load(ArrayId array, Scalar index) {
+  const Array& of = kernel_.array(array);
+  TOK_CHECK(of.space == Space::kArgument && of.access == Access::kRead,
+            "load: the kernel writes this array, so that it is read in order (Read)");
+  return Make(Prim::kLoad, of.type, {index}, static_cast<Bits>(array));
+}
+
+Scalar KernelBuilder::Intern(const ScalarNode& node) {
+  auto [at, is_new] = interned_.emplace(node, ValueId{static_cast<uint32_t>(kernel_.nodes.size())});
+  if (is_new) kernel_.nodes.push_back(node);
+  return {this, at->second};
+}
+
+Scalar KernelBuilder::NewNode(const ScalarNode& node) {
+  kernel_.nodes.push_back(node);
+  return {this, ValueId{static_cast<uint32_t>(kernel_.nodes.size() - 1)}};
+}
+
+Block& KernelBuilder::OpenBlock() {
+  if (open_.empty()) return kernel_.body;
+  Open& last = open_.back();
+  switch (last.part) {
+    case Open::Part::kHead:
+      return last.stmt.head;
+    case Open::Part::kBody:
+      return last.stmt.body;
+    case Open::Part::kOtherwise:
+      break;
+  }
+  return last.stmt.otherwise;
+}
+
+Stmt& KernelBuilder::Append(StmtKind kind) {
+  Block& block = OpenBlock();
+  block.emplace_back();
+  block.back().kind = kind;
+  return block.back();
+}
+
+Scalar KernelBuilder::OpenFor(std::string name, LoopRole role, Scalar extent) {
+  kernel_.loops.push_back({std::move(name), role, extent.id()});
+  LoopId loop{static_cast<uint32_t>(kernel_.loops.size() - 1)};
+  Open open{.stmt = {}, .part = Open::Part::kBody};
+  open.stmt.kind = StmtKind::kFor;
+  open.stmt.loop = loop;
+  open_.push_back(std::move(open));
+  Range trips = RangeOf(extent);
+  if (trips.low == 1 && trips.high == 1) return Index(0);  // the loop itself stays: it has a role
+  return Intern({.prim = Prim::kLoop, .type = ScalarType::kIndex, .bits = static_cast<Bits>(loop)});
+}
+
+void KernelBuilder::OpenIf(Scalar condition, bool uniform) {
+  Open open{.stmt = {}, .part = Open::Part::kBody};
+  open.stmt.kind = StmtKind::kIf;
+  open.stmt.condition = condition.id();
+  open.stmt.uniform = uniform;
+  open_.push_back(std::move(open));
+}
+
+void KernelBuilder::Otherwise() {
+  open_.back().part = Open::Part::kOtherwise;
+}
+
+void KernelBuilder::OpenWhile() {
+  Open open{.stmt = {}, .part = Open::Part::kHead};
+  open.stmt.kind = StmtKind::kWhile;
+  open_.push_back(std::move(open));
+}
+
+void KernelBuilder::CloseHead(Scalar condition, bool uniform) {
+  open_.back().stmt.condition = condition.id();
+  open_.back().stmt.uniform = uniform;
+  open_.back().part = Open::Part::kBody;
+}
+
+void KernelBuilder::Close() {
+  Stmt done = std::move(open_.back().stmt);
+  open_.pop_back();
+  OpenBlock().push_back(std::move(done));
+}
+
+void KernelBuilder::Store(ArrayId array, Scalar index, Scalar value) {
+  TOK_CHECK(value.type() == kernel_.array(array).type, "store: a value of another type");
+  Stmt& stmt = Append(StmtKind::kStore);
+  stmt.array = array;
+  stmt.index = index.id();
+  stmt.value = value.id();
+}
+
+Scalar KernelBuilder::Read(ArrayId array, Scalar index) {
+  ScalarNode node{
+      .prim = Prim::kRead, .type = kernel_.array(array).type, .bits = static_cast<Bits>(array)};
+  node.operands[0] = index.id();
+  Scalar value = NewNode(node);
+  Append(StmtKind::kRead).value = value.id();
+  return value;
+}
+
+Scalar KernelBuilder::Shuffle(Scalar value, Scalar lane_xor) {
+  ScalarNode node{.prim = Prim::kShuffle, .type = value.type()};
+  node.operands[0] = value.id();
+  node.operands[1] = lane_xor.id();
+  Scalar result = NewNode(node);
+  Append(StmtKind::kShuffle).value = result.id();
+  return result;
+}
+
+void KernelBuilder::Barrier(Scope scope) {
+  Append(StmtKind::kBarrier).scope = scope;
+}
+
+Range KernelBuilder::RangeOf(Scalar index) {
+  return ranges_.Of(kernel_, index.id());
+}
+
+Kernel KernelBuilder::Finish() {
+  TOK_CHECK(open_.empty(), "a block of a kernel is open");
+  return std::move(kernel_);
+}
+
+}  // namespace tokamak

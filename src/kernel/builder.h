@@ -1,0 +1,165 @@
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "kernel/kernel.h"
+#include "kernel/range.h"
+
+namespace tokamak {
+
+class KernelBuilder;
+
+// A value under construction, with the operators of its primitives. Both operands have one type.
+class Scalar {
+ public:
+  Scalar() = default;
+  Scalar(KernelBuilder* builder, ValueId id) : builder_(builder), id_(id) {}
+  ValueId id() const { return id_; }
+  KernelBuilder& builder() const { return *builder_; }
+  ScalarType type() const;
+  bool ok() const { return builder_ != nullptr; }
+
+  // A constant of this value's type.
+  Scalar Like(double value) const;
+  Scalar As(ScalarType type) const;      // convert
+  Scalar BitsAs(ScalarType type) const;  // bitcast
+
+ private:
+  KernelBuilder* builder_ = nullptr;
+  ValueId id_ = kNoValue;
+};
+
+Scalar operator+(Scalar x, Scalar y);
+Scalar operator-(Scalar x, Scalar y);
+Scalar operator*(Scalar x, Scalar y);
+Scalar operator/(Scalar x, Scalar y);
+Scalar operator%(Scalar x, Scalar y);
+Scalar operator-(Scalar x);
+Scalar operator&(Scalar x, Scalar y);
+Scalar operator|(Scalar x, Scalar y);
+Scalar operator^(Scalar x, Scalar y);
+Scalar operator<<(Scalar x, Scalar y);
+Scalar operator>>(Scalar x, Scalar y);
+Scalar operator<(Scalar x, Scalar y);
+Scalar operator<=(Scalar x, Scalar y);
+Scalar operator>(Scalar x, Scalar y);
+Scalar operator>=(Scalar x, Scalar y);
+Scalar operator==(Scalar x, Scalar y);
+Scalar operator!=(Scalar x, Scalar y);
+Scalar operator!(Scalar x);  // a pred
+// With a constant of the other's type.
+Scalar operator+(Scalar x, double y);
+Scalar operator-(Scalar x, double y);
+Scalar operator*(Scalar x, double y);
+Scalar operator/(Scalar x, double y);
+Scalar operator-(double x, Scalar y);
+Scalar operator/(double x, Scalar y);
+Scalar operator<(Scalar x, double y);
+Scalar operator<=(Scalar x, double y);
+Scalar operator>(Scalar x, double y);
+Scalar operator>=(Scalar x, double y);
+Scalar operator==(Scalar x, double y);
+Scalar operator!=(Scalar x, double y);
+
+Scalar Choose(Scalar condition, Scalar yes, Scalar no);
+Scalar LesserOf(Scalar x, Scalar y);   // min
+Scalar GreaterOf(Scalar x, Scalar y);  // max
+Scalar Fma(Scalar x, Scalar y, Scalar z);
+Scalar SqrtOf(Scalar x);
+Scalar AbsOf(Scalar x);
+Scalar FloorOf(Scalar x);
+Scalar CeilOf(Scalar x);
+Scalar TruncOf(Scalar x);
+Scalar RoundEvenOf(Scalar x);
+Scalar CopySign(Scalar x, Scalar y);
+
+// Makes one kernel. Equal pure values are one value; constants are folded, and index expressions
+// are simplified with the ranges of loops and extents, so that a generator writes them plainly.
+class KernelBuilder {
+ public:
+  explicit KernelBuilder(std::string name);
+
+  // ---- memory and numbers from outside
+  ArrayId Argument(Array array);
+  ArrayId Local(std::string name, ScalarType type, Space space, int64_t size);
+  Scalar NewExtent(Extent extent);
+
+  // ---- values
+  Scalar Constant(ScalarType type, double value);
+  Scalar ConstantBits(ScalarType type, Bits bits);
+  Scalar Index(int64_t value);
+  Scalar Make(Prim prim, std::initializer_list<Scalar> operands);
+  Scalar Make(Prim prim, ScalarType type, std::initializer_list<Scalar> operands, Bits bits = 0);
+  Scalar Load(ArrayId array, Scalar index);
+  // A pure node as it stands, for the simplifier: Make is what others call.
+  Scalar Intern(const ScalarNode& node);
+
+  // ---- statements, at the end of the block that is open
+  template <typename Body>
+  void For(std::string name, LoopRole role, Scalar extent, Body&& body) {
+    Scalar variable = OpenFor(std::move(name), role, extent);
+    body(variable);
+    Close();
+  }
+  template <typename Body>
+  void If(Scalar condition, Body&& body, bool uniform = false) {
+    OpenIf(condition, uniform);
+    body();
+    Close();
+  }
+  template <typename Then, typename Else>
+  void If(Scalar condition, Then&& then, Else&& otherwise, bool uniform) {
+    OpenIf(condition, uniform);
+    then();
+    Otherwise();
+    otherwise();
+    Close();
+  }
+  // `head` gives the condition, from what it reads.
+  template <typename Head, typename Body>
+  void While(Head&& head, Body&& body, bool uniform = false) {
+    OpenWhile();
+    CloseHead(head(), uniform);
+    body();
+    Close();
+  }
+  void Store(ArrayId array, Scalar index, Scalar value);
+  Scalar Read(ArrayId array, Scalar index);
+  Scalar Shuffle(Scalar value, Scalar lane_xor);
+  void Barrier(Scope scope);
+
+  const Kernel& kernel() const { return kernel_; }
+  Range RangeOf(Scalar index);
+  Kernel Finish();
+
+ private:
+  struct NodeHash {
+    size_t operator()(const ScalarNode& node) const;
+  };
+  Scalar OpenFor(std::string name, LoopRole role, Scalar extent);
+  void OpenIf(Scalar condition, bool uniform);
+  void Otherwise();
+  void OpenWhile();
+  void CloseHead(Scalar condition, bool uniform);
+  void Close();
+  Stmt& Append(StmtKind kind);
+  Block& OpenBlock();
+  Scalar NewNode(const ScalarNode& node);  // never shared
+
+  Kernel kernel_;
+  std::unordered_map<ScalarNode, ValueId, NodeHash> interned_;
+  RangeTable ranges_;
+  // Statements whose blocks are open, outermost first, each with the block that grows. Owned by
+  // their builder until Close moves them into the block around.
+  struct Open {
+    Stmt stmt;
+    enum class Part : uint8_t { kHead, kBody, kOtherwise } part;
+  };
+  std::vector<Open> open_;
+};
+
+}  // namespace tokamak

@@ -1,0 +1,118 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kernel/scalar.h"
+
+// Kernel form: one kernel, for any machine.
+//
+//   * Scalars are nodes of one graph, each made once (KernelBuilder). What is pure has no place of
+//     its own: a value is computed where its users need it, outside of loops that it does not
+//     depend on and never outside of an `if` when that could fault (placement.h says where).
+//   * Statements form a tree: loops, ifs, whiles, stores, and reads of memory that the kernel also
+//     writes. Their order is the program.
+//   * A loop counts from 0 to below its extent. Its role says who runs the iterations: the grid
+//     (any order, in parallel), the threads of a team, one thread in order (serial, unrolled), or
+//     the lanes of a vector in lockstep.
+//   * Memory is arrays: arguments, a team's own, or registers. An index counts elements.
+
+namespace tokamak {
+
+enum class ValueId : uint32_t {};
+enum class ArrayId : uint32_t {};
+enum class LoopId : uint32_t {};
+enum class ExtentId : uint32_t {};
+
+inline constexpr ValueId kNoValue{UINT32_MAX};
+
+// A scalar. `bits` holds a constant's value, or the number of the loop, extent or array.
+struct ScalarNode {
+  Prim prim{};
+  ScalarType type{};
+  std::array<ValueId, 3> operands{kNoValue, kNoValue, kNoValue};
+  Bits bits = 0;
+
+  int arity() const { return InfoOf(prim).arity; }
+  LoopId loop() const { return LoopId{static_cast<uint32_t>(bits)}; }
+  ExtentId extent() const { return ExtentId{static_cast<uint32_t>(bits)}; }
+  ArrayId array() const { return ArrayId{static_cast<uint32_t>(bits)}; }
+  bool operator==(const ScalarNode&) const = default;
+};
+
+enum class Space : uint8_t {
+  kArgument,   // given by the launch
+  kTeam,       // shared by the threads of a team
+  kRegisters,  // one thread's own; under a vector loop each lane's own
+};
+
+enum class Access : uint8_t { kRead, kWrite, kReadWrite };
+
+struct Array {
+  std::string name;
+  ScalarType type{};
+  Space space{};
+  Access access = Access::kReadWrite;
+  int64_t size = 0;      // elements; arguments: at least so many
+  bool distinct = true;  // an argument: overlaps no other that is written
+  int64_t alignment = 16;
+};
+
+// A number that a launch brings, with what the kernel was built on.
+struct Extent {
+  std::string name;
+  int64_t multiple_of = 1, minimum = 0, maximum = INT64_MAX;
+};
+
+enum class LoopRole : uint8_t { kGrid, kThread, kSerial, kUnrolled, kVector };
+
+struct Loop {
+  std::string name;
+  LoopRole role{};
+  ValueId extent{};  // a constant for kThread, kUnrolled and kVector
+};
+
+enum class Scope : uint8_t { kWarp, kBlock };
+
+enum class StmtKind : uint8_t { kFor, kIf, kWhile, kStore, kRead, kShuffle, kBarrier };
+
+struct Stmt;
+using Block = std::vector<Stmt>;
+
+struct Stmt {
+  StmtKind kind{};
+  LoopId loop{};                // for
+  ValueId condition{};          // if, while: a pred. A while computes it after `head`
+  ArrayId array{};              // store
+  ValueId index{}, value{};     // store; read and shuffle: `value` is what they define
+  Scope scope{};                // barrier
+  bool uniform = false;         // if, while: every thread of the team decides alike
+  Block head, body, otherwise;  // while; for, if, while; if
+};
+
+struct Kernel {
+  std::string name;
+  int index_bits = 64;
+  std::vector<ScalarNode> nodes;
+  std::vector<Array> arrays;  // arguments first, in the order of the launch
+  std::vector<Extent> extents;
+  std::vector<Loop> loops;
+  Block body;
+
+  const ScalarNode& node(ValueId id) const { return nodes[static_cast<size_t>(id)]; }
+  const Array& array(ArrayId id) const { return arrays[static_cast<size_t>(id)]; }
+  const Loop& loop(LoopId id) const { return loops[static_cast<size_t>(id)]; }
+  const Extent& extent(ExtentId id) const { return extents[static_cast<size_t>(id)]; }
+  std::span<const ValueId> operands(ValueId id) const {
+    const ScalarNode& n = node(id);
+    return {n.operands.data(), static_cast<size_t>(n.arity())};
+  }
+  size_t ArgumentCount() const;
+  // The value of a constant index, or nothing.
+  bool IsConstant(ValueId id) const { return node(id).prim == Prim::kConst; }
+};
+
+}  // namespace tokamak

@@ -1,0 +1,190 @@
+#include "kernel/placement.h"
+
+#include <algorithm>
+
+namespace tokamak {
+namespace {
+
+bool HasNoPlace(Prim prim) {
+  return prim == Prim::kConst || prim == Prim::kExtent || prim == Prim::kLoop;
+}
+
+bool IsOrdered(Prim prim) {
+  return prim == Prim::kRead || prim == Prim::kShuffle;
+}
+
+bool MayFault(const Kernel& kernel, const ScalarNode& node) {
+  if (node.prim == Prim::kLoad) return true;
+  if ((node.prim != Prim::kDiv && node.prim != Prim::kRem) || !IsInteger(node.type)) return false;
+  const ScalarNode& divisor = kernel.node(node.operands[1]);
+  int64_t value = IntOfBits(divisor.type, divisor.bits);
+  return divisor.prim != Prim::kConst || value == 0 || value == -1;
+}
+
+}  // namespace
+
+Placement::Placement(const Kernel& kernel) : kernel_(kernel) {
+  loop_blocks_.assign(kernel.loops.size(), -1);
+  read_places_.resize(kernel.nodes.size());
+  uses_.resize(kernel.nodes.size());
+  AddChildren(AddBlock(kernel.body, -1, 0, false, false));
+  before_.resize(blocks_.size());
+  for (size_t i = 0; i < blocks_.size(); ++i) before_[i].resize(blocks_[i].block->size() + 1);
+  FindEarliest();
+  CollectUses();
+  Choose();
+}
+
+std::span<const ValueId> Placement::Before(const Block& block, size_t i) const {
+  return before_[static_cast<size_t>(numbers_.at(&block))][i];
+}
+
+int Placement::AddBlock(const Block& block, int parent, size_t at, bool loop, bool conditional) {
+  Node node{.block = &block, .parent = parent, .at = at};
+  if (parent >= 0) {
+    const Node& around = blocks_[static_cast<size_t>(parent)];
+    node.depth = around.depth + 1;
+    node.loops = around.loops + (loop ? 1 : 0);
+  }
+  node.conditional = conditional;
+  int number = static_cast<int>(blocks_.size());
+  blocks_.push_back(node);
+  numbers_.emplace(&block, number);
+  return number;
+}
+
+void Placement::AddChildren(int block) {
+  const Block& stmts = *blocks_[static_cast<size_t>(block)].block;
+  for (size_t i = 0; i < stmts.size(); ++i) {
+    const Stmt& stmt = stmts[i];
+    switch (stmt.kind) {
+      case StmtKind::kFor: {
+        bool may_be_empty = ranges_.Of(kernel_, kernel_.loop(stmt.loop).extent).low < 1;
+        int body = AddBlock(stmt.body, block, i, true, may_be_empty);
+        loop_blocks_[static_cast<size_t>(stmt.loop)] = body;
+        AddChildren(body);
+        break;
+      }
+      case StmtKind::kIf:
+        AddChildren(AddBlock(stmt.body, block, i, false, true));
+        if (!stmt.otherwise.empty()) AddChildren(AddBlock(stmt.otherwise, block, i, false, true));
+        break;
+      case StmtKind::kWhile: {
+        int head = AddBlock(stmt.head, block, i, true, false);
+        AddChildren(head);
+        // The head runs before the body and what it reads is known there.
+        AddChildren(AddBlock(stmt.body, head, stmt.head.size(), false, true));
+        break;
+      }
+      case StmtKind::kRead:
+      case StmtKind::kShuffle:
+        read_places_[static_cast<size_t>(stmt.value)] = {block, i};
+        break;
+      case StmtKind::kStore:
+      case StmtKind::kBarrier:
+        break;
+    }
+  }
+}
+
+Placement::Place Placement::Raised(Place place, int to) const {
+  while (place.block != to) {
+    const Node& node = blocks_[static_cast<size_t>(place.block)];
+    place = {node.parent, node.at};
+  }
+  return place;
+}
+
+int Placement::Common(int x, int y) const {
+  while (x != y) {
+    int& deeper =
+        blocks_[static_cast<size_t>(x)].depth >= blocks_[static_cast<size_t>(y)].depth ? x : y;
+    deeper = blocks_[static_cast<size_t>(deeper)].parent;
+  }
+  return x;
+}
+
+// Operands are older than their users.
+void Placement::FindEarliest() {
+  earliest_.assign(kernel_.nodes.size(), 0);
+  for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
+    const ScalarNode& node = kernel_.nodes[i];
+    if (node.prim == Prim::kLoop) {
+      earliest_[i] = std::max(loop_blocks_[static_cast<size_t>(node.loop())], 0);
+    } else if (IsOrdered(node.prim)) {
+      earliest_[i] = std::max(read_places_[i].block, 0);
+    } else {
+      for (ValueId operand : kernel_.operands(ValueId{static_cast<uint32_t>(i)})) {
+        int known = earliest_[static_cast<size_t>(operand)];
+        if (blocks_[static_cast<size_t>(known)].depth >
+            blocks_[static_cast<size_t>(earliest_[i])].depth)
+          earliest_[i] = known;
+      }
+    }
+  }
+}
+
+void Placement::Use(ValueId value, Place place) {
+  uses_[static_cast<size_t>(value)].push_back(place);
+}
+
+void Placement::CollectUses() {
+  for (size_t b = 0; b < blocks_.size(); ++b) {
+    const Block& stmts = *blocks_[b].block;
+    for (size_t i = 0; i < stmts.size(); ++i) {
+      const Stmt& stmt = stmts[i];
+      Place place{static_cast<int>(b), i};
+      switch (stmt.kind) {
+        case StmtKind::kFor:
+          Use(kernel_.loop(stmt.loop).extent, place);
+          break;
+        case StmtKind::kIf:
+          Use(stmt.condition, place);
+          break;
+        case StmtKind::kWhile:
+          Use(stmt.condition, {numbers_.at(&stmt.head), stmt.head.size()});
+          break;
+        case StmtKind::kStore:
+          Use(stmt.index, place);
+          Use(stmt.value, place);
+          break;
+        case StmtKind::kRead:
+        case StmtKind::kShuffle:
+          for (ValueId operand : kernel_.operands(stmt.value)) Use(operand, place);
+          break;
+        case StmtKind::kBarrier:
+          break;
+      }
+    }
+  }
+}
+
+// Users are younger than their operands: when a value's turn comes, all of its users have a place.
+void Placement::Choose() {
+  for (size_t i = kernel_.nodes.size(); i-- > 0;) {
+    const ScalarNode& node = kernel_.nodes[i];
+    const std::vector<Place>& uses = uses_[i];
+    if (HasNoPlace(node.prim) || IsOrdered(node.prim) || uses.empty()) continue;
+    int shared = uses[0].block;
+    for (const Place& use : uses) shared = Common(shared, use.block);
+    int best = shared;
+    bool may_fault = MayFault(kernel_, node);
+    for (int b = shared; b != earliest_[i];) {
+      const Node& block = blocks_[static_cast<size_t>(b)];
+      if (block.conditional && may_fault) break;
+      b = block.parent;
+      if (b < 0) break;
+      if (blocks_[static_cast<size_t>(b)].loops < blocks_[static_cast<size_t>(best)].loops)
+        best = b;
+    }
+    Place place{best, SIZE_MAX};
+    for (const Place& use : uses) place.at = std::min(place.at, Raised(use, best).at);
+    ValueId id{static_cast<uint32_t>(i)};
+    before_[static_cast<size_t>(best)][place.at].push_back(id);
+    for (ValueId operand : kernel_.operands(id)) Use(operand, place);
+  }
+  for (auto& block : before_)
+    for (std::vector<ValueId>& values : block) std::ranges::reverse(values);
+}
+
+}  // namespace tokamak

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "kernel/kernel.h"
+#include "kernel/range.h"
+
+namespace tokamak {
+
+// Where each pure value of a kernel is computed: in the block of least loop depth between the place
+// where its operands are known and the one that all its users share; as late as that allows. What
+// might fault (a load, a division) stays under the `if` of its users.
+class Placement {
+ public:
+  // The kernel must outlive this and stay as it is.
+  explicit Placement(const Kernel& kernel);
+
+  // The values to compute in `block` before its statement i, in an order that works; i = size: at
+  // the end, which only the condition of a while asks for. Constants, extents and variables of
+  // loops have no place.
+  std::span<const ValueId> Before(const Block& block, size_t i) const;
+
+ private:
+  struct Node {  // a block
+    const Block* block = nullptr;
+    int parent = -1;
+    size_t at = 0;  // the statement of the parent that holds it
+    int depth = 0, loops = 0;
+    bool conditional = false;  // runs perhaps not, although the parent runs
+  };
+  struct Place {
+    int block = -1;
+    size_t at = 0;
+  };
+
+  int AddBlock(const Block& block, int parent, size_t at, bool loop, bool conditional);
+  void AddChildren(int block);
+  Place Raised(Place place, int to) const;  // the statement of block `to` that holds `place`
+  int Common(int x, int y) const;
+  void Use(ValueId value, Place place);
+  void FindEarliest();
+  void CollectUses();
+  void Choose();
+
+  const Kernel& kernel_;
+  RangeTable ranges_;
+  std::vector<Node> blocks_;
+  std::unordered_map<const Block*, int> numbers_;
+  std::vector<int> loop_blocks_;    // the body of each loop
+  std::vector<int> earliest_;       // per value
+  std::vector<Place> read_places_;  // of reads and shuffles
+  std::vector<std::vector<Place>> uses_;
+  std::vector<std::vector<std::vector<ValueId>>> before_;  // per block and statement
+};
+
+}  // namespace tokamak
