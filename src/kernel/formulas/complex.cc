@@ -1,0 +1,9 @@
+#include "kernel/formulas/functions.h"
+
+namespace tokamak::formulas {
+
+std::optional<Element> ComplexOp(Op, std::span<const Element>) {
+  return std::nullopt;
+}
+
+}  // namespace tokamak::formulas

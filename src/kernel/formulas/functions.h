@@ -1,0 +1,52 @@
+#pragma once
+
+#include <initializer_list>
+#include <optional>
+
+#include "kernel/formulas.h"
+
+// The parts that formulas are made of. A function of reals takes and gives f32 or f64 scalars,
+// whichever its argument is, unless it says f64.
+
+namespace tokamak::formulas {
+
+// ---- storage.cc: the bits of narrow types
+bool IsNarrow(ElementType type);  // a real of fewer than 32 bits
+// The nearest number of a real type to an f32 or f64 scalar, ties to even, as its ComputeType.
+Scalar RoundTo(ElementType type, Scalar value);
+// The bits that an element of an integer or real type has in memory, as a u32 (u64 for 64 bits).
+Scalar PatternOf(ElementType type, Scalar value);
+Scalar FromPattern(ElementType type, Scalar pattern);
+// An integer within the range of its type: what an op on s2, s4, u2 or u4 wraps its result with.
+Scalar WrapTo(ElementType type, Scalar value);
+
+// ---- arithmetic.cc, rounding.cc
+Scalar NotANumber(Scalar like);
+Scalar Infinity(Scalar like);
+Scalar IsNan(Scalar x);
+Scalar MaximumOf(Scalar x, Scalar y);  // NaN wins, -0 < 0
+Scalar MinimumOf(Scalar x, Scalar y);
+Scalar SignOf(Scalar x);
+Scalar RemainderOf(Scalar x, Scalar y);  // of the division that is rounded towards zero; exact
+std::optional<Scalar> RealOp(Op op, std::span<const Element> operands);
+std::optional<Scalar> RoundingOp(Op op, Scalar x);
+Scalar ReducedPrecision(ElementType type, Scalar x, const ReducePrecisionAttrs& attrs);
+Scalar NextAfter(ElementType type, Scalar x, Scalar y);
+Scalar StochasticConvert(ElementType to, Scalar x, Scalar random);
+
+// ---- integer.cc
+std::optional<Scalar> IntegerOp(Op op, ElementType type, std::span<const Element> operands);
+std::optional<Scalar> PredOp(Op op, std::span<const Element> operands);
+// ---- compare.cc
+std::optional<Scalar> Compare(ElementType type, const CompareAttrs& attrs, const Element& x,
+                              const Element& y);
+
+// ---- functions of reals; nullopt: not one of them
+std::optional<Scalar> RealFunction(Op op, std::span<const Element> operands);
+// ---- complex.cc
+std::optional<Element> ComplexOp(Op op, std::span<const Element> operands);
+
+// c0 + c1 x + c2 x^2 ...
+Scalar Polynomial(Scalar x, std::initializer_list<double> coefficients);
+
+}  // namespace tokamak::formulas
