@@ -47,30 +47,7 @@ elseif(TOK_TESTS)
   message(FATAL_ERROR "python3 was not found (Debian, Ubuntu: 'python3'); the tests need it, or give -DTOK_TESTS=OFF")
 endif()
 
-# CPU backend: LLVM 19 or newer. Looked for only once there is something to build with it.
-set(TOK_LLVM_STATE "absent")
-set(TOK_HAVE_LLVM OFF)
-if(NOT EXISTS "${CMAKE_SOURCE_DIR}/src/backend/cpu")
-  set(TOK_LLVM_STATE "absent (not written yet)")
-elseif(TOK_WITH_LLVM STREQUAL "OFF")
-  set(TOK_LLVM_STATE "absent (TOK_WITH_LLVM=OFF)")
-else()
-  enable_language(C)  # LLVM's own package files ask for it.
-  foreach(version 22 21 20 19)
-    find_package(LLVM ${version} QUIET CONFIG)
-    if(LLVM_FOUND)
-      break()
-    endif()
-  endforeach()
-  if(LLVM_FOUND)
-    set(TOK_HAVE_LLVM ON)
-    set(TOK_LLVM_STATE "LLVM ${LLVM_PACKAGE_VERSION}")
-  elseif(TOK_WITH_LLVM STREQUAL "ON")
-    message(FATAL_ERROR "TOK_WITH_LLVM=ON, but LLVM 19 or newer was not found (Debian, Ubuntu: 'llvm-19-dev')")
-  else()
-    set(TOK_LLVM_STATE "absent (LLVM 19 or newer not found; Debian, Ubuntu: 'llvm-19-dev')")
-  endif()
-endif()
+include(TokLlvm)  # the CPU backend
 
 # CUDA backend: needs nothing to build, its libraries are opened at run time.
 set(TOK_HAVE_CUDA OFF)

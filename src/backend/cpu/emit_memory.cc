@@ -1,0 +1,241 @@
+// Loads and stores. How lanes meet memory:
+//   all at one index       a scalar
+//   side by side           one vector access (backwards: turned; two apart: two accesses, shuffled)
+//   else                   a gather or a scatter
+// Registers that are each lane's own are an array of vectors.
+
+#include "backend/cpu/emitter.h"
+#include "kernel/linear.h"
+
+namespace tokamak::cpu {
+
+llvm::Type* Emitter::MemoryType(ScalarType type) const {
+  return type == ScalarType::kPred ? llvm::Type::getInt8Ty(context_) : TypeOf(type, false);
+}
+
+llvm::Value* Emitter::FromMemory(ScalarType type, llvm::Value* value) {
+  if (type == ScalarType::kPred) return b_.CreateICmpNE(value, Integer(value, 0));
+  if (type == ScalarType::kIndex)
+    return b_.CreateTrunc(value, TypeOf(type, value->getType()->isVectorTy()));
+  return value;
+}
+
+llvm::Value* Emitter::ToMemory(ScalarType type, llvm::Value* value) {
+  llvm::Type* as = Like(MemoryType(type), value);
+  if (type == ScalarType::kPred) return b_.CreateZExt(value, as);
+  if (type == ScalarType::kIndex) return b_.CreateSExt(value, as);
+  return value;
+}
+
+void Emitter::Mark(llvm::Instruction* access, ArrayId array, bool is_load) {
+  const Memory& memory = memory_[static_cast<size_t>(array)];
+  if (memory.scope != nullptr) access->setMetadata(llvm::LLVMContext::MD_alias_scope, memory.scope);
+  if (memory.apart != nullptr) access->setMetadata(llvm::LLVMContext::MD_noalias, memory.apart);
+  if (is_load && memory.constant)
+    access->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(context_, {}));
+}
+
+llvm::Align Emitter::ElementAlignment(ArrayId array) const {
+  return llvm::Align(static_cast<uint64_t>(BytesOf(kernel_.array(array).type)));
+}
+
+llvm::Align Emitter::AlignmentOf(ArrayId array, const LaneFact& index) const {
+  const Array& of = kernel_.array(array);
+  auto known = of.space == Space::kArgument ? static_cast<uint64_t>(of.alignment) : 64;
+  auto bytes = static_cast<uint64_t>(index.base_multiple) * static_cast<uint64_t>(BytesOf(of.type));
+  uint64_t both = known | bytes;  // the lowest bit of either
+  return std::max(ElementAlignment(array), llvm::Align(std::min<uint64_t>(both & (~both + 1), 64)));
+}
+
+llvm::Value* Emitter::Pointer(ArrayId array, llvm::Value* index) {
+  return b_.CreateInBoundsGEP(MemoryType(kernel_.array(array).type),
+                              memory_[static_cast<size_t>(array)].pointer, index);
+}
+
+llvm::Value* Emitter::SlotPointer(ArrayId array, ValueId index) {
+  auto* slot = llvm::FixedVectorType::get(MemoryType(kernel_.array(array).type),
+                                          static_cast<unsigned>(lanes_.LanesOf(array)));
+  return b_.CreateInBoundsGEP(slot, memory_[static_cast<size_t>(array)].pointer, Uniform(index));
+}
+
+llvm::Value* Emitter::LanePointers(ArrayId array, ValueId index) {
+  llvm::Type* element = MemoryType(kernel_.array(array).type);
+  llvm::Value* base = memory_[static_cast<size_t>(array)].pointer;
+  if (IsSlots(array)) {  // element i of lane l stands at i * lanes + l; vectors are padded
+    llvm::Value* place = Wide(index);
+    place = b_.CreateMul(place, Integer(place, llvm::PowerOf2Ceil(width_)));
+    return b_.CreateGEP(element, base, b_.CreateAdd(place, Steps(1)));
+  }
+  const LaneFact& fact = lanes_.of(index);
+  if (fact.kind == LaneKind::kAffine)
+    return b_.CreateGEP(element, Pointer(array, Uniform(index)), Steps(fact.step));
+  return b_.CreateGEP(element, base, Wide(index));
+}
+
+llvm::Value* Emitter::Turned(llvm::Value* vector) {
+  llvm::SmallVector<int, 64> order;
+  for (unsigned i = width_; i-- > 0;) order.push_back(static_cast<int>(i));
+  return b_.CreateShuffleVector(vector, order);
+}
+
+llvm::Value* Emitter::LoadVector(ArrayId array, llvm::Value* pointer, llvm::Align align,
+                                 llvm::Value* mask) {
+  auto* type = llvm::FixedVectorType::get(MemoryType(kernel_.array(array).type), width_);
+  llvm::Instruction* load = nullptr;
+  if (mask == nullptr) {
+    load = b_.CreateAlignedLoad(type, pointer, align);
+  } else {
+    load = b_.CreateMaskedLoad(type, pointer, align, mask, llvm::Constant::getNullValue(type));
+  }
+  Mark(load, array, true);
+  return load;
+}
+
+llvm::Value* Emitter::LoadAffine(ArrayId array, ValueId index) {
+  const LaneFact& fact = lanes_.of(index);
+  llvm::Align element = ElementAlignment(array);
+  auto last = static_cast<int64_t>(width_) - 1;
+  auto at = [&](int64_t offset) {
+    return Pointer(array, b_.CreateAdd(Uniform(index), b_.getInt64(static_cast<uint64_t>(offset)),
+                                       "", false, true));
+  };
+  if (fact.step == 1) return LoadVector(array, at(0), AlignmentOf(array, fact), mask_);
+  if (fact.step == -1) {
+    llvm::Value* mask = mask_ == nullptr ? nullptr : Turned(mask_);
+    return Turned(LoadVector(array, at(-last), element, mask));
+  }
+  if (fact.step == 2 && mask_ == nullptr) {
+    // The second access begins where it ends with the last lane's element: nothing beyond is read.
+    llvm::Value* low = LoadVector(array, at(0), element, nullptr);
+    llvm::Value* high = LoadVector(array, at(last), element, nullptr);
+    llvm::SmallVector<int, 64> pick;
+    for (int64_t i = 0; i <= last; ++i)
+      pick.push_back(static_cast<int>(2 * i <= last ? 2 * i : 2 * i + 1));
+    return b_.CreateShuffleVector(low, high, pick);
+  }
+  return nullptr;
+}
+
+llvm::Value* Emitter::Load(ArrayId array, ValueId index) {
+  ScalarType type = kernel_.array(array).type;
+  const LaneFact& fact = lanes_.of(index);
+  llvm::Value* loaded = nullptr;
+  if (IsSlots(array) && fact.kind == LaneKind::kUniform) {
+    loaded = LoadVector(array, SlotPointer(array, index), llvm::Align(BytesOf(type)), nullptr);
+  } else if (fact.kind == LaneKind::kUniform) {
+    auto* load = b_.CreateAlignedLoad(MemoryType(type), Pointer(array, Uniform(index)),
+                                      ElementAlignment(array));
+    Mark(load, array, true);
+    loaded = load;
+  } else if (fact.kind == LaneKind::kAffine && !IsSlots(array)) {
+    loaded = LoadAffine(array, index);
+  }
+  if (loaded == nullptr) {
+    auto* vector = llvm::FixedVectorType::get(MemoryType(type), width_);
+    auto* gather = b_.CreateMaskedGather(
+        vector, LanePointers(array, index), ElementAlignment(array),
+        mask_ == nullptr ? AllLanes() : mask_, llvm::Constant::getNullValue(vector));
+    Mark(gather, array, true);
+    loaded = gather;
+  }
+  return FromMemory(type, loaded);
+}
+
+void Emitter::StoreScalar(ArrayId array, llvm::Value* index, llvm::Value* value) {
+  auto* store = b_.CreateAlignedStore(ToMemory(kernel_.array(array).type, value),
+                                      Pointer(array, index), ElementAlignment(array));
+  Mark(store, array, false);
+}
+
+// Registers keep to vectors that can be promoted: what is there is read, and written back.
+void Emitter::Blend(llvm::Value* value, llvm::Value* pointer, llvm::Align align) {
+  if (mask_ != nullptr)
+    value = b_.CreateSelect(mask_, value, b_.CreateAlignedLoad(value->getType(), pointer, align));
+  b_.CreateAlignedStore(value, pointer, align);
+}
+
+void Emitter::StoreVector(const Stmt& stmt, llvm::Value* value) {
+  const Array& array = kernel_.array(stmt.array);
+  const LaneFact& fact = lanes_.of(stmt.index);
+  llvm::Value *base = Uniform(stmt.index), *mask = mask_;
+  llvm::Align align = AlignmentOf(stmt.array, fact);
+  if (fact.step == -1) {
+    base = b_.CreateSub(base, b_.getInt64(width_ - 1), "", false, true);
+    value = Turned(value);
+    mask = mask == nullptr ? nullptr : Turned(mask);
+    align = ElementAlignment(stmt.array);
+  }
+  llvm::Value* pointer = Pointer(stmt.array, base);
+  Range range = ranges_.Of(kernel_, stmt.index);
+  if (array.space != Space::kArgument && fact.step == 1 && range.low >= 0 &&
+      range.high < array.size)
+    return Blend(value, pointer, align);
+  llvm::Instruction* store = nullptr;
+  if (mask == nullptr) {
+    store = b_.CreateAlignedStore(value, pointer, align);
+  } else {
+    store = b_.CreateMaskedStore(value, pointer, align, mask);
+  }
+  Mark(store, stmt.array, false);
+}
+
+void Emitter::StoreLanes(const Stmt& stmt) {
+  ScalarType type = kernel_.array(stmt.array).type;
+  const LaneFact& fact = lanes_.of(stmt.index);
+  llvm::Value* value = ToMemory(type, Wide(stmt.value));
+  if (IsSlots(stmt.array) && fact.kind == LaneKind::kUniform)
+    return Blend(value, SlotPointer(stmt.array, stmt.index), llvm::Align(BytesOf(type)));
+  if (!IsSlots(stmt.array) && fact.kind == LaneKind::kAffine && (fact.step == 1 || fact.step == -1))
+    return StoreVector(stmt, value);
+  if (!IsSlots(stmt.array) && fact.kind == LaneKind::kUniform && mask_ == nullptr)
+    return StoreScalar(stmt.array, Uniform(stmt.index),
+                       b_.CreateExtractElement(Wide(stmt.value), width_ - 1));  // the last lane's
+  llvm::Value* pointers =
+      fact.kind == LaneKind::kUniform
+          ? b_.CreateVectorSplat(width_, Pointer(stmt.array, Uniform(stmt.index)))
+          : LanePointers(stmt.array, stmt.index);
+  auto* scatter = b_.CreateMaskedScatter(value, pointers, ElementAlignment(stmt.array),
+                                         mask_ == nullptr ? AllLanes() : mask_);
+  Mark(scatter, stmt.array, false);
+}
+
+void Emitter::EmitStore(const Stmt& stmt) {
+  bool alike = lanes_.IsUniform(stmt.index) && lanes_.IsUniform(stmt.value);
+  if (IsSlots(stmt.array) && width_ == 0) {  // for all lanes
+    auto lanes = static_cast<unsigned>(lanes_.LanesOf(stmt.array));
+    ScalarType type = kernel_.array(stmt.array).type;
+    llvm::Value* value = ToMemory(type, Uniform(stmt.value));
+    b_.CreateAlignedStore(b_.CreateVectorSplat(lanes, value), SlotPointer(stmt.array, stmt.index),
+                          llvm::Align(BytesOf(type)));
+  } else if (width_ == 0 || (alike && !IsSlots(stmt.array))) {
+    StoreScalar(stmt.array, Uniform(stmt.index), Uniform(stmt.value));
+  } else {
+    StoreLanes(stmt);
+  }
+}
+
+bool Emitter::IsPair(const Stmt& first, const Stmt& second) const {
+  if (width_ == 0 || mask_ != nullptr || first.kind != StmtKind::kStore ||
+      second.kind != StmtKind::kStore || first.array != second.array || IsSlots(first.array))
+    return false;
+  if (lanes_.of(first.index).step != 2 || lanes_.of(second.index).step != 2) return false;
+  std::optional<LinearIndex> x = LinearOf(kernel_, first.index);
+  std::optional<LinearIndex> y = LinearOf(kernel_, second.index);
+  return x && y && x->terms == y->terms && y->constant - x->constant == 1;
+}
+
+void Emitter::EmitPair(const Stmt& first, const Stmt& second) {
+  ScalarType type = kernel_.array(first.array).type;
+  llvm::SmallVector<int, 128> zip;
+  for (int i = 0; i < static_cast<int>(width_); ++i) {
+    zip.push_back(i);
+    zip.push_back(i + static_cast<int>(width_));
+  }
+  llvm::Value* both = b_.CreateShuffleVector(ToMemory(type, Wide(first.value)),
+                                             ToMemory(type, Wide(second.value)), zip);
+  auto* store = b_.CreateAlignedStore(both, Pointer(first.array, Uniform(first.index)),
+                                      AlignmentOf(first.array, lanes_.of(first.index)));
+  Mark(store, first.array, false);
+}
+
+}  // namespace tokamak::cpu

@@ -1,0 +1,273 @@
+// Values: each primitive in LLVM's words.
+
+#include "backend/cpu/emitter.h"
+#include "support/check.h"
+
+namespace tokamak::cpu {
+
+using llvm::Intrinsic::ID;
+
+// ---- types and constants
+
+llvm::Type* Emitter::TypeOf(ScalarType type, bool wide) const {
+  llvm::Type* scalar = nullptr;
+  switch (type) {
+    case ScalarType::kF32:
+      scalar = llvm::Type::getFloatTy(context_);
+      break;
+    case ScalarType::kF64:
+      scalar = llvm::Type::getDoubleTy(context_);
+      break;
+    case ScalarType::kIndex:
+      scalar = llvm::Type::getIntNTy(context_, wide && lanes_.narrow_index() ? 32 : 64);
+      break;
+    default:
+      scalar = llvm::Type::getIntNTy(context_, static_cast<unsigned>(InfoOf(type).bits));
+  }
+  return wide ? llvm::FixedVectorType::get(scalar, width_) : scalar;
+}
+
+llvm::Type* Emitter::Like(llvm::Type* scalar, llvm::Value* shape) const {
+  auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(shape->getType());
+  if (vector == nullptr) return scalar;
+  return llvm::FixedVectorType::get(scalar, vector->getNumElements());
+}
+
+llvm::Constant* Emitter::Number(llvm::Value* like, double value) const {
+  return llvm::ConstantFP::get(like->getType(), value);
+}
+
+llvm::Constant* Emitter::Integer(llvm::Value* like, uint64_t value) const {
+  return llvm::ConstantInt::get(like->getType(), value);
+}
+
+llvm::Constant* Emitter::Steps(int64_t step) const {
+  llvm::SmallVector<llvm::Constant*, 64> lanes;
+  llvm::Type* type = TypeOf(ScalarType::kIndex, true)->getScalarType();
+  for (int64_t i = 0; i < static_cast<int64_t>(width_); ++i)
+    lanes.push_back(llvm::ConstantInt::get(type, static_cast<uint64_t>(i * step), true));
+  return llvm::ConstantVector::get(lanes);
+}
+
+llvm::Constant* Emitter::AllLanes() const {
+  return llvm::Constant::getAllOnesValue(TypeOf(ScalarType::kPred, true));
+}
+
+// ---- values by number
+
+llvm::Value* Emitter::Uniform(ValueId id) {
+  const ScalarNode& node = kernel_.node(id);
+  switch (node.prim) {
+    case Prim::kConst: {
+      llvm::Type* type = TypeOf(node.type, false);
+      if (node.type == ScalarType::kF32 || node.type == ScalarType::kF64)
+        return llvm::ConstantFP::get(
+            type,
+            llvm::APFloat(type->getFltSemantics(),
+                          llvm::APInt(static_cast<unsigned>(InfoOf(node.type).bits), node.bits)));
+      return llvm::ConstantInt::get(type, node.bits);
+    }
+    case Prim::kExtent:
+      return extents_[static_cast<size_t>(node.extent())];
+    case Prim::kLoop:
+      return loops_[static_cast<size_t>(node.loop())];
+    default:
+      TOK_CHECK(values_[static_cast<size_t>(id)] != nullptr, "a value without a place is used");
+      return values_[static_cast<size_t>(id)];
+  }
+}
+
+llvm::Value* Emitter::Wide(ValueId id) {
+  const LaneFact& fact = lanes_.of(id);
+  llvm::Value* value = Uniform(id);
+  if (fact.kind == LaneKind::kVarying) return value;
+  if (kernel_.node(id).type == ScalarType::kIndex)
+    value = b_.CreateTrunc(value, TypeOf(ScalarType::kIndex, true)->getScalarType());
+  value = b_.CreateVectorSplat(width_, value);
+  return fact.kind == LaneKind::kAffine ? b_.CreateAdd(value, Steps(fact.step)) : value;
+}
+
+// ---- primitives
+
+void Emitter::Define(ValueId id) {
+  values_[static_cast<size_t>(id)] = Make(id);
+}
+
+llvm::Value* Emitter::Make(ValueId id) {
+  const ScalarNode& node = kernel_.node(id);
+  const LaneFact& fact = lanes_.of(id);
+  bool wide = fact.kind == LaneKind::kVarying;
+  if (node.prim == Prim::kLoad) return Load(node.array(), node.operands[0]);
+  bool is_sum = node.prim == Prim::kAdd || node.prim == Prim::kSub || node.prim == Prim::kMul;
+  if (node.type == ScalarType::kIndex && is_sum) {
+    Range range = ranges_.Of(kernel_, id);
+    bool no_wrap = range.low > INT64_MIN && range.high < INT64_MAX;
+    llvm::Value *x = Operand(node.operands[0], wide), *y = Operand(node.operands[1], wide);
+    if (node.prim == Prim::kMul) return b_.CreateMul(x, y, "", false, no_wrap);
+    return node.prim == Prim::kAdd ? b_.CreateAdd(x, y, "", false, no_wrap)
+                                   : b_.CreateSub(x, y, "", false, no_wrap);
+  }
+  if (node.prim == Prim::kSelect) {
+    llvm::Value* which = Operand(node.operands[0], !lanes_.IsUniform(node.operands[0]));
+    return b_.CreateSelect(which, Operand(node.operands[1], wide), Operand(node.operands[2], wide));
+  }
+  llvm::SmallVector<llvm::Value*, 3> v;
+  for (ValueId operand : kernel_.operands(id)) v.push_back(Operand(operand, wide));
+  ScalarType from = kernel_.node(node.operands[0]).type;
+  if (node.prim == Prim::kConvert) return Convert(node.type, from, v[0]);
+  if (node.prim == Prim::kBitcast) return Bitcast(node.type, from, v[0]);
+  return Arithmetic(node, from, v);
+}
+
+llvm::Value* Emitter::Arithmetic(const ScalarNode& node, ScalarType from,
+                                 llvm::ArrayRef<llvm::Value*> v) {
+  if (!IsFloat(from)) return OnIntegers(node.prim, from, v);
+  if (from == ScalarType::kF32 || from == ScalarType::kF64) return OnFloats(node.prim, v);
+  // f16 and bf16: in f32, rounded once. What only moves bits keeps them.
+  llvm::Value *x = v[0], *sign = Integer(x, 0x8000), *rest = Integer(x, 0x7fff);
+  switch (node.prim) {
+    case Prim::kAbs:
+      return b_.CreateAnd(x, rest);
+    case Prim::kNeg:
+      return b_.CreateXor(x, sign);
+    case Prim::kCopySign:
+      return b_.CreateOr(b_.CreateAnd(x, rest), b_.CreateAnd(v[1], sign));
+    default:
+      break;
+  }
+  llvm::SmallVector<llvm::Value*, 3> f32;
+  for (llvm::Value* operand : v) f32.push_back(ToF32(from, operand));
+  if (node.prim == Prim::kMin) return b_.CreateSelect(b_.CreateFCmpOLT(f32[0], f32[1]), v[0], v[1]);
+  if (node.prim == Prim::kMax) return b_.CreateSelect(b_.CreateFCmpOGT(f32[0], f32[1]), v[0], v[1]);
+  llvm::Value* result = OnFloats(node.prim, f32);
+  return node.type == ScalarType::kPred ? result : Narrowed(node.type, result);
+}
+
+// long: a table, one line a primitive.
+llvm::Value* Emitter::OnFloats(Prim prim, llvm::ArrayRef<llvm::Value*> v) {
+  auto unary = [&](ID id) { return b_.CreateUnaryIntrinsic(id, v[0]); };
+  switch (prim) {
+    case Prim::kAdd:
+      return b_.CreateFAdd(v[0], v[1]);
+    case Prim::kSub:
+      return b_.CreateFSub(v[0], v[1]);
+    case Prim::kMul:
+      return b_.CreateFMul(v[0], v[1]);
+    case Prim::kDiv:
+      return b_.CreateFDiv(v[0], v[1]);
+    case Prim::kMin:  // exactly this select is one instruction on x86
+      return b_.CreateSelect(b_.CreateFCmpOLT(v[0], v[1]), v[0], v[1]);
+    case Prim::kMax:
+      return b_.CreateSelect(b_.CreateFCmpOGT(v[0], v[1]), v[0], v[1]);
+    case Prim::kFma:
+      return b_.CreateIntrinsic(llvm::Intrinsic::fma, {v[0]->getType()}, {v[0], v[1], v[2]});
+    case Prim::kSqrt:
+      return unary(llvm::Intrinsic::sqrt);
+    case Prim::kAbs:
+      return unary(llvm::Intrinsic::fabs);
+    case Prim::kNeg:
+      return b_.CreateFNeg(v[0]);
+    case Prim::kCopySign:
+      return b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, v[0], v[1]);
+    case Prim::kFloor:
+      return unary(llvm::Intrinsic::floor);
+    case Prim::kCeil:
+      return unary(llvm::Intrinsic::ceil);
+    case Prim::kTrunc:
+      return unary(llvm::Intrinsic::trunc);
+    case Prim::kRoundEven:
+      return unary(llvm::Intrinsic::roundeven);
+    case Prim::kLt:
+      return b_.CreateFCmpOLT(v[0], v[1]);
+    case Prim::kLe:
+      return b_.CreateFCmpOLE(v[0], v[1]);
+    case Prim::kEq:
+      return b_.CreateFCmpOEQ(v[0], v[1]);
+    case Prim::kNe:
+      return b_.CreateFCmpUNE(v[0], v[1]);
+    default:
+      TOK_UNREACHABLE("a primitive that floats do not have");
+  }
+}
+
+// long: a table, one line a primitive.
+llvm::Value* Emitter::OnIntegers(Prim prim, ScalarType from, llvm::ArrayRef<llvm::Value*> v) {
+  bool is_signed = IsSigned(from);
+  llvm::Value *x = v[0], *y = v.size() > 1 ? v[1] : nullptr;
+  auto less = [&](llvm::Value* a, llvm::Value* b) {
+    return is_signed ? b_.CreateICmpSLT(a, b) : b_.CreateICmpULT(a, b);
+  };
+  switch (prim) {
+    case Prim::kAdd:
+      return b_.CreateAdd(x, y);
+    case Prim::kSub:
+      return b_.CreateSub(x, y);
+    case Prim::kMul:
+      return b_.CreateMul(x, y);
+    case Prim::kDiv:
+    case Prim::kRem:
+      return Division(prim, is_signed, x, y);
+    case Prim::kMin:
+      return b_.CreateSelect(less(x, y), x, y);
+    case Prim::kMax:
+      return b_.CreateSelect(less(y, x), x, y);
+    case Prim::kAnd:
+      return b_.CreateAnd(x, y);
+    case Prim::kOr:
+      return b_.CreateOr(x, y);
+    case Prim::kXor:
+      return b_.CreateXor(x, y);
+    // Open beyond the width, which must not reach what does not depend on it: frozen.
+    case Prim::kShl:
+      return b_.CreateFreeze(b_.CreateShl(x, y));
+    case Prim::kShr:
+      return b_.CreateFreeze(is_signed ? b_.CreateAShr(x, y) : b_.CreateLShr(x, y));
+    case Prim::kMulHigh:
+      return MulHigh(is_signed, x, y);
+    case Prim::kPopCount:
+      return b_.CreateUnaryIntrinsic(llvm::Intrinsic::ctpop, x);
+    case Prim::kLeadingZeros:
+      return b_.CreateBinaryIntrinsic(llvm::Intrinsic::ctlz, x, b_.getFalse());
+    case Prim::kLt:
+      return less(x, y);
+    case Prim::kLe:
+      return is_signed ? b_.CreateICmpSLE(x, y) : b_.CreateICmpULE(x, y);
+    case Prim::kEq:
+      return b_.CreateICmpEQ(x, y);
+    case Prim::kNe:
+      return b_.CreateICmpNE(x, y);
+    default:
+      TOK_UNREACHABLE("a primitive that integers do not have");
+  }
+}
+
+llvm::Value* Emitter::Division(Prim prim, bool is_signed, llvm::Value* x, llvm::Value* y) {
+  // A lane that is not here may hold a zero.
+  if (mask_ != nullptr && y->getType()->isVectorTy() && !llvm::isa<llvm::Constant>(y))
+    y = b_.CreateSelect(mask_, y, Integer(y, 1));
+  if (prim == Prim::kDiv) return is_signed ? b_.CreateSDiv(x, y) : b_.CreateUDiv(x, y);
+  return is_signed ? b_.CreateSRem(x, y) : b_.CreateURem(x, y);
+}
+
+llvm::Value* Emitter::MulHigh(bool is_signed, llvm::Value* x, llvm::Value* y) {
+  llvm::Type* type = x->getType();
+  unsigned bits = type->getScalarSizeInBits();
+  llvm::Type* twice = Like(b_.getIntNTy(2 * bits), x);
+  auto widened = [&](llvm::Value* v) {
+    return is_signed ? b_.CreateSExt(v, twice) : b_.CreateZExt(v, twice);
+  };
+  llvm::Value* product = b_.CreateMul(widened(x), widened(y));
+  return b_.CreateTrunc(b_.CreateLShr(product, Integer(product, bits)), type);
+}
+
+llvm::Value* Emitter::EmitShuffle(ValueId id) {
+  const ScalarNode& node = kernel_.node(id);
+  if (width_ == 0 || lanes_.IsUniform(node.operands[0])) return Uniform(node.operands[0]);
+  auto flip = static_cast<unsigned>(kernel_.node(node.operands[1]).bits);
+  llvm::SmallVector<int, 64> order;
+  for (unsigned i = 0; i < width_; ++i)
+    order.push_back(static_cast<int>((i ^ flip) < width_ ? i ^ flip : i));
+  return b_.CreateShuffleVector(Wide(node.operands[0]), order);
+}
+
+}  // namespace tokamak::cpu
