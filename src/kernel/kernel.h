@@ -18,7 +18,13 @@
 //   * A loop counts from 0 to below its extent. Its role says who runs the iterations: the grid
 //     (any order, in parallel), the threads of a team, one thread in order (serial, unrolled), or
 //     the lanes of a vector in lockstep.
-//   * Memory is arrays: arguments, a team's own, or registers. An index counts elements.
+//     A team is one iteration of all grid loops, run by one thread for each iteration of all thread
+//     loops. Lanes run in any order or in lockstep: none sees what another stored in the same run
+//     of their loop.
+//   * Memory is arrays: arguments, a team's own, or registers. An index counts elements. A team's
+//     memory and registers hold nothing when the team begins.
+//
+// verify.h lists what every kernel keeps to.
 
 namespace tokamak {
 
@@ -46,7 +52,7 @@ struct ScalarNode {
 enum class Space : uint8_t {
   kArgument,   // given by the launch
   kTeam,       // shared by the threads of a team
-  kRegisters,  // one thread's own; under a vector loop each lane's own
+  kRegisters,  // one thread's own, or one lane's own (variance.h)
 };
 
 enum class Access : uint8_t { kRead, kWrite, kReadWrite };
@@ -101,6 +107,7 @@ struct Kernel {
   std::vector<Extent> extents;
   std::vector<Loop> loops;
   Block body;
+  std::vector<std::string> notes;  // where it comes from, for readers of its text
 
   const ScalarNode& node(ValueId id) const { return nodes[static_cast<size_t>(id)]; }
   const Array& array(ArrayId id) const { return arrays[static_cast<size_t>(id)]; }

@@ -1,0 +1,133 @@
+#include "kernel/names.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <unordered_set>
+
+#include <fmt/format.h>
+
+namespace tokamak {
+namespace {
+
+// Words that mean something where a name could stand, in kernel form or in CUDA C++.
+constexpr std::string_view kReserved[] = {
+    "alignas",   "alignof",  "and",      "argument",  "asm",      "auto",   "barrier",  "bf16",
+    "bool",      "break",    "case",     "catch",     "char",     "class",  "const",    "constexpr",
+    "continue",  "default",  "delete",   "do",        "double",   "else",   "enum",     "explicit",
+    "export",    "extent",   "extern",   "false",     "float",    "for",    "friend",   "goto",
+    "grid",      "half",     "if",       "index",     "inf",      "inline", "int",      "kernel",
+    "load",      "long",     "mutable",  "namespace", "nan",      "new",    "not",      "note",
+    "operator",  "or",       "private",  "protected", "public",   "read",   "register", "registers",
+    "repeat",    "return",   "serial",   "shared",    "short",    "signed", "sizeof",   "static",
+    "store",     "struct",   "switch",   "team",      "template", "this",   "thread",   "throw",
+    "true",      "try",      "typedef",  "typename",  "uniform",  "union",  "unrolled", "unsigned",
+    "using",     "vector",   "virtual",  "void",      "volatile", "while",  "write",    "xor",
+    "threadIdx", "blockIdx", "blockDim", "gridDim",   "warpSize", "char4",  "float4",   "int4"};
+
+bool IsValueName(std::string_view name) {
+  return name.size() > 1 && name[0] == 'v' &&
+         std::all_of(name.begin() + 1, name.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+class UniqueNames {
+ public:
+  std::string Add(std::string_view wanted) {
+    std::string base = IdentifierFrom(wanted), name = base;
+    for (int i = 1; !taken_.insert(name).second; ++i) name = fmt::format("{}_{}", base, i);
+    return name;
+  }
+
+ private:
+  std::unordered_set<std::string> taken_;
+};
+
+// Numbers the values of a block and of those within, in the order of the text.
+void NumberBlock(const Placement& placement, const Block& block, std::vector<int>& values,
+                 int& next) {
+  for (size_t i = 0; i <= block.size(); ++i) {
+    for (ValueId id : placement.Before(block, i)) values[static_cast<size_t>(id)] = next++;
+    if (i == block.size()) break;
+    const Stmt& stmt = block[i];
+    switch (stmt.kind) {
+      case StmtKind::kRead:
+      case StmtKind::kShuffle:
+        values[static_cast<size_t>(stmt.value)] = next++;
+        break;
+      case StmtKind::kFor:
+        NumberBlock(placement, stmt.body, values, next);
+        break;
+      case StmtKind::kIf:
+        NumberBlock(placement, stmt.body, values, next);
+        if (!stmt.otherwise.empty()) NumberBlock(placement, stmt.otherwise, values, next);
+        break;
+      case StmtKind::kWhile:
+        NumberBlock(placement, stmt.head, values, next);
+        NumberBlock(placement, stmt.body, values, next);
+        break;
+      case StmtKind::kStore:
+      case StmtKind::kBarrier:
+        break;
+    }
+  }
+}
+
+std::string FloatText(ScalarType type, Bits bits) {
+  double value = DoubleOfBits(type, bits);
+  if (std::isnan(value) && bits != BitsOfDouble(type, std::nan("")))
+    return fmt::format("{:#x}", bits);
+  if (std::isnan(value)) return "nan";
+  return type == ScalarType::kF64 ? fmt::format("{}", value)
+                                  : fmt::format("{}", static_cast<float>(value));
+}
+
+}  // namespace
+
+std::string IdentifierFrom(std::string_view name) {
+  std::string text;
+  for (char c : name) {
+    bool is_word = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+    text += is_word && static_cast<unsigned char>(c) < 128 ? c : '_';
+  }
+  if (text.empty()) text = "x";
+  if (std::isdigit(static_cast<unsigned char>(text[0])) != 0) text.insert(0, 1, '_');
+  bool reserved = std::ranges::find(kReserved, text) != std::end(kReserved);
+  if (reserved || IsValueName(text) || ScalarTypeFromText(text) || PrimFromText(text)) text += '_';
+  return text;
+}
+
+std::string ConstantText(ScalarType type, Bits bits) {
+  if (type == ScalarType::kIndex) return fmt::format("{}", IntOfBits(type, bits));
+  if (type == ScalarType::kPred) return bits != 0 ? "true" : "false";
+  std::string_view of = InfoOf(type).text;
+  if (IsFloat(type)) return fmt::format("{}({})", of, FloatText(type, bits));
+  if (IsSigned(type)) return fmt::format("{}({})", of, IntOfBits(type, bits));
+  return fmt::format("{}({})", of, bits);
+}
+
+KernelNames::KernelNames(const Kernel& kernel, const Placement& placement) : of_(&kernel) {
+  UniqueNames names;
+  this->kernel = names.Add(kernel.name.empty() ? "kernel_" : kernel.name);
+  for (const Array& array : kernel.arrays) arrays.push_back(names.Add(array.name));
+  for (const Extent& extent : kernel.extents) extents.push_back(names.Add(extent.name));
+  for (const Loop& loop : kernel.loops) loops.push_back(names.Add(loop.name));
+  values.assign(kernel.nodes.size(), -1);
+  int next = 0;
+  NumberBlock(placement, kernel.body, values, next);
+}
+
+std::string KernelNames::Operand(ValueId id) const {
+  const ScalarNode& node = of_->node(id);
+  switch (node.prim) {
+    case Prim::kConst:
+      return ConstantText(node.type, node.bits);
+    case Prim::kLoop:
+      return Of(node.loop());
+    case Prim::kExtent:
+      return Of(node.extent());
+    default:
+      return fmt::format("v{}", values[static_cast<size_t>(id)]);
+  }
+}
+
+}  // namespace tokamak

@@ -1,0 +1,57 @@
+#include "kernel/variance.h"
+
+namespace tokamak {
+
+// Which arrays are per lane depends on which indices vary, and the other way round: arrays only
+// ever become per lane, so that the rounds end.
+Variance::Variance(const Kernel& kernel) {
+  per_lane_.assign(kernel.arrays.size(), false);
+  do {
+    FindValues(kernel);
+  } while (FindArrays(kernel, kernel.body, false));
+}
+
+void Variance::FindValues(const Kernel& kernel) {
+  by_lane_.assign(kernel.nodes.size(), false);
+  by_thread_.assign(kernel.nodes.size(), false);
+  for (size_t i = 0; i < kernel.nodes.size(); ++i) {
+    const ScalarNode& node = kernel.nodes[i];
+    bool lane = false, thread = false;
+    for (ValueId operand : kernel.operands(ValueId{static_cast<uint32_t>(i)})) {
+      lane = lane || by_lane_[static_cast<size_t>(operand)];
+      thread = thread || by_thread_[static_cast<size_t>(operand)];
+    }
+    if (node.prim == Prim::kLoop) {
+      LoopRole role = kernel.loop(node.loop()).role;
+      lane = role == LoopRole::kVector;
+      thread = role == LoopRole::kThread;
+    } else if (node.prim == Prim::kRead) {
+      const Array& array = kernel.array(node.array());
+      lane = lane || per_lane_[static_cast<size_t>(node.array())];
+      thread = thread || array.space == Space::kRegisters;
+    } else if (node.prim == Prim::kShuffle) {
+      thread = true;
+    }
+    by_lane_[i] = lane;
+    by_thread_[i] = thread;
+  }
+}
+
+bool Variance::FindArrays(const Kernel& kernel, const Block& block, bool in_vector) {
+  bool found = false;
+  for (const Stmt& stmt : block) {
+    bool vector = in_vector ||
+                  (stmt.kind == StmtKind::kFor && kernel.loop(stmt.loop).role == LoopRole::kVector);
+    for (const Block* inner : {&stmt.head, &stmt.body, &stmt.otherwise})
+      if (FindArrays(kernel, *inner, vector)) found = true;
+    if (stmt.kind != StmtKind::kStore || !vector) continue;
+    auto array = static_cast<size_t>(stmt.array);
+    if (kernel.arrays[array].space != Space::kRegisters || per_lane_[array] || ByLane(stmt.index))
+      continue;
+    per_lane_[array] = true;
+    found = true;
+  }
+  return found;
+}
+
+}  // namespace tokamak

@@ -1,0 +1,383 @@
+#include "kernel/verify.h"
+
+#include <algorithm>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "kernel/variance.h"
+#include "kernel/verify_values.h"
+#include "support/limits.h"
+
+namespace tokamak {
+namespace {
+
+constexpr int64_t kMaxThreads = 1024, kMaxLanes = 64, kMaxUnrolled = 4096;
+
+// Numbers of statements in range, and no more depth than is allowed.
+Status VerifyNumbers(const Kernel& kernel, const Block& block, int depth) {
+  auto bad = [&](std::string_view what) {
+    return MakeError(ErrorCode::kKernelStructure, fmt::format("kernel {}: {}", kernel.name, what));
+  };
+  if (depth > kMaxNesting) return bad(fmt::format("nested deeper than {} blocks", kMaxNesting));
+  for (const Stmt& stmt : block) {
+    bool has_value = stmt.kind == StmtKind::kRead || stmt.kind == StmtKind::kShuffle ||
+                     stmt.kind == StmtKind::kStore;
+    bool has_condition = stmt.kind == StmtKind::kIf || stmt.kind == StmtKind::kWhile;
+    bool is_store = stmt.kind == StmtKind::kStore;
+    auto is_value = [&](ValueId id) { return static_cast<size_t>(id) < kernel.nodes.size(); };
+    if ((has_value && !is_value(stmt.value)) || (has_condition && !is_value(stmt.condition)) ||
+        (is_store && !is_value(stmt.index)))
+      return bad("a statement of a value that is not there");
+    if (is_store && static_cast<size_t>(stmt.array) >= kernel.arrays.size())
+      return bad("a store to an array that is not there");
+    if (stmt.kind == StmtKind::kFor && static_cast<size_t>(stmt.loop) >= kernel.loops.size())
+      return bad("a statement of a loop that is not there");
+    for (const Block* inner : {&stmt.head, &stmt.body, &stmt.otherwise})
+      TOK_RETURN_IF_ERROR(VerifyNumbers(kernel, *inner, depth + 1));
+  }
+  return Ok();
+}
+
+// Walks the statements with the blocks that are open. A value's scope is the depth of the innermost
+// block among those that hold its loops and reads, found once: when that block has been closed,
+// the value can no longer be used anywhere.
+class StmtVerifier {
+ public:
+  StmtVerifier(const Kernel& kernel, const KernelPlaces* places)
+      : kernel_(kernel), places_(places), variance_(kernel) {
+    scopes_.resize(kernel.nodes.size());
+    loop_scopes_.resize(kernel.loops.size());
+    lanes_of_.assign(kernel.arrays.size(), 0);
+    for (size_t i = 0; i < kernel.nodes.size(); ++i) {
+      const ScalarNode& node = kernel.nodes[i];
+      bool known = node.arity() > 0 ? node.prim != Prim::kLoad && node.prim != Prim::kRead &&
+                                          node.prim != Prim::kShuffle
+                                    : node.prim != Prim::kLoop;
+      for (ValueId operand : kernel.operands(ValueId{static_cast<uint32_t>(i)}))
+        known = known && of_launch_[static_cast<size_t>(operand)];
+      of_launch_.push_back(known);
+    }
+  }
+
+  Status Run() {
+    open_.push_back(blocks_++);
+    TOK_RETURN_IF_ERROR(VerifyBlock(kernel_.body));
+    return Ok();
+  }
+
+ private:
+  // A block by its depth and its number; of a value, the innermost one that it needs.
+  struct Reach {
+    size_t depth = 0;
+    int block = -1;  // -1: not found yet, or not open yet
+  };
+  // What is around a statement.
+  struct Around {
+    int grid = 0, thread = 0;
+    int64_t lanes = 0;      // of the vector loop; 0: none
+    bool others = false;    // a statement that is no grid or thread loop
+    bool diverges = false;  // threads may not all be here
+  };
+
+  Error Fault(ErrorCode code, const std::string& what) const {
+    if (places_ != nullptr) return MakeError(code, what, places_->OfStmt(stmt_));
+    return MakeError(code, fmt::format("kernel {}: statement {}: {}", kernel_.name, stmt_, what));
+  }
+  Error Structure(const std::string& what) const {
+    return Fault(ErrorCode::kKernelStructure, what);
+  }
+
+  bool IsOpen(const Reach& scope) const {
+    return scope.block >= 0 && scope.depth < open_.size() && open_[scope.depth] == scope.block;
+  }
+
+  // ---- values in scope
+
+  // The scope of a value whose operands have theirs; nothing: it is not known here.
+  std::optional<Reach> ScopeOf(const ScalarNode& node) const {
+    Reach scope{0, open_[0]};
+    if (node.prim == Prim::kLoop) scope = loop_scopes_[static_cast<size_t>(node.loop())];
+    if (node.prim == Prim::kRead || node.prim == Prim::kShuffle) return std::nullopt;
+    for (size_t i = 0; i < static_cast<size_t>(node.arity()); ++i) {
+      const Reach& of = scopes_[static_cast<size_t>(node.operands[i])];
+      if (!IsOpen(of)) return std::nullopt;
+      if (of.depth > scope.depth) scope = of;
+    }
+    return IsOpen(scope) ? std::optional(scope) : std::nullopt;
+  }
+
+  Status Use(ValueId value) {
+    if (static_cast<size_t>(value) >= kernel_.nodes.size())
+      return Structure("it has no such value");
+    std::vector<ValueId> stack{value};
+    while (!stack.empty()) {
+      ValueId id = stack.back();
+      Reach& known = scopes_[static_cast<size_t>(id)];
+      if (known.block >= 0) {
+        if (!IsOpen(known)) return OutOfScope(id);
+        stack.pop_back();
+        continue;
+      }
+      const ScalarNode& node = kernel_.node(id);
+      bool ordered = node.prim == Prim::kRead || node.prim == Prim::kShuffle;
+      size_t before = stack.size();
+      for (size_t i = 0; !ordered && i < static_cast<size_t>(node.arity()); ++i)
+        if (scopes_[static_cast<size_t>(node.operands[i])].block < 0)
+          stack.push_back(node.operands[i]);
+      if (stack.size() > before) continue;
+      std::optional<Reach> scope = ScopeOf(node);
+      if (!scope) return OutOfScope(id);
+      known = *scope;
+    }
+    return Ok();
+  }
+
+  Error OutOfScope(ValueId id) const {
+    const ScalarNode& node = kernel_.node(id);
+    if (node.prim == Prim::kLoop)
+      return Structure(fmt::format("the variable of loop {} is used outside of it",
+                                   kernel_.loop(node.loop()).name));
+    if (node.prim == Prim::kRead || node.prim == Prim::kShuffle)
+      return Structure(
+          fmt::format("a {} is used where its statement has not run", InfoOf(node.prim).text));
+    return Structure("a value is used outside of a block that it depends on");
+  }
+
+  // ---- statements
+
+  Status VerifyBlock(const Block& block) {
+    for (const Stmt& stmt : block) {
+      if (block.size() > 1 && IsParallel(stmt)) {
+        ++stmt_;
+        return Structure(fmt::format("{} loop {}: other statements stand beside it",
+                                     TextOf(kernel_.loop(stmt.loop).role),
+                                     kernel_.loop(stmt.loop).name));
+      }
+      TOK_RETURN_IF_ERROR(VerifyStmt(stmt));
+    }
+    return Ok();
+  }
+
+  bool IsParallel(const Stmt& stmt) const {
+    if (stmt.kind != StmtKind::kFor) return false;
+    LoopRole role = kernel_.loop(stmt.loop).role;
+    return role == LoopRole::kGrid || role == LoopRole::kThread;
+  }
+
+  Status Inner(const Block& block) {
+    open_.push_back(blocks_++);
+    TOK_RETURN_IF_ERROR(VerifyBlock(block));
+    open_.pop_back();
+    return Ok();
+  }
+
+  Status VerifyStmt(const Stmt& stmt) {
+    ++stmt_;
+    Around before = around_;
+    if (stmt.kind != StmtKind::kFor && stmt.kind != StmtKind::kIf &&
+        stmt.kind != StmtKind::kWhile &&
+        !(stmt.head.empty() && stmt.body.empty() && stmt.otherwise.empty()))
+      return Structure("a block in a statement that has none");
+    switch (stmt.kind) {
+      case StmtKind::kFor:
+        TOK_RETURN_IF_ERROR(For(stmt));
+        break;
+      case StmtKind::kIf:
+        TOK_RETURN_IF_ERROR(Condition(stmt));
+        Branch(stmt);
+        TOK_RETURN_IF_ERROR(Inner(stmt.body));
+        TOK_RETURN_IF_ERROR(Inner(stmt.otherwise));
+        break;
+      case StmtKind::kWhile:
+        Branch(stmt);
+        open_.push_back(blocks_++);
+        TOK_RETURN_IF_ERROR(VerifyBlock(stmt.head));
+        TOK_RETURN_IF_ERROR(Condition(stmt));
+        TOK_RETURN_IF_ERROR(Inner(stmt.body));
+        open_.pop_back();
+        break;
+      case StmtKind::kStore:
+        TOK_RETURN_IF_ERROR(Store(stmt));
+        break;
+      case StmtKind::kRead:
+      case StmtKind::kShuffle:
+        TOK_RETURN_IF_ERROR(Define(stmt));
+        break;
+      case StmtKind::kBarrier:
+        TOK_RETURN_IF_ERROR(Barrier(stmt));
+        break;
+    }
+    around_ = before;
+    return Ok();
+  }
+
+  void Branch(const Stmt& stmt) {
+    around_.others = true;
+    around_.diverges = around_.diverges || !stmt.uniform;
+  }
+
+  Status Condition(const Stmt& stmt) {
+    TOK_RETURN_IF_ERROR(Use(stmt.condition));
+    if (kernel_.node(stmt.condition).type != ScalarType::kPred)
+      return Structure(
+          fmt::format("a condition of type {}", InfoOf(kernel_.node(stmt.condition).type).text));
+    return Ok();
+  }
+
+  Status For(const Stmt& stmt) {
+    const Loop& loop = kernel_.loop(stmt.loop);
+    Reach& scope = loop_scopes_[static_cast<size_t>(stmt.loop)];
+    if (scope.block >= 0)
+      return Structure(fmt::format("loop {}: a second statement of it", loop.name));
+    TOK_RETURN_IF_ERROR(Use(loop.extent));
+    if (kernel_.node(loop.extent).type != ScalarType::kIndex)
+      return Structure(fmt::format("loop {}: its extent is no index", loop.name));
+    TOK_RETURN_IF_ERROR(Role(loop));
+    scope = {open_.size(), blocks_};
+    return Inner(stmt.body);
+  }
+
+  std::optional<int64_t> ConstantExtent(const Loop& loop) const {
+    const ScalarNode& node = kernel_.node(loop.extent);
+    if (node.prim != Prim::kConst) return std::nullopt;
+    return IntOfBits(node.type, node.bits);
+  }
+
+  Status Role(const Loop& loop) {
+    bool needs_constant = loop.role == LoopRole::kThread || loop.role == LoopRole::kUnrolled ||
+                          loop.role == LoopRole::kVector;
+    std::optional<int64_t> extent = ConstantExtent(loop);
+    if (needs_constant && (!extent || *extent < 1))
+      return Structure(fmt::format("{} loop {}: its extent is no constant above 0",
+                                   TextOf(loop.role), loop.name));
+    switch (loop.role) {
+      case LoopRole::kGrid:
+        return Grid(loop);
+      case LoopRole::kThread:
+        return Thread(loop, *extent);
+      case LoopRole::kVector:
+        if (around_.lanes > 0)
+          return Structure(fmt::format("vector loop {}: within another", loop.name));
+        if (*extent > kMaxLanes)
+          return Structure(fmt::format("vector loop {}: {} lanes, {} are allowed", loop.name,
+                                       *extent, kMaxLanes));
+        around_.lanes = *extent;
+        break;
+      case LoopRole::kUnrolled:
+        if (*extent > kMaxUnrolled)
+          return Structure(fmt::format("unrolled loop {}: {} iterations, {} are allowed", loop.name,
+                                       *extent, kMaxUnrolled));
+        break;
+      case LoopRole::kSerial:
+        if (around_.lanes > 0 && variance_.ByLane(loop.extent))
+          return Structure(fmt::format("loop {}: its extent varies by lane", loop.name));
+        around_.diverges = around_.diverges || variance_.ByThread(loop.extent);
+        break;
+    }
+    around_.others = true;
+    return Ok();
+  }
+
+  Status Grid(const Loop& loop) {
+    if (around_.others || around_.thread > 0)
+      return Structure(fmt::format("grid loop {}: within another statement", loop.name));
+    if (++around_.grid > 3) return Structure("more than 3 grid loops");
+    if (!of_launch_[static_cast<size_t>(loop.extent)])
+      return Structure(
+          fmt::format("grid loop {}: its extent is not made of constants and extents of the launch",
+                      loop.name));
+    return Ok();
+  }
+
+  Status Thread(const Loop& loop, int64_t extent) {
+    if (around_.others)
+      return Structure(fmt::format("thread loop {}: within another statement", loop.name));
+    if (++around_.thread > 3) return Structure("more than 3 thread loops");
+    threads_ = extent > kMaxThreads ? extent : threads_ * extent;
+    if (threads_ > kMaxThreads)
+      return Structure(fmt::format("thread loop {}: {} threads, {} are allowed", loop.name,
+                                   threads_, kMaxThreads));
+    return Ok();
+  }
+
+  Status Store(const Stmt& stmt) {
+    const Array& array = kernel_.array(stmt.array);
+    TOK_RETURN_IF_ERROR(Use(stmt.index));
+    TOK_RETURN_IF_ERROR(Use(stmt.value));
+    ScalarType index = kernel_.node(stmt.index).type, value = kernel_.node(stmt.value).type;
+    if (index != ScalarType::kIndex)
+      return Fault(ErrorCode::kKernelTypes,
+                   fmt::format("store: an index of type {}", InfoOf(index).text));
+    if (value != array.type)
+      return Fault(ErrorCode::kKernelTypes,
+                   fmt::format("store: a {} into {}, which holds {}", InfoOf(value).text,
+                               array.name, InfoOf(array.type).text));
+    if (array.space == Space::kArgument && array.access == Access::kRead)
+      return Fault(ErrorCode::kKernelMemory, fmt::format("store: {} is only read", array.name));
+    if (variance_.PerLane(stmt.array) && around_.lanes > 0) return Lanes(stmt.array);
+    return Ok();
+  }
+
+  // Registers of lanes have as many copies as the vector loops around them have lanes.
+  Status Lanes(ArrayId id) {
+    int64_t& lanes = lanes_of_[static_cast<size_t>(id)];
+    const std::string& name = kernel_.array(id).name;
+    if (around_.lanes == 0)
+      return Fault(ErrorCode::kKernelMemory,
+                   fmt::format("{} is each lane's own: it is read under a vector loop", name));
+    if (lanes != 0 && lanes != around_.lanes)
+      return Fault(ErrorCode::kKernelMemory,
+                   fmt::format("{} is each lane's own, of {} lanes and here of {}", name, lanes,
+                               around_.lanes));
+    lanes = around_.lanes;
+    return Ok();
+  }
+
+  Status Define(const Stmt& stmt) {
+    Prim expected = stmt.kind == StmtKind::kRead ? Prim::kRead : Prim::kShuffle;
+    std::string_view text = InfoOf(expected).text;
+    if (kernel_.node(stmt.value).prim != expected)
+      return Structure(fmt::format("{}: it defines no such value", text));
+    Reach& scope = scopes_[static_cast<size_t>(stmt.value)];
+    if (scope.block >= 0) return Structure(fmt::format("{}: a second statement of it", text));
+    for (ValueId operand : kernel_.operands(stmt.value)) TOK_RETURN_IF_ERROR(Use(operand));
+    scope = {open_.size() - 1, open_.back()};
+    if (expected == Prim::kShuffle && around_.thread == 0 && around_.lanes == 0)
+      return Structure("shuffle: neither under a thread loop nor under a vector loop");
+    ArrayId array = kernel_.node(stmt.value).array();
+    if (expected == Prim::kRead && variance_.PerLane(array)) return Lanes(array);
+    return Ok();
+  }
+
+  Status Barrier(const Stmt& stmt) const {
+    if (around_.thread == 0 || around_.lanes > 0)
+      return Structure("barrier: not under a thread loop, or under a vector loop");
+    if (stmt.scope == Scope::kBlock && around_.diverges)
+      return Structure(
+          "barrier: threads may not all come here (an if or while around it is not "
+          "uniform, or the extent of a loop varies by thread)");
+    return Ok();
+  }
+
+  const Kernel& kernel_;
+  const KernelPlaces* places_;
+  Variance variance_;
+  std::vector<Reach> scopes_, loop_scopes_;
+  std::vector<int64_t> lanes_of_;  // per array
+  std::vector<bool> of_launch_;    // per value: made of constants and extents
+  std::vector<int> open_;          // numbers of the blocks that are open, outermost first
+  Around around_;
+  int64_t threads_ = 1;
+  int blocks_ = 0, stmt_ = -1;
+};
+
+}  // namespace
+
+Status VerifyKernel(const Kernel& kernel, const KernelPlaces* places) {
+  TOK_RETURN_IF_ERROR(VerifyValues(kernel, places));
+  TOK_RETURN_IF_ERROR(VerifyNumbers(kernel, kernel.body, 1));
+  return StmtVerifier(kernel, places).Run();
+}
+
+}  // namespace tokamak

@@ -1,0 +1,253 @@
+#include "kernel/write.h"
+
+#include <iterator>
+
+#include <fmt/format.h>
+
+#include "kernel/names.h"
+#include "kernel/placement.h"
+
+namespace tokamak {
+namespace {
+
+class Writer {
+ public:
+  Writer(const Kernel& kernel, KernelPlaces* places)
+      : kernel_(kernel), placement_(kernel), names_(kernel, placement_), places_(places) {
+    if (places_ != nullptr) {
+      *places_ = {};
+      places_->file = names_.kernel;
+      places_->values.assign(kernel.nodes.size(), 0);
+      places_->columns_of_values.assign(kernel.nodes.size(), 0);
+    }
+  }
+
+  std::string Write() {
+    Line("kernel {} {{", names_.kernel);
+    ++depth_;
+    Header();
+    WriteBlock(kernel_.body);
+    --depth_;
+    Line("}}");
+    return std::move(text_);
+  }
+
+ private:
+  template <typename... Args>
+  void Line(fmt::format_string<Args...> format, Args&&... args) {
+    text_.append(static_cast<size_t>(depth_) * 2, ' ');
+    fmt::format_to(std::back_inserter(text_), format, std::forward<Args>(args)...);
+    text_ += '\n';
+    ++line_;
+  }
+
+  void Header() {
+    Line("index {}", kernel_.index_bits);
+    for (const std::string& note : kernel_.notes) Line("note \"{}\"", Escaped(note));
+    for (size_t i = 0; i < kernel_.extents.size(); ++i) {
+      const Extent& extent = kernel_.extents[i];
+      std::string facts = fmt::format("{}..", extent.minimum);
+      if (extent.maximum != INT64_MAX) facts += fmt::format("{}", extent.maximum);
+      if (extent.multiple_of != 1) facts += fmt::format(", multiple of {}", extent.multiple_of);
+      Line("extent {}: {}", names_.extents[i], facts);
+    }
+    for (size_t i = 0; i < kernel_.arrays.size(); ++i) {
+      const Array& array = kernel_.arrays[i];
+      std::string rest;
+      if (array.space == Space::kArgument) {
+        rest = fmt::format(" {} align {}", TextOf(array.access), array.alignment);
+        if (!array.distinct) rest += " overlaps";
+      }
+      Line("{} {}: {}[{}]{}", TextOf(array.space), names_.arrays[i], InfoOf(array.type).text,
+           array.size, rest);
+    }
+  }
+
+  static std::string Escaped(const std::string& text) {
+    std::string out;
+    for (char c : text) {
+      if (c == '"' || c == '\\') out += '\\';
+      out += static_cast<unsigned char>(c) < 32 ? ' ' : c;
+    }
+    return out;
+  }
+
+  std::string Expression(ValueId id) const {
+    const ScalarNode& node = kernel_.node(id);
+    if (node.prim == Prim::kLoad || node.prim == Prim::kRead)
+      return fmt::format("{} {}[{}]", InfoOf(node.prim).text, names_.Of(node.array()),
+                         names_.Operand(node.operands[0]));
+    if (!InfixOf(node.prim).empty())
+      return fmt::format("{} {} {}", names_.Operand(node.operands[0]), InfixOf(node.prim),
+                         names_.Operand(node.operands[1]));
+    std::string operands;
+    for (ValueId operand : kernel_.operands(id)) {
+      if (!operands.empty()) operands += ", ";
+      operands += names_.Operand(operand);
+    }
+    return fmt::format("{}({})", InfoOf(node.prim).text, operands);
+  }
+
+  void Define(ValueId id) {
+    if (places_ != nullptr) {
+      places_->values[static_cast<size_t>(id)] = line_;
+      places_->columns_of_values[static_cast<size_t>(id)] = depth_ * 2 + 1;
+    }
+    Line("{}: {} = {}", names_.Operand(id), InfoOf(kernel_.node(id).type).text, Expression(id));
+  }
+
+  void WriteBlock(const Block& block) {
+    for (size_t i = 0; i <= block.size(); ++i) {
+      for (ValueId id : placement_.Before(block, i)) Define(id);
+      if (i < block.size()) WriteStmt(block[i]);
+    }
+  }
+
+  void WriteInner(const Block& block) {
+    ++depth_;
+    WriteBlock(block);
+    --depth_;
+  }
+
+  void WriteStmt(const Stmt& stmt) {
+    if (places_ != nullptr) {
+      places_->stmts.push_back(line_);
+      places_->columns_of_stmts.push_back(depth_ * 2 + 1);
+    }
+    std::string_view uniform = stmt.uniform ? "uniform " : "";
+    switch (stmt.kind) {
+      case StmtKind::kFor: {
+        const Loop& loop = kernel_.loop(stmt.loop);
+        Line("{} {} < {} {{", TextOf(loop.role), names_.Of(stmt.loop), names_.Operand(loop.extent));
+        WriteInner(stmt.body);
+        break;
+      }
+      case StmtKind::kIf:
+        Line("if {}{} {{", uniform, names_.Operand(stmt.condition));
+        WriteInner(stmt.body);
+        if (stmt.otherwise.empty()) break;
+        Line("}} else {{");
+        WriteInner(stmt.otherwise);
+        break;
+      case StmtKind::kWhile:
+        Line("repeat {{");
+        WriteInner(stmt.head);
+        Line("}} while {}{} {{", uniform, names_.Operand(stmt.condition));
+        WriteInner(stmt.body);
+        break;
+      case StmtKind::kStore:
+        Line("store {}[{}] = {}", names_.Of(stmt.array), names_.Operand(stmt.index),
+             names_.Operand(stmt.value));
+        return;
+      case StmtKind::kRead:
+      case StmtKind::kShuffle:
+        Define(stmt.value);
+        return;
+      case StmtKind::kBarrier:
+        Line("barrier {}", TextOf(stmt.scope));
+        return;
+    }
+    Line("}}");
+  }
+
+  const Kernel& kernel_;
+  Placement placement_;
+  KernelNames names_;
+  KernelPlaces* places_;
+  std::string text_;
+  int depth_ = 0, line_ = 1;
+};
+
+TextSpan At(const std::string& file, const std::vector<int>& lines, const std::vector<int>& columns,
+            size_t i) {
+  TextSpan span{.file = file};
+  if (i >= lines.size() || lines[i] == 0) return span;
+  span.line = lines[i];
+  span.column = i < columns.size() ? columns[i] : 1;
+  return span;
+}
+
+}  // namespace
+
+TextSpan KernelPlaces::OfValue(ValueId id) const {
+  return At(file, values, columns_of_values, static_cast<size_t>(id));
+}
+
+TextSpan KernelPlaces::OfStmt(int number) const {
+  return At(file, stmts, columns_of_stmts, static_cast<size_t>(number));
+}
+
+std::string_view TextOf(LoopRole role) {
+  switch (role) {
+    case LoopRole::kGrid:
+      return "grid";
+    case LoopRole::kThread:
+      return "thread";
+    case LoopRole::kSerial:
+      return "serial";
+    case LoopRole::kUnrolled:
+      return "unrolled";
+    case LoopRole::kVector:
+      break;
+  }
+  return "vector";
+}
+
+std::string_view TextOf(Space space) {
+  switch (space) {
+    case Space::kArgument:
+      return "argument";
+    case Space::kTeam:
+      return "team";
+    case Space::kRegisters:
+      break;
+  }
+  return "registers";
+}
+
+std::string_view TextOf(Access access) {
+  switch (access) {
+    case Access::kRead:
+      return "read";
+    case Access::kWrite:
+      return "write";
+    case Access::kReadWrite:
+      break;
+  }
+  return "readwrite";
+}
+
+std::string_view TextOf(Scope scope) {
+  return scope == Scope::kWarp ? "warp" : "block";
+}
+
+std::string_view InfixOf(Prim prim) {
+  switch (prim) {
+    case Prim::kAdd:
+      return "+";
+    case Prim::kSub:
+      return "-";
+    case Prim::kMul:
+      return "*";
+    case Prim::kDiv:
+      return "/";
+    case Prim::kRem:
+      return "%";
+    case Prim::kLt:
+      return "<";
+    case Prim::kLe:
+      return "<=";
+    case Prim::kEq:
+      return "==";
+    case Prim::kNe:
+      return "!=";
+    default:
+      return {};
+  }
+}
+
+std::string WriteKernel(const Kernel& kernel, KernelPlaces* places) {
+  return Writer(kernel, places).Write();
+}
+
+}  // namespace tokamak
