@@ -1,0 +1,238 @@
+#include "kernel/sim_program.h"
+
+#include "kernel/placement.h"
+#include "kernel/variance.h"
+
+namespace tokamak {
+namespace {
+
+class Decoder {
+ public:
+  explicit Decoder(const Kernel& kernel) : kernel_(kernel), placement_(kernel), variance_(kernel) {}
+
+  SimProgram Decode() {
+    values_.resize(kernel_.nodes.size());
+    program_.copies.assign(kernel_.arrays.size(), 1);
+    program_.extents.assign(kernel_.extents.size(), UINT32_MAX);
+    for (const Loop& loop : kernel_.loops) loops_.push_back(LoopSlot(loop));
+    for (size_t i = 0; i < kernel_.nodes.size(); ++i) Leaf(kernel_.nodes[i], values_[i]);
+    DecodeBlock(kernel_.body);
+    Append(SimKind::kEnd);
+    return std::move(program_);
+  }
+
+ private:
+  int64_t ConstantOf(ValueId id) const {
+    return IntOfBits(ScalarType::kIndex, kernel_.node(id).bits);
+  }
+
+  uint32_t NewSlots(uint32_t count) {
+    auto at = static_cast<uint32_t>(program_.slots.size());
+    program_.slots.resize(program_.slots.size() + count);
+    return at;
+  }
+
+  SimOperand LoopSlot(const Loop& loop) {
+    if (loop.role != LoopRole::kVector) return {NewSlots(1), 0};
+    auto lanes = static_cast<uint32_t>(ConstantOf(loop.extent));
+    SimOperand slot{NewSlots(lanes), 1};
+    for (uint32_t i = 0; i < lanes; ++i) program_.slots[slot.at + i] = i;
+    return slot;
+  }
+
+  // Values that no operation computes.
+  void Leaf(const ScalarNode& node, SimOperand& slot) {
+    if (node.prim == Prim::kLoop) {
+      slot = loops_[static_cast<size_t>(node.loop())];
+    } else if (node.prim == Prim::kConst) {
+      slot = {NewSlots(1), 0};
+      program_.slots[slot.at] = node.bits;
+    } else if (node.prim == Prim::kExtent) {
+      slot = {NewSlots(1), 0};
+      program_.extents[static_cast<size_t>(node.extent())] = slot.at;
+    }
+  }
+
+  SimOp& Append(SimKind kind) {
+    SimOp op;
+    op.kind = kind;
+    op.lanes = static_cast<uint16_t>(lanes_);
+    op.under_vector = in_vector_;
+    op.stmt = stmt_;
+    program_.ops.push_back(op);
+    return program_.ops.back();
+  }
+  uint32_t Here() const { return static_cast<uint32_t>(program_.ops.size()); }
+  SimOperand Slot(ValueId id) const { return values_[static_cast<size_t>(id)]; }
+
+  // Gives a value its slots and the operation that fills them its operands.
+  SimOp& AppendValue(SimKind kind, ValueId id) {
+    const ScalarNode& node = kernel_.node(id);
+    bool wide = in_vector_ && variance_.ByLane(id);
+    uint32_t lanes = wide ? lanes_ : 1;
+    SimOperand slot{NewSlots(lanes), wide ? 1u : 0u};
+    values_[static_cast<size_t>(id)] = slot;
+    SimOp& op = Append(kind);
+    op.prim = node.prim;
+    op.type = node.type;
+    op.lanes = static_cast<uint16_t>(lanes);
+    op.to = slot.at;
+    op.value = id;
+    SimOperand* operands[] = {&op.a, &op.b, &op.c};
+    for (size_t i = 0; i < static_cast<size_t>(node.arity()); ++i)
+      *operands[i] = Slot(node.operands[i]);
+    if (node.arity() > 0) op.from = kernel_.node(node.operands[0]).type;
+    if (node.prim == Prim::kLoad || node.prim == Prim::kRead)
+      op.array = static_cast<uint32_t>(node.array());
+    return op;
+  }
+
+  void Compute(ValueId id) {
+    const ScalarNode& node = kernel_.node(id);
+    if (node.prim == Prim::kLoad) {
+      AppendValue(SimKind::kLoad, id);
+      return;
+    }
+    SimOp& op = AppendValue(SimKind::kCompute, id);
+    op.compute = ComputeOf(op.prim, op.type, op.from);
+    bool divides = (op.prim == Prim::kDiv || op.prim == Prim::kRem) && IsInteger(op.type);
+    if (divides || (op.type == ScalarType::kIndex && kernel_.index_bits == 32))
+      op.kind = SimKind::kChecked;
+  }
+
+  void DecodeBlock(const Block& block) {
+    for (size_t i = 0; i <= block.size(); ++i) {
+      for (ValueId id : placement_.Before(block, i)) Compute(id);
+      if (i < block.size()) DecodeStmt(block[i]);
+    }
+  }
+
+  void DecodeStmt(const Stmt& stmt) {
+    int outer = stmt_;
+    stmt_ = next_stmt_++;
+    switch (stmt.kind) {
+      case StmtKind::kFor:
+        For(stmt);
+        break;
+      case StmtKind::kIf:
+        If(stmt);
+        break;
+      case StmtKind::kWhile:
+        While(stmt);
+        break;
+      case StmtKind::kStore: {
+        SimOp& op = Append(SimKind::kStore);
+        op.array = static_cast<uint32_t>(stmt.array);
+        op.a = Slot(stmt.index);
+        op.b = Slot(stmt.value);
+        if (in_vector_ && variance_.PerLane(stmt.array))
+          program_.copies[static_cast<size_t>(stmt.array)] = lanes_;
+        break;
+      }
+      case StmtKind::kRead:
+        AppendValue(SimKind::kRead, stmt.value);
+        break;
+      case StmtKind::kShuffle:
+        AppendValue(SimKind::kShuffle, stmt.value);
+        break;
+      case StmtKind::kBarrier:
+        Append(SimKind::kBarrier).scope = stmt.scope;
+        break;
+    }
+    stmt_ = outer;
+  }
+
+  void For(const Stmt& stmt) {
+    const Loop& loop = kernel_.loop(stmt.loop);
+    SimOperand variable = loops_[static_cast<size_t>(stmt.loop)];
+    if (loop.role == LoopRole::kGrid || loop.role == LoopRole::kThread) {
+      auto& loops = loop.role == LoopRole::kGrid ? program_.grid : program_.thread;
+      loops.push_back({variable.at, loop.extent});
+      DecodeBlock(stmt.body);
+      return;
+    }
+    if (loop.role == LoopRole::kVector) {
+      lanes_ = static_cast<uint32_t>(ConstantOf(loop.extent));
+      in_vector_ = true;
+      Append(SimKind::kVector);
+      DecodeBlock(stmt.body);
+      Append(SimKind::kVectorEnd);
+      lanes_ = 1;
+      in_vector_ = false;
+      return;
+    }
+    uint32_t begin = Here();
+    SimOp& enter = Append(SimKind::kLoop);
+    enter.to = variable.at;
+    enter.a = Slot(loop.extent);
+    DecodeBlock(stmt.body);
+    SimOp& next = Append(SimKind::kNext);
+    next.to = variable.at;
+    next.a = Slot(loop.extent);
+    next.target = begin + 1;
+    program_.ops[begin].target = Here();
+  }
+
+  SimOp& Decide(SimKind kind, const Stmt& stmt) {
+    SimOp& op = Append(kind);
+    op.a = Slot(stmt.condition);
+    op.uniform = stmt.uniform;
+    if (stmt.uniform) op.decision = program_.decisions++;
+    return op;
+  }
+
+  bool IsMasked(const Stmt& stmt) const { return in_vector_ && variance_.ByLane(stmt.condition); }
+
+  void If(const Stmt& stmt) {
+    bool masked = IsMasked(stmt);
+    uint32_t test = Here();
+    Decide(masked ? SimKind::kMaskIf : SimKind::kUnless, stmt);
+    DecodeBlock(stmt.body);
+    if (stmt.otherwise.empty()) {
+      program_.ops[test].target = Here();
+    } else if (masked) {
+      uint32_t turn = Here();
+      Append(SimKind::kMaskElse).a = Slot(stmt.condition);
+      program_.ops[test].target = turn;
+      DecodeBlock(stmt.otherwise);
+      program_.ops[turn].target = Here();
+    } else {
+      uint32_t leave = Here();
+      Append(SimKind::kJump);
+      program_.ops[test].target = Here();
+      DecodeBlock(stmt.otherwise);
+      program_.ops[leave].target = Here();
+    }
+    if (masked) Append(SimKind::kMaskEnd);
+  }
+
+  void While(const Stmt& stmt) {
+    bool masked = IsMasked(stmt);
+    if (masked) Append(SimKind::kMaskBegin);
+    uint32_t head = Here();
+    DecodeBlock(stmt.head);
+    uint32_t test = Here();
+    Decide(masked ? SimKind::kMaskWhile : SimKind::kUnless, stmt);
+    DecodeBlock(stmt.body);
+    Append(SimKind::kJump).target = head;
+    program_.ops[test].target = Here();
+    if (masked) Append(SimKind::kMaskEnd);
+  }
+
+  const Kernel& kernel_;
+  Placement placement_;
+  Variance variance_;
+  SimProgram program_;
+  std::vector<SimOperand> values_, loops_;
+  uint32_t lanes_ = 1;
+  bool in_vector_ = false;
+  int stmt_ = -1, next_stmt_ = 0;
+};
+
+}  // namespace
+
+SimProgram DecodeKernel(const Kernel& kernel) {
+  return Decoder(kernel).Decode();
+}
+
+}  // namespace tokamak

@@ -1,0 +1,117 @@
+#include "kernel/simulate.h"
+
+#include <numeric>
+
+#include <cmath>
+#include <gtest/gtest.h>
+
+#include "kernel/builder.h"
+#include "kernel/sim_program.h"
+#include "kernel/verify.h"
+#include "support/splitmix.h"
+
+namespace tokamak {
+namespace {
+
+constexpr ScalarType kF32 = ScalarType::kF32;
+
+// The sum of each row by a team of threads: a shared array, halved at barriers.
+Kernel RowSums(int64_t rows, int64_t columns, int64_t threads) {
+  KernelBuilder b("row_sums");
+  ArrayId x =
+      b.Argument({.name = "x", .type = kF32, .access = Access::kRead, .size = rows * columns});
+  ArrayId y = b.Argument({.name = "y", .type = kF32, .access = Access::kWrite, .size = rows});
+  ArrayId acc = b.Local("acc", kF32, Space::kRegisters, 1);
+  ArrayId shared = b.Local("shared", kF32, Space::kTeam, threads);
+  b.For("row", LoopRole::kGrid, b.Index(rows), [&](Scalar row) {
+    b.For("t", LoopRole::kThread, b.Index(threads), [&](Scalar t) {
+      Scalar zero = b.Index(0);
+      b.Store(acc, zero, b.Constant(kF32, 0));
+      b.For("k", LoopRole::kSerial, b.Index(columns / threads), [&](Scalar k) {
+        Scalar sum = b.Read(acc, zero) + b.Load(x, row * double(columns) + k * double(threads) + t);
+        b.Store(acc, zero, sum);
+      });
+      b.Store(shared, t, b.Read(acc, zero));
+      b.Barrier(Scope::kBlock);
+      for (int64_t half = threads / 2; half > 0; half /= 2) {
+        b.If(t < double(half), [&] {
+          Scalar sum = b.Read(shared, t) + b.Read(shared, t + double(half));
+          b.Store(shared, t, sum);
+        });
+        b.Barrier(Scope::kBlock);
+      }
+      b.If(t == 0.0, [&] { b.Store(y, row, b.Read(shared, b.Index(0))); });
+    });
+  });
+  return b.Finish();
+}
+
+TEST(Simulate, RowSumsByThreads) {
+  Kernel kernel = RowSums(3, 256, 64);
+  ASSERT_TRUE(VerifyKernel(kernel).ok()) << VerifyKernel(kernel).error().message;
+  std::vector<float> x(3 * 256), y(3);
+  std::iota(x.begin(), x.end(), 0.0f);
+  SimArgument arguments[] = {{x.data(), 768}, {y.data(), 3}};
+  for (uint64_t seed = 0; seed < 8; ++seed) {
+    SimOptions options;
+    if (seed > 0) options.seed = seed;
+    Result<SimReport> report = SimulateKernel(kernel, arguments, {}, options);
+    ASSERT_TRUE(report.ok()) << Render(report.error(), WriteKernel(kernel));
+    for (int row = 0; row < 3; ++row)
+      EXPECT_EQ(y[static_cast<size_t>(row)], 256.0f * 256 * static_cast<float>(row) + 255 * 128);
+  }
+}
+
+// Each fast function gives what EvaluatePrim gives.
+TEST(Simulate, ComputesAsEvaluatePrimDoes) {
+  SplitMix64 draw(1);
+  for (size_t p = 0; p <= static_cast<size_t>(Prim::kBitcast); ++p) {
+    Prim prim = static_cast<Prim>(p);
+    if (InfoOf(prim).arity == 0 || prim == Prim::kLoad || prim == Prim::kRead ||
+        prim == Prim::kShuffle)
+      continue;
+    for (size_t t = 0; t <= static_cast<size_t>(ScalarType::kIndex); ++t) {
+      auto from = static_cast<ScalarType>(t);
+      for (size_t r = 0; r <= static_cast<size_t>(ScalarType::kIndex); ++r) {
+        auto type = static_cast<ScalarType>(r);
+        PrimOperands takes = InfoOf(prim).operands;
+        bool is_convert = prim == Prim::kConvert;
+        if (InfoOf(prim).result == PrimResult::kSame && type != from) continue;
+        if (InfoOf(prim).result == PrimResult::kPred && type != ScalarType::kPred) continue;
+        if (prim == Prim::kBitcast && InfoOf(type).bits != InfoOf(from).bits) continue;
+        if (takes == PrimOperands::kFloat && !IsFloat(from)) continue;
+        if ((takes == PrimOperands::kInteger || takes == PrimOperands::kBits) && !IsInteger(from))
+          continue;
+        if (takes == PrimOperands::kNumber && from == ScalarType::kPred) continue;
+        SimOp op;
+        op.prim = prim;
+        op.type = type;
+        op.from = from;
+        op.a = {0, 0}, op.b = {1, 0}, op.c = {2, 0};
+        op.to = 3;
+        SimCompute compute = ComputeOf(prim, type, from);
+        for (int i = 0; i < 200; ++i) {
+          Bits slots[4] = {};
+          for (int k = 0; k < 3; ++k) {
+            Bits bits = draw.Next();
+            if (i % 2 == 1 && IsFloat(from))
+              bits = BitsOfDouble(from, static_cast<double>(bits % 2001) / 8 - 125);
+            int unused = 64 - InfoOf(from).bits;
+            slots[k] = bits << unused >> unused;
+          }
+          std::optional<Bits> expected = EvaluatePrim(prim, type, from, slots);
+          if (!expected) continue;
+          compute(op, slots);
+          bool nan = IsFloat(type) && std::isnan(DoubleOfBits(type, *expected));
+          if (nan && std::isnan(DoubleOfBits(type, slots[3]))) continue;
+          ASSERT_EQ(slots[3], *expected)
+              << InfoOf(prim).text << " " << InfoOf(from).text << " to " << InfoOf(type).text
+              << (is_convert ? " convert" : "") << " of " << slots[0] << ", " << slots[1];
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tokamak
