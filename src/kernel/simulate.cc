@@ -230,7 +230,7 @@ class Simulator {
 
   // ---- threads
 
-  // Runs until it ends, waits or, in random order, makes way.
+  // Runs until it ends, waits or makes way.
   bool RunThread(SimThread& thread) {
     const SimOp* ops = program_.ops.data();
     Bits* slots = thread.slots.data();
@@ -283,13 +283,13 @@ class Simulator {
           continue;
       }
       ++thread.pc;
-      if (options_.seed && threads_.size() > 1 && MakesWay(op)) return true;
+      if (threads_.size() > 1 && MakesWay(op)) return true;
     }
   }
 
   bool MakesWay(const SimOp& op) {
     if (op.kind != SimKind::kRead && op.kind != SimKind::kStore) return false;
-    return memory_.IsShared(op.array) && draw_.Next() % 4 == 0;
+    return memory_.IsShared(op.array) && (!options_.seed || draw_.Next() % 4 == 0);
   }
 
   // The operations that decide where to go on, and for which lanes.

@@ -19,8 +19,8 @@ struct SimArgument {
 };
 
 struct SimOptions {
-  // Teams, and threads between any two accesses of memory, take turns in an order drawn from this;
-  // nothing: in the order of their numbers.
+  // Teams, and threads between accesses of memory that they share, take turns in an order drawn
+  // from this; nothing: in the order of their numbers, after each access.
   std::optional<uint64_t> seed;
   int64_t max_steps = int64_t{1} << 34;
   // Where faults are located; nothing: in the text of WriteKernel.

@@ -1,0 +1,166 @@
+#include "kernel/hash.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "support/hash.h"
+
+namespace tokamak {
+namespace {
+
+class KernelHasher {
+ public:
+  explicit KernelHasher(const Kernel& kernel) : kernel_(kernel) {
+    loops_.assign(kernel.loops.size(), 0);
+    arrays_.assign(kernel.arrays.size(), 0);
+    ordered_.assign(kernel.nodes.size(), 0);
+    values_.resize(kernel.nodes.size());
+    sums_.resize(kernel.nodes.size());
+  }
+
+  uint64_t Run() {
+    size_t arguments = kernel_.ArgumentCount();
+    for (size_t i = 0; i < arguments; ++i) arrays_[i] = next_array_++;
+    Number(kernel_.body);
+    for (size_t i = 0; i < kernel_.nodes.size(); ++i) Value(i);
+    hasher_.Add(kernel_.index_bits);
+    hasher_.Add(kernel_.extents.size());
+    for (const Extent& extent : kernel_.extents) {
+      hasher_.Add(extent.multiple_of);
+      hasher_.Add(extent.minimum);
+      hasher_.Add(extent.maximum);
+    }
+    hasher_.Add(arguments);
+    for (size_t i = 0; i < kernel_.arrays.size(); ++i)
+      if (arrays_[i] != 0) order_.push_back(i);
+    std::ranges::sort(order_, {}, [&](size_t i) { return arrays_[i]; });
+    for (size_t i : order_) AddArray(kernel_.arrays[i]);
+    AddBlock(kernel_.body);
+    return hasher_.digest();
+  }
+
+ private:
+  void AddArray(const Array& array) {
+    hasher_.Add(array.type);
+    hasher_.Add(array.space);
+    hasher_.Add(array.size);
+    if (array.space != Space::kArgument) return;
+    hasher_.Add(array.access);
+    hasher_.Add(array.distinct);
+    hasher_.Add(array.alignment);
+  }
+
+  // Loops, reads and local arrays by the order in which statements come to them.
+  void Number(const Block& block) {
+    auto array = [&](ArrayId id) {
+      uint64_t& number = arrays_[static_cast<size_t>(id)];
+      if (number == 0) number = next_array_++;
+    };
+    for (const Stmt& stmt : block) {
+      if (stmt.kind == StmtKind::kFor) loops_[static_cast<size_t>(stmt.loop)] = next_++;
+      if (stmt.kind == StmtKind::kStore) array(stmt.array);
+      if (stmt.kind == StmtKind::kRead) array(kernel_.node(stmt.value).array());
+      if (stmt.kind == StmtKind::kRead || stmt.kind == StmtKind::kShuffle)
+        ordered_[static_cast<size_t>(stmt.value)] = next_++;
+      for (const Block* inner : {&stmt.head, &stmt.body, &stmt.otherwise}) Number(*inner);
+    }
+  }
+
+  static bool Commutes(const ScalarNode& node) {
+    switch (node.prim) {
+      case Prim::kAdd:
+      case Prim::kMul:
+      case Prim::kAnd:
+      case Prim::kOr:
+      case Prim::kXor:
+      case Prim::kEq:
+      case Prim::kNe:
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  void Value(size_t i) {
+    const ScalarNode& node = kernel_.nodes[i];
+    Hasher hasher;
+    hasher.Add(node.prim);
+    hasher.Add(node.type);
+    auto of = [&](size_t k) { return static_cast<size_t>(node.operands[k]); };
+    if (node.prim == Prim::kAdd && node.type == ScalarType::kIndex) {
+      sums_[i] = sums_[of(0)] + sums_[of(1)];  // of the terms, in any order
+      hasher.Add(sums_[i]);
+      values_[i] = hasher.digest();
+      return;
+    }
+    if (node.prim == Prim::kLoop) {
+      hasher.Add(loops_[node.bits]);
+    } else if (node.prim == Prim::kLoad || node.prim == Prim::kRead) {
+      hasher.Add(arrays_[node.bits]);
+    } else {
+      hasher.Add(node.bits);
+    }
+    hasher.Add(ordered_[i]);
+    if (Commutes(node)) {
+      hasher.Add(std::min(values_[of(0)], values_[of(1)]));
+      hasher.Add(std::max(values_[of(0)], values_[of(1)]));
+    } else {
+      for (size_t k = 0; k < static_cast<size_t>(node.arity()); ++k) hasher.Add(values_[of(k)]);
+    }
+    values_[i] = hasher.digest();
+    Hasher term;
+    term.Add(values_[i]);
+    sums_[i] = term.digest();
+  }
+
+  uint64_t ValueHash(ValueId id) const { return values_[static_cast<size_t>(id)]; }
+
+  void AddBlock(const Block& block) {
+    hasher_.Add(block.size());
+    for (const Stmt& stmt : block) {
+      hasher_.Add(stmt.kind);
+      switch (stmt.kind) {
+        case StmtKind::kFor: {
+          const Loop& loop = kernel_.loop(stmt.loop);
+          hasher_.Add(loop.role);
+          hasher_.Add(ValueHash(loop.extent));
+          break;
+        }
+        case StmtKind::kIf:
+        case StmtKind::kWhile:
+          hasher_.Add(stmt.uniform);
+          hasher_.Add(ValueHash(stmt.condition));
+          break;
+        case StmtKind::kStore:
+          hasher_.Add(arrays_[static_cast<size_t>(stmt.array)]);
+          hasher_.Add(ValueHash(stmt.index));
+          hasher_.Add(ValueHash(stmt.value));
+          break;
+        case StmtKind::kRead:
+        case StmtKind::kShuffle:
+          hasher_.Add(ValueHash(stmt.value));
+          break;
+        case StmtKind::kBarrier:
+          hasher_.Add(stmt.scope);
+          break;
+      }
+      AddBlock(stmt.head);
+      AddBlock(stmt.body);
+      AddBlock(stmt.otherwise);
+    }
+  }
+
+  const Kernel& kernel_;
+  Hasher hasher_;
+  std::vector<uint64_t> loops_, arrays_, ordered_, values_, sums_;
+  std::vector<size_t> order_;
+  uint64_t next_ = 1, next_array_ = 1;
+};
+
+}  // namespace
+
+uint64_t HashOf(const Kernel& kernel) {
+  return KernelHasher(kernel).Run();
+}
+
+}  // namespace tokamak

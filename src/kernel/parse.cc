@@ -1,0 +1,502 @@
+#include "kernel/parse.h"
+
+#include <charconv>
+#include <map>
+#include <optional>
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+#include "support/limits.h"
+
+namespace tokamak {
+namespace {
+
+bool IsDigit(char c) {
+  return c >= '0' && c <= '9';
+}
+bool IsWordChar(char c) {
+  return IsDigit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+
+// Every function that reads returns false after Fail(), which keeps the first failure.
+class Cursor {
+ public:
+  explicit Cursor(std::string_view text) : text_(text) {}
+
+  bool Fail(ErrorCode code, std::string message, std::optional<size_t> where = std::nullopt) {
+    if (failed_) return false;
+    SkipBlanks();
+    failed_ = true;
+    code_ = code;
+    message_ = std::move(message);
+    where_ = where.value_or(at_);
+    return false;
+  }
+  bool FailExpected(std::string_view what) {
+    SkipBlanks();
+    std::string found = at_ < text_.size() ? fmt::format("'{}'", Next()) : "the end";
+    return Fail(ErrorCode::kKernelText, fmt::format("kernel: expected {}, found {}", what, found));
+  }
+  Error TakeError(const std::string& file) {
+    TextSpan span = Span(where_);
+    span.file = file;
+    return MakeError(code_, std::move(message_), std::move(span));
+  }
+
+  // Lines are counted on from the last place asked for.
+  TextSpan Span(size_t place) {
+    if (place < counted_) counted_ = 0, line_ = 1, line_start_ = 0;
+    for (; counted_ < place; ++counted_)
+      if (text_[counted_] == '\n') ++line_, line_start_ = counted_ + 1;
+    TextSpan span;
+    span.line = line_;
+    span.column = static_cast<int>(place - line_start_) + 1;
+    return span;
+  }
+
+  size_t Here() {
+    SkipBlanks();
+    return at_;
+  }
+  void MoveTo(size_t place) { at_ = place; }
+  bool AtEnd() { return Here() >= text_.size(); }
+
+  bool Try(std::string_view token) {
+    if (!text_.substr(Here()).starts_with(token)) return false;
+    size_t end = at_ + token.size();
+    if (IsWordChar(token.back()) && end < text_.size() && IsWordChar(text_[end])) return false;
+    at_ = end;
+    return true;
+  }
+  bool Expect(std::string_view token) {
+    return Try(token) || FailExpected(fmt::format("'{}'", token));
+  }
+
+  std::string_view PeekWord() {
+    size_t end = Here();
+    while (end < text_.size() && IsWordChar(text_[end])) ++end;
+    return text_.substr(at_, end - at_);
+  }
+  bool Name(std::string& name) {
+    std::string_view word = PeekWord();
+    if (word.empty() || IsDigit(word[0])) return FailExpected("a name");
+    name = word;
+    at_ += word.size();
+    return true;
+  }
+  // A number as it stands: digits, letters, signs and points.
+  std::string_view Number() {
+    size_t end = Here();
+    while (end < text_.size() &&
+           (IsWordChar(text_[end]) || text_[end] == '.' || text_[end] == '-' || text_[end] == '+'))
+      ++end;
+    std::string_view number = text_.substr(at_, end - at_);
+    at_ = end;
+    return number;
+  }
+  bool Int(int64_t& value) {
+    std::string_view rest = text_.substr(Here());
+    auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), value);
+    if (error != std::errc()) return FailExpected("a whole number");
+    at_ += static_cast<size_t>(end - rest.data());
+    return true;
+  }
+  bool String(std::string& value) {
+    if (!Expect("\"")) return false;
+    for (value.clear(); at_ < text_.size() && text_[at_] != '\n'; ++at_) {
+      if (text_[at_] == '"') {
+        ++at_;
+        return true;
+      }
+      if (text_[at_] == '\\' && at_ + 1 < text_.size()) ++at_;
+      value += text_[at_];
+    }
+    return FailExpected("'\"'");
+  }
+
+ private:
+  void SkipBlanks() {
+    while (at_ < text_.size()) {
+      char c = text_[at_];
+      if (c == ' ' || c == '\n' || c == '\t' || c == '\r') {
+        ++at_;
+      } else if (text_.substr(at_).starts_with("//")) {
+        at_ = std::min(text_.find('\n', at_), text_.size());
+      } else {
+        return;
+      }
+    }
+  }
+  // What stands here, for a message.
+  std::string_view Next() {
+    std::string_view word = PeekWord();
+    return word.empty() ? text_.substr(at_, 1) : word.substr(0, 40);
+  }
+
+  std::string_view text_;
+  size_t at_ = 0, counted_ = 0, line_start_ = 0, where_ = 0;
+  int line_ = 1;
+  bool failed_ = false;
+  ErrorCode code_{};
+  std::string message_;
+};
+
+// The bits of a number of a type other than index and pred.
+std::optional<Bits> BitsOfText(ScalarType type, std::string_view text) {
+  const char *begin = text.data(), *end = begin + text.size();
+  int width = InfoOf(type).bits;
+  auto whole = [&](auto& value, int base) {
+    auto [stop, error] = std::from_chars(begin, end, value, base);
+    return error == std::errc() && stop == end;
+  };
+  if (text.starts_with("0x")) {
+    Bits bits = 0;
+    begin += 2;
+    if (!whole(bits, 16) || (width < 64 && bits >> width != 0)) return std::nullopt;
+    return bits;
+  }
+  if (IsFloat(type)) {
+    double value = 0;
+    float single = 0;
+    bool is_f64 = type == ScalarType::kF64;
+    auto [stop, error] =
+        is_f64 ? std::from_chars(begin, end, value) : std::from_chars(begin, end, single);
+    if (error != std::errc() || stop != end) return std::nullopt;
+    return BitsOfDouble(type, is_f64 ? value : static_cast<double>(single));
+  }
+  if (IsSigned(type)) {
+    int64_t value = 0;
+    if (!whole(value, 10) || IntOfBits(type, BitsOfInt(type, value)) != value) return std::nullopt;
+    return BitsOfInt(type, value);
+  }
+  Bits bits = 0;
+  if (!whole(bits, 10) || (width < 64 && bits >> width != 0)) return std::nullopt;
+  return bits;
+}
+
+class Parser {
+ public:
+  Parser(std::string_view text, const std::string& file) : cursor_(text), file_(file) {}
+
+  Result<ParsedKernel> Parse() {
+    parsed_.places.file = file_;
+    bool ok = cursor_.Expect("kernel") && cursor_.Name(kernel_.name) && cursor_.Expect("{") &&
+              Header() && ParseBlock(kernel_.body, 1);
+    if (ok && !cursor_.AtEnd()) ok = cursor_.FailExpected("the end");
+    if (!ok) return cursor_.TakeError(file_);
+    return std::move(parsed_);
+  }
+
+ private:
+  // What a name stands for.
+  struct Named {
+    enum class Kind : uint8_t { kArray, kExtent, kLoop, kValue } kind{};
+    uint32_t number = 0;
+  };
+
+  bool Declare(Named::Kind kind, size_t number, std::string& name) {
+    size_t where = cursor_.Here();
+    if (!cursor_.Name(name)) return false;
+    if (names_.emplace(name, Named{kind, static_cast<uint32_t>(number)}).second) return true;
+    return cursor_.Fail(ErrorCode::kKernelName, fmt::format("kernel: a second '{}'", name), where);
+  }
+
+  // ---- what stands above the statements
+
+  bool Header() {
+    int64_t bits = 64;
+    for (;;) {
+      if (cursor_.Try("index")) {
+        if (!cursor_.Int(bits)) return false;
+        kernel_.index_bits = static_cast<int>(bits);
+      } else if (cursor_.Try("note")) {
+        if (!cursor_.String(kernel_.notes.emplace_back())) return false;
+      } else if (cursor_.Try("extent")) {
+        if (!ParseExtent()) return false;
+      } else if (cursor_.Try("argument")) {
+        if (!ParseArray(Space::kArgument)) return false;
+      } else if (cursor_.Try("team")) {
+        if (!ParseArray(Space::kTeam)) return false;
+      } else if (cursor_.Try("registers")) {
+        if (!ParseArray(Space::kRegisters)) return false;
+      } else {
+        return true;
+      }
+    }
+  }
+
+  bool ParseExtent() {
+    Extent extent;
+    if (!Declare(Named::Kind::kExtent, kernel_.extents.size(), extent.name) ||
+        !cursor_.Expect(":") || !cursor_.Int(extent.minimum) || !cursor_.Expect(".."))
+      return false;
+    std::string_view word = cursor_.PeekWord();
+    if (!word.empty() && IsDigit(word[0]) && !cursor_.Int(extent.maximum)) return false;
+    if (cursor_.Try(",") &&
+        !(cursor_.Expect("multiple") && cursor_.Expect("of") && cursor_.Int(extent.multiple_of)))
+      return false;
+    kernel_.extents.push_back(std::move(extent));
+    return true;
+  }
+
+  bool ParseType(ScalarType& type) {
+    std::string_view word = cursor_.PeekWord();
+    std::optional<ScalarType> found = ScalarTypeFromText(word);
+    if (!found) return cursor_.FailExpected("a type");
+    type = *found;
+    return cursor_.Try(word);
+  }
+
+  bool ParseArray(Space space) {
+    Array array;
+    array.space = space;
+    if (!Declare(Named::Kind::kArray, kernel_.arrays.size(), array.name) || !cursor_.Expect(":") ||
+        !ParseType(array.type) || !cursor_.Expect("[") || !cursor_.Int(array.size) ||
+        !cursor_.Expect("]"))
+      return false;
+    if (space == Space::kArgument) {
+      if (cursor_.Try("readwrite")) {
+        array.access = Access::kReadWrite;
+      } else if (cursor_.Try("read")) {
+        array.access = Access::kRead;
+      } else if (cursor_.Try("write")) {
+        array.access = Access::kWrite;
+      } else {
+        return cursor_.FailExpected("'read', 'write' or 'readwrite'");
+      }
+      if (!cursor_.Expect("align") || !cursor_.Int(array.alignment)) return false;
+      array.distinct = !cursor_.Try("overlaps");
+    }
+    kernel_.arrays.push_back(std::move(array));
+    return true;
+  }
+
+  // ---- values
+
+  ValueId NewNode(const ScalarNode& node, size_t where) {
+    TextSpan span = cursor_.Span(where);
+    kernel_.nodes.push_back(node);
+    parsed_.places.values.push_back(span.line);
+    parsed_.places.columns_of_values.push_back(span.column);
+    return ValueId{static_cast<uint32_t>(kernel_.nodes.size() - 1)};
+  }
+
+  // A constant, extent or variable of a loop, made once.
+  ValueId Leaf(Prim prim, ScalarType type, Bits bits, size_t where) {
+    auto [at, is_new] = leaves_.try_emplace(std::tuple(prim, type, bits), kNoValue);
+    if (is_new) at->second = NewNode({.prim = prim, .type = type, .bits = bits}, where);
+    return at->second;
+  }
+
+  bool Operand(ValueId& id) {
+    size_t where = cursor_.Here();
+    std::string_view word = cursor_.PeekWord();
+    if (word == "true" || word == "false") {
+      id = Leaf(Prim::kConst, ScalarType::kPred, word == "true" ? 1 : 0, where);
+      return cursor_.Try(word);
+    }
+    if (word.empty() || IsDigit(word[0])) {
+      int64_t value = 0;
+      if (!cursor_.Int(value)) return false;
+      id = Leaf(Prim::kConst, ScalarType::kIndex, static_cast<Bits>(value), where);
+      return true;
+    }
+    if (std::optional<ScalarType> type = ScalarTypeFromText(word)) return Constant(*type, id);
+    std::string name;
+    if (!cursor_.Name(name)) return false;
+    auto found = names_.find(name);
+    if (found == names_.end() || found->second.kind == Named::Kind::kArray)
+      return cursor_.Fail(ErrorCode::kKernelName,
+                          fmt::format("kernel: there is no value '{}'", name), where);
+    Named named = found->second;
+    switch (named.kind) {
+      case Named::Kind::kExtent:
+        id = Leaf(Prim::kExtent, ScalarType::kIndex, named.number, where);
+        return true;
+      case Named::Kind::kLoop:
+        id = Leaf(Prim::kLoop, ScalarType::kIndex, named.number, where);
+        return true;
+      default:
+        id = ValueId{named.number};
+        return true;
+    }
+  }
+
+  bool Constant(ScalarType type, ValueId& id) {
+    size_t where = cursor_.Here();
+    if (!cursor_.Try(InfoOf(type).text) || !cursor_.Expect("(")) return cursor_.FailExpected("'('");
+    size_t number_at = cursor_.Here();
+    std::string_view number = cursor_.Number();
+    std::optional<Bits> bits = BitsOfText(type, number);
+    if (!bits || type == ScalarType::kPred)
+      return cursor_.Fail(
+          ErrorCode::kKernelText,
+          fmt::format("kernel: '{}' is no {}", number.substr(0, 40), InfoOf(type).text), number_at);
+    id = Leaf(Prim::kConst, type, *bits, where);
+    return cursor_.Expect(")");
+  }
+
+  // name[index]
+  bool Element(ArrayId& array, ValueId& index) {
+    size_t where = cursor_.Here();
+    std::string name;
+    if (!cursor_.Name(name)) return false;
+    auto found = names_.find(name);
+    if (found == names_.end() || found->second.kind != Named::Kind::kArray)
+      return cursor_.Fail(ErrorCode::kKernelName,
+                          fmt::format("kernel: there is no array '{}'", name), where);
+    array = ArrayId{found->second.number};
+    return cursor_.Expect("[") && Operand(index) && cursor_.Expect("]");
+  }
+
+  // What stands behind `name: type =`.
+  bool Expression(ScalarNode& node) {
+    std::string_view word = cursor_.PeekWord();
+    std::optional<Prim> prim = PrimFromText(word);
+    bool is_constant = prim && InfoOf(*prim).arity == 0;
+    if (!prim || is_constant || word.empty()) return Infix(node);
+    node.prim = *prim;
+    cursor_.Try(word);
+    if (*prim == Prim::kLoad || *prim == Prim::kRead) {
+      ArrayId array{};
+      if (!Element(array, node.operands[0])) return false;
+      node.bits = static_cast<Bits>(array);
+      return true;
+    }
+    for (int i = 0; i < node.arity(); ++i)
+      if (!cursor_.Expect(i == 0 ? "(" : ",") || !Operand(node.operands[static_cast<size_t>(i)]))
+        return false;
+    return cursor_.Expect(")");
+  }
+
+  bool Infix(ScalarNode& node) {
+    if (!Operand(node.operands[0])) return false;
+    for (Prim prim : {Prim::kAdd, Prim::kSub, Prim::kMul, Prim::kDiv, Prim::kRem, Prim::kLe,
+                      Prim::kLt, Prim::kEq, Prim::kNe}) {
+      if (!cursor_.Try(InfixOf(prim))) continue;
+      node.prim = prim;
+      return Operand(node.operands[1]);
+    }
+    return cursor_.FailExpected("an operator");
+  }
+
+  // name: type = expression. Reads and shuffles are statements.
+  bool Value(Block& block) {
+    size_t where = cursor_.Here();
+    std::string name;
+    ScalarNode node;
+    if (!cursor_.Name(name) || !cursor_.Expect(":") || !ParseType(node.type) ||
+        !cursor_.Expect("=") || !Expression(node))
+      return false;
+    bool ordered = node.prim == Prim::kRead || node.prim == Prim::kShuffle;
+    ValueId id = NewNode(node, where);
+    if (!names_.emplace(name, Named{Named::Kind::kValue, static_cast<uint32_t>(id)}).second)
+      return cursor_.Fail(ErrorCode::kKernelName, fmt::format("kernel: a second '{}'", name),
+                          where);
+    if (!ordered) return true;
+    Note(where);
+    Stmt& stmt = block.emplace_back();
+    stmt.kind = node.prim == Prim::kRead ? StmtKind::kRead : StmtKind::kShuffle;
+    stmt.value = id;
+    return true;
+  }
+
+  // ---- statements
+
+  void Note(size_t where) {
+    TextSpan span = cursor_.Span(where);
+    parsed_.places.stmts.push_back(span.line);
+    parsed_.places.columns_of_stmts.push_back(span.column);
+  }
+
+  // Up to the brace that closes it.
+  bool ParseBlock(Block& block, int depth) {
+    if (depth > kMaxNesting)
+      return cursor_.Fail(ErrorCode::kTooDeep,
+                          fmt::format("kernel: nested deeper than {} blocks", kMaxNesting));
+    while (!cursor_.Try("}"))
+      if (!ParseStmt(block, depth)) return false;
+    return true;
+  }
+
+  std::optional<LoopRole> TryRole() {
+    for (LoopRole role : {LoopRole::kGrid, LoopRole::kThread, LoopRole::kSerial,
+                          LoopRole::kUnrolled, LoopRole::kVector})
+      if (cursor_.Try(TextOf(role))) return role;
+    return std::nullopt;
+  }
+
+  bool ParseStmt(Block& block, int depth) {
+    size_t where = cursor_.Here();
+    if (std::optional<LoopRole> role = TryRole()) {
+      Note(where);
+      return For(block, *role, depth);
+    }
+    Stmt stmt;
+    if (cursor_.Try("if")) {
+      Note(where);
+      stmt.kind = StmtKind::kIf;
+      stmt.uniform = cursor_.Try("uniform");
+      if (!Operand(stmt.condition) || !cursor_.Expect("{") || !ParseBlock(stmt.body, depth + 1))
+        return false;
+      if (cursor_.Try("else") && !(cursor_.Expect("{") && ParseBlock(stmt.otherwise, depth + 1)))
+        return false;
+    } else if (cursor_.Try("repeat")) {
+      Note(where);
+      stmt.kind = StmtKind::kWhile;
+      if (!cursor_.Expect("{") || !ParseBlock(stmt.head, depth + 1) || !cursor_.Expect("while"))
+        return false;
+      stmt.uniform = cursor_.Try("uniform");
+      if (!Operand(stmt.condition) || !cursor_.Expect("{") || !ParseBlock(stmt.body, depth + 2))
+        return false;
+    } else if (cursor_.Try("store")) {
+      Note(where);
+      stmt.kind = StmtKind::kStore;
+      if (!Element(stmt.array, stmt.index) || !cursor_.Expect("=") || !Operand(stmt.value))
+        return false;
+    } else if (cursor_.Try("barrier")) {
+      Note(where);
+      stmt.kind = StmtKind::kBarrier;
+      stmt.scope = cursor_.Try("warp") ? Scope::kWarp : Scope::kBlock;
+      if (stmt.scope == Scope::kBlock && !cursor_.Expect("block")) return false;
+    } else {
+      return Value(block);
+    }
+    block.push_back(std::move(stmt));
+    return true;
+  }
+
+  bool For(Block& block, LoopRole role, int depth) {
+    size_t number = kernel_.loops.size();
+    kernel_.loops.push_back({.name = {}, .role = role});
+    std::string name;
+    ValueId extent{};
+    if (!Declare(Named::Kind::kLoop, number, name) || !cursor_.Expect("<") || !Operand(extent) ||
+        !cursor_.Expect("{"))
+      return false;
+    kernel_.loops[number].name = name;
+    kernel_.loops[number].extent = extent;
+    Stmt stmt;
+    stmt.kind = StmtKind::kFor;
+    stmt.loop = LoopId{static_cast<uint32_t>(number)};
+    if (!ParseBlock(stmt.body, depth + 1)) return false;
+    block.push_back(std::move(stmt));
+    return true;
+  }
+
+  Cursor cursor_;
+  std::string file_;
+  ParsedKernel parsed_;
+  Kernel& kernel_ = parsed_.kernel;
+  std::unordered_map<std::string, Named> names_;
+  std::map<std::tuple<Prim, ScalarType, Bits>, ValueId> leaves_;
+};
+
+}  // namespace
+
+Result<ParsedKernel> ParseKernel(std::string_view text, const std::string& file) {
+  return Parser(text, file).Parse();
+}
+
+}  // namespace tokamak

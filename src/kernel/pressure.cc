@@ -1,0 +1,191 @@
+#include "kernel/pressure.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "kernel/variance.h"
+
+namespace tokamak {
+namespace {
+
+// Gives each place of the program a time, in the order of the text, and each value the time at
+// which it is made and the last one at which it is needed.
+class LiveTimes {
+ public:
+  LiveTimes(const Kernel& kernel, const Placement& placement)
+      : kernel_(kernel), placement_(placement), variance_(kernel) {
+    times_.resize(kernel.nodes.size());
+    loop_values_.assign(kernel.loops.size(), kNoValue);
+    for (size_t i = 0; i < kernel.nodes.size(); ++i)
+      if (kernel.nodes[i].prim == Prim::kLoop)
+        loop_values_[kernel.nodes[i].bits] = ValueId{static_cast<uint32_t>(i)};
+  }
+
+  Pressure Find() {
+    Walk(kernel_.body);
+    struct Change {
+      int64_t scalars = 0, vectors = 0, words = 0;
+    };
+    std::vector<Change> changes(static_cast<size_t>(now_) + 2);
+    for (size_t i = 0; i < times_.size(); ++i) {
+      if (times_[i].made < 0) continue;
+      bool vector = variance_.ByLane(ValueId{static_cast<uint32_t>(i)});
+      int64_t words = WordsOf(kernel_.nodes[i].type) * (vector ? times_[i].lanes : 1);
+      Change& made = changes[static_cast<size_t>(times_[i].made)];
+      Change& freed = changes[static_cast<size_t>(std::max(times_[i].last, times_[i].made)) + 1];
+      (vector ? made.vectors : made.scalars) += 1;
+      (vector ? freed.vectors : freed.scalars) -= 1;
+      made.words += words;
+      freed.words -= words;
+    }
+    Change live, most;
+    for (const Change& change : changes) {
+      live.scalars += change.scalars;
+      live.vectors += change.vectors;
+      live.words += change.words;
+      most.scalars = std::max(most.scalars, live.scalars);
+      most.vectors = std::max(most.vectors, live.vectors);
+      most.words = std::max(most.words, live.words);
+    }
+    return WithArrays({static_cast<int>(most.scalars), static_cast<int>(most.vectors), most.words});
+  }
+
+ private:
+  struct Times {
+    int64_t made = -1, last = -1;
+    int64_t lanes = 1;
+  };
+
+  static int64_t WordsOf(ScalarType type) { return InfoOf(type).bits > 32 ? 2 : 1; }
+
+  // Arrays of registers are live throughout.
+  Pressure WithArrays(Pressure pressure) const {
+    for (size_t i = 0; i < kernel_.arrays.size(); ++i) {
+      const Array& array = kernel_.arrays[i];
+      if (array.space != Space::kRegisters) continue;
+      bool per_lane = variance_.PerLane(ArrayId{static_cast<uint32_t>(i)});
+      pressure.words += array.size * WordsOf(array.type) * (per_lane ? lanes_most_ : 1);
+      auto size = static_cast<int>(std::min<int64_t>(array.size, 1 << 20));
+      if (per_lane) {
+        pressure.vectors += size;
+      } else if (lanes_most_ > 1 && array.size % lanes_most_ == 0) {
+        pressure.vectors += size / static_cast<int>(lanes_most_);
+      } else {
+        pressure.scalars += size;
+      }
+    }
+    return pressure;
+  }
+
+  Times& Of(ValueId id) { return times_[static_cast<size_t>(id)]; }
+
+  void Make(ValueId id) {
+    for (ValueId operand : kernel_.operands(id)) Use(operand);
+    Of(id).made = ++now_;
+    Of(id).lanes = lanes_;
+    Of(id).last = now_;
+  }
+  void Use(ValueId id) {
+    Times& times = Of(id);
+    times.last = now_;
+    if (times.made >= 0 && !loop_begins_.empty() && times.made < loop_begins_.back())
+      outer_.push_back(id);
+  }
+
+  void Walk(const Block& block) {
+    for (size_t i = 0; i <= block.size(); ++i) {
+      for (ValueId id : placement_.Before(block, i)) Make(id);
+      if (i < block.size()) WalkStmt(block[i]);
+    }
+  }
+
+  // What is used within and was made before lives until the end: it is needed the next time round.
+  template <typename Body>
+  void Round(Body&& body) {
+    size_t outer = outer_.size();
+    loop_begins_.push_back(++now_);
+    body();
+    int64_t begin = loop_begins_.back();
+    loop_begins_.pop_back();
+    ++now_;
+    // Those made before this loop; of them, those made before the loop around stay listed for it.
+    size_t kept = outer;
+    for (size_t k = outer; k < outer_.size(); ++k) {
+      ValueId id = outer_[k];
+      if (Of(id).made < begin) Of(id).last = now_;
+      if (!loop_begins_.empty() && Of(id).made < loop_begins_.back()) outer_[kept++] = id;
+    }
+    outer_.resize(kept);
+  }
+
+  void WalkStmt(const Stmt& stmt) {
+    switch (stmt.kind) {
+      case StmtKind::kFor:
+        WalkFor(stmt);
+        break;
+      case StmtKind::kIf:
+        Use(stmt.condition);
+        Walk(stmt.body);
+        if (!stmt.otherwise.empty()) Walk(stmt.otherwise);
+        break;
+      case StmtKind::kWhile:
+        Round([&] {
+          Walk(stmt.head);
+          Use(stmt.condition);
+          Walk(stmt.body);
+        });
+        break;
+      case StmtKind::kStore:
+        ++now_;
+        Use(stmt.index);
+        Use(stmt.value);
+        break;
+      case StmtKind::kRead:
+      case StmtKind::kShuffle:
+        Make(stmt.value);
+        break;
+      case StmtKind::kBarrier:
+        break;
+    }
+  }
+
+  void WalkFor(const Stmt& stmt) {
+    const Loop& loop = kernel_.loop(stmt.loop);
+    bool is_vector = loop.role == LoopRole::kVector;
+    Use(loop.extent);
+    if (is_vector) {
+      lanes_ = IntOfBits(ScalarType::kIndex, kernel_.node(loop.extent).bits);
+      lanes_most_ = std::max(lanes_most_, lanes_);
+    }
+    ValueId variable = loop_values_[static_cast<size_t>(stmt.loop)];
+    // Unrolled variables are constants, and lanes are offsets.
+    bool counted = variable != kNoValue && !is_vector && loop.role != LoopRole::kUnrolled;
+    Round([&] {
+      if (counted) Of(variable).made = ++now_;
+      Walk(stmt.body);
+      if (counted) Of(variable).last = now_;
+    });
+    if (is_vector) lanes_ = 1;
+  }
+
+  const Kernel& kernel_;
+  const Placement& placement_;
+  Variance variance_;
+  std::vector<Times> times_;
+  std::vector<ValueId> loop_values_;
+  std::vector<int64_t> loop_begins_;  // of the loops that are open, outermost first
+  std::vector<ValueId> outer_;        // used within a loop, made before it
+  int64_t now_ = 0, lanes_ = 1, lanes_most_ = 1;
+};
+
+}  // namespace
+
+Pressure PressureOf(const Kernel& kernel, const Placement& placement) {
+  return LiveTimes(kernel, placement).Find();
+}
+
+Pressure PressureOf(const Kernel& kernel) {
+  return PressureOf(kernel, Placement(kernel));
+}
+
+}  // namespace tokamak

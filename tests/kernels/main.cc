@@ -1,0 +1,257 @@
+// tok_kernel_tests [--update] FOLDER|FILE...: runs every text test of kernels (docs/testing.md).
+// The last line is a tally.
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include <fmt/format.h>
+
+#include "kernel/hash.h"
+#include "kernel/parse.h"
+#include "kernel/pressure.h"
+#include "kernel/simulate.h"
+#include "kernel/verify.h"
+#include "kernels/arrays.h"
+#include "runner/test_file.h"
+#ifdef TOK_HAVE_CUDA
+#include "backend/cuda/cuda_text.h"
+#endif
+
+namespace tokamak {
+namespace {
+
+constexpr uint64_t kSeeds = 6;
+
+std::string FileText(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::stringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+std::string NonBlank(const std::string& text) {
+  std::string out, line;
+  std::istringstream in(text);
+  while (std::getline(in, line)) {
+    if (line.find_first_not_of(' ') == std::string::npos) continue;
+    out += line.substr(0, line.find_last_not_of(" \r") + 1) + "\n";
+  }
+  return out;
+}
+
+// One RUN line.
+class KernelRun {
+ public:
+  KernelRun(const TestFile& file, const TestRun& run) : file_(file), run_(run) {}
+
+  // What it printed; errors are kept.
+  void Run() {
+    Result<ParsedKernel> parsed = ParseKernel(file_.text, file_.path);
+    if (!parsed.ok()) return Note(parsed.error());
+    parsed_ = std::move(parsed).value();
+    if (Status status = VerifyKernel(parsed_.kernel, &parsed_.places); !status.ok())
+      return Note(status.error());
+    CheckRoundTrip();
+    const std::string& command = run_.words[0];
+    if (command == "print") {
+      output = WriteKernel(parsed_.kernel);
+    } else if (command == "hash") {
+      output = fmt::format("{:016x}\n", HashOf(parsed_.kernel));
+    } else if (command == "pressure") {
+      Pressure pressure = PressureOf(parsed_.kernel);
+      output = fmt::format("scalars {} vectors {} words {}\n", pressure.scalars, pressure.vectors,
+                           pressure.words);
+    } else if (command == "simulate") {
+      Simulate();
+    } else if (command == "cuda") {
+      Cuda();
+    } else if (command != "verify") {
+      failures.push_back("there is no command " + command);
+    }
+  }
+
+  std::string output;
+  std::vector<ExpectedError> errors;
+  std::vector<std::string> failures;
+  std::vector<std::string> rendered;
+
+ private:
+  void Note(const Error& error) {
+    ExpectedError found{CodeText(error.code), ""};
+    if (error.where.line > 0)
+      found.place = fmt::format("{}:{}", error.where.line, error.where.column);
+    errors.push_back(std::move(found));
+    rendered.push_back(Render(error, file_.text));
+  }
+
+  // What is printed reads back to an equal kernel that prints the same.
+  void CheckRoundTrip() {
+    std::string text = WriteKernel(parsed_.kernel);
+    Result<ParsedKernel> again = ParseKernel(text, "printed");
+    if (!again.ok()) {
+      failures.push_back("its print does not parse: " + Render(again.error(), text));
+      return;
+    }
+    if (WriteKernel(again.value().kernel) != text) failures.push_back("its print prints otherwise");
+    if (HashOf(again.value().kernel) != HashOf(parsed_.kernel))
+      failures.push_back("its print has another hash");
+  }
+
+  bool Split(std::map<std::string, std::string>& given, std::vector<int64_t>& extents) {
+    for (size_t i = 1; i < run_.words.size(); ++i) {
+      size_t equals = run_.words[i].find('=');
+      if (equals == std::string::npos) {
+        failures.push_back("no name=values: " + run_.words[i]);
+        return false;
+      }
+      given[run_.words[i].substr(0, equals)] = run_.words[i].substr(equals + 1);
+    }
+    for (const Extent& extent : parsed_.kernel.extents)
+      extents.push_back(std::atoll(given[extent.name].c_str()));
+    return true;
+  }
+
+  // In order, then in random orders: the same results, or a fault (a race may show as another one).
+  void Simulate() {
+    std::map<std::string, std::string> given;
+    std::vector<int64_t> extents;
+    if (!Split(given, extents)) return;
+    for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+      TestArrays arrays;
+      if (Status status = arrays.Fill(parsed_.kernel, given); !status.ok())
+        return Note(status.error());
+      SimOptions options;
+      options.places = &parsed_.places;
+      options.max_steps = 1 << 24;
+      if (seed > 0) options.seed = seed;
+      std::vector<SimArgument> arguments = arrays.Arguments();
+      Result<SimReport> report = SimulateKernel(parsed_.kernel, arguments, extents, options);
+      if (seed == 0) {
+        if (!report.ok()) Note(report.error());
+        if (report.ok()) output = Outcome(arrays, report.value());
+      } else if (report.ok() != errors.empty()) {
+        failures.push_back(fmt::format("seed {}: {}", seed, Outcome(arrays, report.value())));
+      }
+    }
+  }
+
+  std::string Outcome(const TestArrays& arrays, const SimReport& report) const {
+    std::string text;
+    const Kernel& kernel = parsed_.kernel;
+    for (size_t i = 0; i < kernel.ArgumentCount(); ++i) {
+      if (kernel.arrays[i].access != Access::kRead) text += arrays.Text(kernel, i) + "\n";
+      if (report.unwritten[i] > 0)
+        text += fmt::format("unwritten {}: {}\n", kernel.arrays[i].name, report.unwritten[i]);
+    }
+    return text;
+  }
+
+  void Cuda() {
+#ifdef TOK_HAVE_CUDA
+    Result<std::string> text = cuda::CudaText(parsed_.kernel);
+    if (!text.ok()) return Note(text.error());
+    output = text.value();
+#endif
+  }
+
+  const TestFile& file_;
+  const TestRun& run_;
+  ParsedKernel parsed_;
+};
+
+bool Holds(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+// "y: 1 2 ..." stands for a line that begins so.
+bool HoldsValues(const std::string& output, const std::string& expected) {
+  if (expected.ends_with(" ..."))
+    return Holds("\n" + output, "\n" + expected.substr(0, expected.size() - 3));
+  return Holds("\n" + output, "\n" + expected + "\n");
+}
+
+std::vector<std::string> RunFile(const std::string& path, bool update) {
+  std::vector<std::string> failures;
+  Result<TestFile> file = ParseTestFile(path, FileText(path));
+  if (!file.ok()) return {Render(file.error())};
+  for (size_t i = 0; i < file.value().runs.size(); ++i) {
+    const TestRun& run = file.value().runs[i];
+#ifndef TOK_HAVE_CUDA
+    if (run.words[0] == "cuda") continue;
+#endif
+    KernelRun ran(file.value(), run);
+    ran.Run();
+    std::vector<std::string> wrong = ran.failures;
+    std::string after;
+    if (run.after)
+      for (const std::string& line : *run.after) after += line + "\n";
+    if (update &&
+        (ran.errors != run.errors || (run.after && NonBlank(after) != NonBlank(ran.output)))) {
+      std::string text = ran.errors != run.errors && !run.errors.empty()
+                             ? WithErrors(file.value(), run, ran.errors)
+                             : WithAfter(file.value(), run, ran.output);
+      std::ofstream(path, std::ios::binary) << text;
+      return RunFile(path, false);
+    }
+    if (ran.errors != run.errors) {
+      wrong.push_back("other errors than expected:");
+      for (const std::string& text : ran.rendered) wrong.push_back(text);
+    }
+    if (run.after && NonBlank(after) != NonBlank(ran.output))
+      wrong.push_back("AFTER is otherwise:\n" + ran.output);
+    for (const std::string& text : run.out)
+      if (!Holds(ran.output, text)) wrong.push_back("no '" + text + "' in:\n" + ran.output);
+    for (const std::string& text : run.err)
+      if (ran.rendered.empty() || !Holds(ran.rendered[0], text))
+        wrong.push_back("no '" + text + "' in the error");
+    for (const std::string& text : run.values)
+      if (!HoldsValues(ran.output, text)) wrong.push_back("no '" + text + "' in:\n" + ran.output);
+    if (Holds(ran.output, "unwritten") && run.words[0] == "simulate" &&
+        std::ranges::none_of(run.out, [](const std::string& t) { return Holds(t, "unwritten"); }))
+      wrong.push_back("elements are left unwritten:\n" + ran.output);
+    if (run.same_as) {
+      std::string other = std::filesystem::path(path).parent_path() / *run.same_as;
+      Result<ParsedKernel> parsed = ParseKernel(FileText(other), other);
+      if (!parsed.ok() || fmt::format("{:016x}\n", HashOf(parsed.value().kernel)) != ran.output)
+        wrong.push_back("another hash than " + *run.same_as);
+    }
+    for (const std::string& text : wrong)
+      failures.push_back(fmt::format("RUN {}: {}", fmt::join(run.words, " "), text));
+  }
+  return failures;
+}
+
+int Main(int argc, char** argv) {
+  bool update = false;
+  std::vector<std::string> files;
+  for (int i = 1; i < argc; ++i) {
+    if (std::string(argv[i]) == "--update") {
+      update = true;
+    } else if (std::filesystem::is_directory(argv[i])) {
+      for (const auto& entry : std::filesystem::recursive_directory_iterator(argv[i]))
+        if (entry.path().extension() == ".kernel") files.push_back(entry.path());
+    } else {
+      files.push_back(argv[i]);
+    }
+  }
+  std::ranges::sort(files);
+  int failed = 0;
+  for (const std::string& file : files) {
+    std::vector<std::string> failures = RunFile(file, update);
+    if (!failures.empty()) ++failed;
+    for (const std::string& text : failures) fmt::print("FAILED {}\n  {}\n", file, text);
+  }
+  fmt::print("tally: {} passed, {} failed, 0 skipped\n", static_cast<int>(files.size()) - failed,
+             failed);
+  return failed > 0 || files.empty() ? 1 : 0;
+}
+
+}  // namespace
+}  // namespace tokamak
+
+int main(int argc, char** argv) {
+  return tokamak::Main(argc, argv);
+}
