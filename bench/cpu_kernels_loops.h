@@ -1,0 +1,8 @@
+#pragma once
+
+#include <cstdint>
+
+// The same work as plain loops, compiled with -O3 -march=native.
+void LoopAxpy(const float* x, float* y, float a, int64_t n);
+void LoopChain(const float* x, float* y, int64_t n);
+void LoopRowSum(const float* x, float* y, int64_t rows, int64_t columns);

@@ -1,0 +1,160 @@
+#include "backend/cpu/code.h"
+
+#include <chrono>
+#include <unordered_map>
+
+#include "runtime/disk_cache.h"
+#include "runtime/process.h"
+
+namespace tokamak::cpu {
+namespace {
+
+// Values of the kernels that go into one object file. LLVM's time grows a little faster than their
+// number, and a file is what the cache keeps.
+constexpr size_t kObjectNodes = 4000;
+
+class Writer {
+ public:
+  template <typename T>
+  void Add(T value) {
+    auto word = static_cast<uint64_t>(value);
+    bytes_.append(reinterpret_cast<const char*>(&word), sizeof word);
+  }
+  std::string Take() { return std::move(bytes_); }
+
+ private:
+  std::string bytes_;
+};
+
+void AddBlock(Writer& out, const Block& block) {
+  out.Add(block.size());
+  for (const Stmt& stmt : block) {
+    out.Add(stmt.kind);
+    out.Add(stmt.loop);
+    out.Add(stmt.condition);
+    out.Add(stmt.array);
+    out.Add(stmt.index);
+    out.Add(stmt.value);
+    out.Add(stmt.scope);
+    out.Add(stmt.uniform);
+    AddBlock(out, stmt.head);
+    AddBlock(out, stmt.body);
+    AddBlock(out, stmt.otherwise);
+  }
+}
+
+int64_t Since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() -
+                                                               begin)
+      .count();
+}
+
+}  // namespace
+
+// Kernels that become one object file.
+struct Code::Batch {
+  std::vector<const Kernel*> kernels;
+  std::vector<size_t> numbers;  // among those that differ
+  CacheKey key;
+};
+
+std::string FormOf(const Kernel& kernel) {
+  Writer out;
+  out.Add(kernel.index_bits);
+  out.Add(kernel.nodes.size());
+  for (const ScalarNode& node : kernel.nodes) {
+    out.Add(node.prim);
+    out.Add(node.type);
+    for (ValueId operand : node.operands) out.Add(operand);
+    out.Add(node.bits);
+  }
+  out.Add(kernel.arrays.size());
+  for (const Array& array : kernel.arrays) {
+    out.Add(array.type);
+    out.Add(array.space);
+    out.Add(array.access);
+    out.Add(array.size);
+    out.Add(array.distinct);
+    out.Add(array.alignment);
+  }
+  out.Add(kernel.extents.size());
+  for (const Extent& extent : kernel.extents) {
+    out.Add(extent.multiple_of);
+    out.Add(extent.minimum);
+    out.Add(extent.maximum);
+  }
+  out.Add(kernel.loops.size());
+  for (const Loop& loop : kernel.loops) {
+    out.Add(loop.role);
+    out.Add(loop.extent);
+  }
+  AddBlock(out, kernel.body);
+  return out.Take();
+}
+
+// An entry of the cache that does not load is as good as none.
+Result<std::shared_ptr<const LoadedCode>> Code::CompileBatch(const Batch& batch,
+                                                             const Target& target,
+                                                             const CompileOptions& options) {
+  ++objects_;
+  std::string key = batch.key.Text();
+  if (options.cache != nullptr) {
+    auto begin = std::chrono::steady_clock::now();
+    if (std::optional<std::string> object = options.cache->Get(key)) {
+      auto loaded = LoadObject(*object, batch.kernels.size());
+      times_.load_us += Since(begin);
+      if (loaded.ok()) {
+        ++cached_;
+        return loaded;
+      }
+    }
+  }
+  CompileTimes times;
+  TOK_TRY(std::string object, MakeObject(batch.kernels, target, &times));
+  times_.emit_us += times.emit_us;
+  times_.optimize_us += times.optimize_us;
+  times_.generate_us += times.generate_us;
+  auto begin = std::chrono::steady_clock::now();
+  auto loaded = LoadObject(object, batch.kernels.size());
+  times_.load_us += Since(begin);
+  if (loaded.ok() && options.cache != nullptr) options.cache->Put(key, object);
+  return loaded;
+}
+
+Result<std::shared_ptr<const Code>> Code::Compile(std::span<const Kernel* const> kernels,
+                                                  const CompileOptions& options) {
+  TOK_TRY(Target target, HostTarget());
+  std::string setting = "cpu object 1 " + BuildId() + " " + target.Text();
+
+  // Kernels that differ, in batches.
+  std::unordered_map<std::string, size_t> known;
+  std::vector<size_t> which;
+  std::vector<Batch> batches;
+  size_t nodes = kObjectNodes;
+  for (const Kernel* kernel : kernels) {
+    auto [at, is_new] = known.emplace(FormOf(*kernel), known.size());
+    which.push_back(at->second);
+    if (!is_new) continue;
+    if (nodes + kernel->nodes.size() > kObjectNodes) {
+      batches.emplace_back().key.Add(setting);
+      nodes = 0;
+    }
+    nodes += kernel->nodes.size();
+    batches.back().kernels.push_back(kernel);
+    batches.back().numbers.push_back(at->second);
+    batches.back().key.Add(at->first);
+  }
+
+  auto code = std::make_shared<Code>();
+  std::vector<KernelFn> functions(known.size());
+  for (const Batch& batch : batches) {
+    TOK_TRY(std::shared_ptr<const LoadedCode> loaded, code->CompileBatch(batch, target, options));
+    for (size_t i = 0; i < batch.numbers.size(); ++i)
+      functions[batch.numbers[i]] = loaded->function(i);
+    code->loaded_.push_back(std::move(loaded));
+  }
+  for (size_t number : which) code->functions_.push_back(functions[number]);
+  return std::shared_ptr<const Code>(std::move(code));
+}
+
+}  // namespace tokamak::cpu

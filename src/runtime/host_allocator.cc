@@ -1,0 +1,122 @@
+#include "runtime/host_allocator.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace tokamak {
+namespace {
+
+constexpr size_t kHugePage = size_t{2} << 20;
+// Below this the C library keeps memory itself.
+constexpr size_t kLarge = size_t{1} << 20;
+
+// What is mapped for `bytes`: few sizes, so that one buffer fits the next, at most a quarter more.
+// Pages that nobody touches take no memory. 0: too much.
+size_t MappedSize(size_t bytes) {
+  if (bytes > SIZE_MAX / 4) return 0;
+  size_t step = std::max(std::bit_floor(bytes) / 4, kHugePage);
+  return (bytes + step - 1) / step * step;
+}
+
+void* Map(size_t size) {
+  // Aligned to huge pages by hand: the system aligns to small ones.
+  void* got =
+      mmap(nullptr, size + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (got == MAP_FAILED) return nullptr;
+  auto begin = reinterpret_cast<uintptr_t>(got);
+  uintptr_t aligned = (begin + kHugePage - 1) / kHugePage * kHugePage;
+  size_t before = aligned - begin, after = kHugePage - before;
+  if (before > 0) munmap(got, before);
+  if (after > 0) munmap(reinterpret_cast<void*>(aligned + size), after);
+  auto* data = reinterpret_cast<void*>(aligned);
+  madvise(data, size, MADV_HUGEPAGE);  // a wish: without it pages are small
+  return data;
+}
+
+size_t EighthOfMemory() {
+  long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+  if (pages <= 0 || page <= 0) return size_t{256} << 20;
+  return static_cast<size_t>(pages) * static_cast<size_t>(page) / 8;
+}
+
+}  // namespace
+
+HostAllocator::HostAllocator(size_t max_kept) : max_kept_(max_kept) {}
+
+HostAllocator::~HostAllocator() {
+  Trim();
+}
+
+HostAllocator& HostAllocator::OfProcess() {
+  static auto* allocator = new HostAllocator(EighthOfMemory());
+  return *allocator;
+}
+
+void* HostAllocator::Allocate(size_t bytes) {
+  if (bytes < kLarge) {
+    size_t rounded = (std::max<size_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment;
+    return std::aligned_alloc(kAlignment, rounded);
+  }
+  size_t size = MappedSize(bytes);
+  if (size == 0) return nullptr;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    // The youngest of this size: it is the warmest.
+    auto found = std::find_if(free_.rbegin(), free_.rend(),
+                              [&](const Kept& kept) { return kept.size == size; });
+    if (found != free_.rend()) {
+      void* data = found->data;
+      free_.erase(std::next(found).base());
+      kept_ -= size;
+      ++reused_;
+      return data;
+    }
+  }
+  void* data = Map(size);
+  if (data != nullptr) return data;
+  Trim();
+  return Map(size);
+}
+
+void HostAllocator::Free(void* data, size_t bytes) {
+  if (data == nullptr) return;
+  if (bytes < kLarge) return std::free(data);
+  size_t size = MappedSize(bytes);
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (size > max_kept_) {
+    munmap(data, size);
+    return;
+  }
+  ShrinkLocked(max_kept_ - size);
+  free_.push_back({data, size});
+  kept_ += size;
+}
+
+void HostAllocator::ShrinkLocked(size_t to) {
+  size_t gone = 0;
+  for (; kept_ > to; ++gone) {
+    munmap(free_[gone].data, free_[gone].size);
+    kept_ -= free_[gone].size;
+  }
+  free_.erase(free_.begin(), free_.begin() + static_cast<int64_t>(gone));
+}
+
+void HostAllocator::Trim() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  ShrinkLocked(0);
+}
+
+size_t HostAllocator::kept() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return kept_;
+}
+
+int64_t HostAllocator::reused() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return reused_;
+}
+
+}  // namespace tokamak

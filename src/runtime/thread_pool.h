@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+
+#include "runtime/process.h"
+
+namespace tokamak {
+
+// Divides the iterations of a loop among threads. The caller works too, so that a loop which is
+// small, or comes while the pool serves another one, simply runs where it was called. What runs
+// where is open; each iteration runs exactly once.
+class ThreadPool final : public Stoppable {
+ public:
+  // `threads`: with the caller. They start with the first loop that is divided.
+  explicit ThreadPool(int threads);
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+  ~ThreadPool();
+
+  // The pool of the process: a thread per processor. Never destroyed; stopped at exit.
+  static ThreadPool& OfProcess();
+
+  // Calls body(data, begin, end) for ranges that make up [0, count), none but the last shorter than
+  // `grain`, and returns when all are done. A count of at most `grain` stays on this thread. May be
+  // called by any thread, also by a body.
+  using Body = void (*)(void* data, int64_t begin, int64_t end);
+  void For(int64_t count, int64_t grain, Body body, void* data);
+  template <typename F>
+  void For(int64_t count, int64_t grain, F&& body) {
+    For(
+        count, grain,
+        [](void* data, int64_t begin, int64_t end) {
+          (*static_cast<std::remove_reference_t<F>*>(data))(begin, end);
+        },
+        &body);
+  }
+
+  int threads() const { return threads_; }
+  void Stop() override;
+
+ private:
+  struct State;
+  void Start();
+  void Divide(int64_t count, int64_t piece, Body body, void* data);
+  void Serve(int number);
+
+  int threads_;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace tokamak

@@ -1,0 +1,86 @@
+#include "runtime/thread_pool.h"
+
+#include <atomic>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace tokamak {
+namespace {
+
+TEST(ThreadPool, RunsEachIterationOnce) {
+  ThreadPool pool(4);
+  for (int64_t count : {0, 1, 2, 3, 7, 100, 1001, 65536}) {
+    for (int64_t grain : {1, 3, 64, 1000}) {
+      std::vector<std::atomic<int>> runs(static_cast<size_t>(count));
+      std::atomic<int> short_ranges{0};
+      pool.For(count, grain, [&](int64_t begin, int64_t end) {
+        if (end - begin < grain && end != count) ++short_ranges;
+        for (int64_t i = begin; i < end; ++i) ++runs[static_cast<size_t>(i)];
+      });
+      for (const auto& run : runs) ASSERT_EQ(run.load(), 1) << count << " by " << grain;
+      EXPECT_EQ(short_ranges.load(), 0) << count << " by " << grain;
+    }
+  }
+}
+
+TEST(ThreadPool, SmallLoopsStayWithTheCaller) {
+  ThreadPool pool(4);
+  auto caller = std::this_thread::get_id();
+  int ranges = 0;
+  pool.For(1000, 1000, [&](int64_t begin, int64_t end) {
+    EXPECT_EQ(std::this_thread::get_id(), caller);
+    EXPECT_EQ(begin, 0);
+    EXPECT_EQ(end, 1000);
+    ++ranges;
+  });
+  EXPECT_EQ(ranges, 1);
+}
+
+TEST(ThreadPool, ServesCallersAtTheSameTimeAndFromWithin) {
+  ThreadPool pool(3);
+  std::atomic<int64_t> sum{0};
+  auto caller = [&] {
+    for (int round = 0; round < 200; ++round) {
+      pool.For(64, 4, [&](int64_t begin, int64_t end) {
+        pool.For(end - begin, 1, [&](int64_t from, int64_t to) { sum += to - from; });
+      });
+    }
+  };
+  std::vector<std::thread> callers;
+  for (int i = 0; i < 3; ++i) callers.emplace_back(caller);
+  for (std::thread& thread : callers) thread.join();
+  EXPECT_EQ(sum.load(), 3 * 200 * 64);
+}
+
+TEST(ThreadPool, WorksAfterAPause) {
+  ThreadPool pool(2);
+  for (int round = 0; round < 5; ++round) {
+    std::atomic<int64_t> sum{0};
+    pool.For(100, 1, [&](int64_t begin, int64_t end) { sum += end - begin; });
+    EXPECT_EQ(sum.load(), 100);
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+}
+
+TEST(ThreadPool, AForkedChildRunsAlone) {
+  ThreadPool pool(2);
+  std::atomic<int64_t> sum{0};
+  auto run = [&] { pool.For(100, 1, [&](int64_t begin, int64_t end) { sum += end - begin; }); };
+  run();
+  pid_t child = fork();
+  if (child == 0) {
+    sum = 0;
+    run();
+    _exit(sum.load() == 100 ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+}  // namespace
+}  // namespace tokamak
