@@ -142,10 +142,11 @@ void Measure(const Row& row, int64_t rows, int64_t columns) {
   Launch launch = PlanLaunch(row.kernel, code.value()->function(0));
   void* arguments[] = {x, y};
   if (name != "axpy") loop();
-  if (name != "axpy") Run(launch, arguments, nullptr, nullptr);
+  if (name != "axpy") RunLaunch(launch, arguments, nullptr, nullptr);
   bool same = std::memcmp(y, z, bytes_of(std::min(row.writes, n))) == 0;
-  double ours = BestSeconds([&] { Run(launch, arguments, nullptr, nullptr); });
-  double all = BestSeconds([&] { Run(launch, arguments, nullptr, &ThreadPool::OfProcess()); });
+  double ours = BestSeconds([&] { RunLaunch(launch, arguments, nullptr, nullptr); });
+  double all =
+      BestSeconds([&] { RunLaunch(launch, arguments, nullptr, &ThreadPool::OfProcess()); });
   double theirs = BestSeconds(loop);
   double bytes = static_cast<double>(row.reads + row.writes) * 4;
   std::printf(

@@ -154,7 +154,8 @@ Launch PlanLaunch(const Kernel& kernel, KernelFn function, std::span<const int64
   return launch;
 }
 
-void Run(const Launch& launch, void* const* arguments, const int64_t* extents, ThreadPool* pool) {
+void RunLaunch(const Launch& launch, void* const* arguments, const int64_t* extents,
+               ThreadPool* pool) {
   auto range = [&](int64_t begin, int64_t end) {
     PlainFloats plain;
     launch.function(arguments, extents, begin, end);

@@ -24,7 +24,8 @@ Launch PlanLaunch(const Kernel& kernel, KernelFn function, std::span<const int64
 
 // Runs it with rounding to nearest and subnormals kept, whatever the caller's settings, which are
 // restored. `pool` may be null. Results do not depend on the number of threads.
-void Run(const Launch& launch, void* const* arguments, const int64_t* extents, ThreadPool* pool);
+void RunLaunch(const Launch& launch, void* const* arguments, const int64_t* extents,
+               ThreadPool* pool);
 
 // Nanoseconds that one iteration of the grid takes, roughly: what is computed and moved, counted by
 // vectors.
