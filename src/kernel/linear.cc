@@ -50,22 +50,34 @@ std::optional<LinearIndex> Times(const LinearIndex& x, int64_t factor) {
   return product;
 }
 
-std::optional<LinearIndex> LinearOf(const Kernel& kernel, ValueId id) {
-  const ScalarNode& node = kernel.node(id);
+namespace {
+
+// What is deeper is one value: sums as ValueOf makes them are not.
+constexpr int kMaxDepth = 2 * static_cast<int>(kMaxTerms) + 4;
+
+std::optional<LinearIndex> LinearWithin(const Kernel& kernel, ValueId id, int depth) {
   if (std::optional<int64_t> constant = ConstantOf(kernel, id)) return LinearIndex{*constant, {}};
-  if (node.prim == Prim::kAdd || node.prim == Prim::kSub) {
-    std::optional<LinearIndex> x = LinearOf(kernel, node.operands[0]);
-    std::optional<LinearIndex> y = LinearOf(kernel, node.operands[1]);
+  const ScalarNode& node = kernel.node(id);
+  if ((node.prim == Prim::kAdd || node.prim == Prim::kSub) && depth > 0) {
+    std::optional<LinearIndex> x = LinearWithin(kernel, node.operands[0], depth - 1);
+    if (!x) return std::nullopt;
+    std::optional<LinearIndex> y = LinearWithin(kernel, node.operands[1], depth - 1);
     if (y && node.prim == Prim::kSub) y = Times(*y, -1);
-    return x && y ? Sum(*x, *y) : std::nullopt;
+    return y ? Sum(*x, *y) : std::nullopt;
   }
-  if (node.prim == Prim::kMul) {
+  if (node.prim == Prim::kMul && depth > 0) {
     if (std::optional<int64_t> factor = ConstantOf(kernel, node.operands[1])) {
-      std::optional<LinearIndex> x = LinearOf(kernel, node.operands[0]);
+      std::optional<LinearIndex> x = LinearWithin(kernel, node.operands[0], depth - 1);
       return x ? Times(*x, *factor) : std::nullopt;
     }
   }
   return LinearIndex{0, {{id, 1}}};
+}
+
+}  // namespace
+
+std::optional<LinearIndex> LinearOf(const Kernel& kernel, ValueId id) {
+  return LinearWithin(kernel, id, kMaxDepth);
 }
 
 std::optional<LinearIndex> Recombined(const Kernel& kernel, LinearIndex x) {

@@ -46,7 +46,8 @@ class UniqueNames {
 void NumberBlock(const Placement& placement, const Block& block, std::vector<int>& values,
                  int& next) {
   for (size_t i = 0; i <= block.size(); ++i) {
-    for (ValueId id : placement.Before(block, i)) values[static_cast<size_t>(id)] = next++;
+    for (ValueId id : placement.Before(block, i))
+      if (values[static_cast<size_t>(id)] < 0) values[static_cast<size_t>(id)] = next++;
     if (i == block.size()) break;
     const Stmt& stmt = block[i];
     switch (stmt.kind) {

@@ -390,6 +390,11 @@ class Parser {
         !cursor_.Expect("=") || !Expression(node))
       return false;
     bool ordered = node.prim == Prim::kRead || node.prim == Prim::kShuffle;
+    // A value that is computed in several blocks stands in each of them.
+    auto known = names_.find(name);
+    if (!ordered && known != names_.end() && known->second.kind == Named::Kind::kValue &&
+        kernel_.nodes[known->second.number] == node)
+      return true;
     ValueId id = NewNode(node, where);
     if (!names_.emplace(name, Named{Named::Kind::kValue, static_cast<uint32_t>(id)}).second)
       return cursor_.Fail(ErrorCode::kKernelName, fmt::format("kernel: a second '{}'", name),

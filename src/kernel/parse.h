@@ -15,7 +15,8 @@ struct ParsedKernel {
 };
 
 // Reads one kernel as WriteKernel writes it (write.h shows the form; `//` begins a comment). Values
-// may have any names and stand anywhere above their uses. What it gives is not verified.
+// may have any names and stand anywhere above their uses; a definition may be there again. What it
+// gives is not verified.
 Result<ParsedKernel> ParseKernel(std::string_view text, const std::string& file);
 
 }  // namespace tokamak

@@ -1,6 +1,7 @@
 #include "kernel/placement.h"
 
 #include <algorithm>
+#include <map>
 
 namespace tokamak {
 namespace {
@@ -11,14 +12,6 @@ bool HasNoPlace(Prim prim) {
 
 bool IsOrdered(Prim prim) {
   return prim == Prim::kRead || prim == Prim::kShuffle;
-}
-
-bool MayFault(const Kernel& kernel, const ScalarNode& node) {
-  if (node.prim == Prim::kLoad) return true;
-  if ((node.prim != Prim::kDiv && node.prim != Prim::kRem) || !IsInteger(node.type)) return false;
-  const ScalarNode& divisor = kernel.node(node.operands[1]);
-  int64_t value = IntOfBits(divisor.type, divisor.bits);
-  return divisor.prim != Prim::kConst || value == 0 || value == -1;
 }
 
 }  // namespace
@@ -87,6 +80,19 @@ void Placement::AddChildren(int block) {
   }
 }
 
+bool Placement::MayFault(const ScalarNode& node) {
+  if (node.prim == Prim::kLoad) {
+    Range index = ranges_.Of(kernel_, node.operands[0]);
+    return index.low < 0 || index.high >= kernel_.array(node.array()).size;
+  }
+  if ((node.prim != Prim::kDiv && node.prim != Prim::kRem) || !IsInteger(node.type)) return false;
+  const ScalarNode& divisor = kernel_.node(node.operands[1]);
+  if (divisor.prim != Prim::kConst)
+    return node.type != ScalarType::kIndex || ranges_.Of(kernel_, node.operands[1]).low <= 0;
+  int64_t value = IntOfBits(divisor.type, divisor.bits);
+  return value == 0 || value == -1;
+}
+
 Placement::Place Placement::Raised(Place place, int to) const {
   while (place.block != to) {
     const Node& node = blocks_[static_cast<size_t>(place.block)];
@@ -107,6 +113,7 @@ int Placement::Common(int x, int y) const {
 // Operands are older than their users.
 void Placement::FindEarliest() {
   earliest_.assign(kernel_.nodes.size(), 0);
+  may_fault_.assign(kernel_.nodes.size(), false);
   for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
     const ScalarNode& node = kernel_.nodes[i];
     if (node.prim == Prim::kLoop) {
@@ -114,7 +121,9 @@ void Placement::FindEarliest() {
     } else if (IsOrdered(node.prim)) {
       earliest_[i] = std::max(read_places_[i].block, 0);
     } else {
+      may_fault_[i] = MayFault(node);
       for (ValueId operand : kernel_.operands(ValueId{static_cast<uint32_t>(i)})) {
+        if (may_fault_[static_cast<size_t>(operand)]) may_fault_[i] = true;
         int known = earliest_[static_cast<size_t>(operand)];
         if (blocks_[static_cast<size_t>(known)].depth >
             blocks_[static_cast<size_t>(earliest_[i])].depth)
@@ -159,29 +168,95 @@ void Placement::CollectUses() {
   }
 }
 
-// Users are younger than their operands: when a value's turn comes, all of its users have a place.
+int Placement::ChildOf(int block, int within) const {
+  while (blocks_[static_cast<size_t>(within)].parent != block)
+    within = blocks_[static_cast<size_t>(within)].parent;
+  return within;
+}
+
+// Whether a run of the block comes to one of these uses, all of which are in it or below.
+bool Placement::SurelyUsed(int block, const std::vector<Place>& uses) const {
+  std::map<int, std::vector<Place>> inner;  // by the block right under this one
+  for (const Place& use : uses) {
+    if (use.block == block) return true;
+    inner[ChildOf(block, use.block)].push_back(use);
+  }
+  std::map<size_t, int> sure_branches;  // of the if that is this statement
+  for (const auto& [child, below] : inner) {
+    if (!SurelyUsed(child, below)) continue;
+    const Node& node = blocks_[static_cast<size_t>(child)];
+    if (!node.conditional) return true;
+    bool is_if = node.at < blocks_[static_cast<size_t>(block)].block->size() &&
+                 (*blocks_[static_cast<size_t>(block)].block)[node.at].kind == StmtKind::kIf;
+    if (is_if && ++sure_branches[node.at] == 2) return true;
+  }
+  return false;
+}
+
+// The fewest blocks in each of which a use surely follows.
+void Placement::Split(const std::vector<Place>& uses, std::vector<Place>& places) const {
+  int shared = uses[0].block;
+  for (const Place& use : uses) shared = Common(shared, use.block);
+  if (SurelyUsed(shared, uses)) {
+    Place place{shared, SIZE_MAX};
+    for (const Place& use : uses) place.at = std::min(place.at, Raised(use, shared).at);
+    places.push_back(place);
+    return;
+  }
+  std::map<int, std::vector<Place>> inner;
+  for (const Place& use : uses) inner[ChildOf(shared, use.block)].push_back(use);
+  for (const auto& [child, below] : inner) Split(below, places);
+}
+
+// Moved out of loops, as far as operands are known and nothing may fault that would not have.
+Placement::Place Placement::Hoisted(Place place, size_t value) const {
+  int best = place.block;
+  for (int b = place.block; b != earliest_[value];) {
+    const Node& block = blocks_[static_cast<size_t>(b)];
+    if (block.conditional && may_fault_[value]) break;
+    b = block.parent;
+    if (b < 0) break;
+    if (blocks_[static_cast<size_t>(b)].loops < blocks_[static_cast<size_t>(best)].loops) best = b;
+  }
+  return Raised(place, best);
+}
+
+std::vector<Placement::Place> Placement::PlacesOf(size_t value) const {
+  const std::vector<Place>& uses = uses_[value];
+  std::vector<Place> places;
+  if (may_fault_[value]) {
+    Split(uses, places);
+  } else {
+    Place place{uses[0].block, SIZE_MAX};
+    for (const Place& use : uses) place.block = Common(place.block, use.block);
+    for (const Place& use : uses) place.at = std::min(place.at, Raised(use, place.block).at);
+    places.push_back(place);
+  }
+  for (Place& place : places) place = Hoisted(place, value);
+  // One that has come to stand around another serves both.
+  for (bool again = places.size() > 1; again;) {
+    again = false;
+    for (size_t i = 0; i < places.size() && !again; ++i)
+      for (size_t k = 0; k < places.size() && !again; ++k) {
+        if (i == k || Common(places[i].block, places[k].block) != places[i].block) continue;
+        places[i].at = std::min(places[i].at, Raised(places[k], places[i].block).at);
+        places.erase(places.begin() + static_cast<int64_t>(k));
+        again = true;
+      }
+  }
+  return places;
+}
+
+// Users are younger than their operands: when a value's turn comes, all of its users have places.
 void Placement::Choose() {
   for (size_t i = kernel_.nodes.size(); i-- > 0;) {
     const ScalarNode& node = kernel_.nodes[i];
-    const std::vector<Place>& uses = uses_[i];
-    if (HasNoPlace(node.prim) || IsOrdered(node.prim) || uses.empty()) continue;
-    int shared = uses[0].block;
-    for (const Place& use : uses) shared = Common(shared, use.block);
-    int best = shared;
-    bool may_fault = MayFault(kernel_, node);
-    for (int b = shared; b != earliest_[i];) {
-      const Node& block = blocks_[static_cast<size_t>(b)];
-      if (block.conditional && may_fault) break;
-      b = block.parent;
-      if (b < 0) break;
-      if (blocks_[static_cast<size_t>(b)].loops < blocks_[static_cast<size_t>(best)].loops)
-        best = b;
-    }
-    Place place{best, SIZE_MAX};
-    for (const Place& use : uses) place.at = std::min(place.at, Raised(use, best).at);
+    if (HasNoPlace(node.prim) || IsOrdered(node.prim) || uses_[i].empty()) continue;
     ValueId id{static_cast<uint32_t>(i)};
-    before_[static_cast<size_t>(best)][place.at].push_back(id);
-    for (ValueId operand : kernel_.operands(id)) Use(operand, place);
+    for (const Place& place : PlacesOf(i)) {
+      before_[static_cast<size_t>(place.block)][place.at].push_back(id);
+      for (ValueId operand : kernel_.operands(id)) Use(operand, place);
+    }
   }
   for (auto& block : before_)
     for (std::vector<ValueId>& values : block) std::ranges::reverse(values);

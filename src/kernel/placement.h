@@ -12,7 +12,9 @@ namespace tokamak {
 
 // Where each pure value of a kernel is computed: in the block of least loop depth between the place
 // where its operands are known and the one that all its users share; as late as that allows. What
-// might fault (a load, a division) stays under the `if` of its users.
+// might fault (a load that is not known to be in bounds, a division, and all that is computed from
+// them) is computed only where a user surely follows: when users in several blocks need it that
+// perhaps none of them runs, it is computed in each of these blocks, none of them within another.
 class Placement {
  public:
   // The kernel must outlive this and stay as it is.
@@ -41,6 +43,12 @@ class Placement {
   Place Raised(Place place, int to) const;  // the statement of block `to` that holds `place`
   int Common(int x, int y) const;
   void Use(ValueId value, Place place);
+  bool MayFault(const ScalarNode& node);
+  int ChildOf(int block, int within) const;  // the block right under `block` that holds `within`
+  bool SurelyUsed(int block, const std::vector<Place>& uses) const;
+  void Split(const std::vector<Place>& uses, std::vector<Place>& places) const;
+  Place Hoisted(Place place, size_t value) const;
+  std::vector<Place> PlacesOf(size_t value) const;
   void FindEarliest();
   void CollectUses();
   void Choose();
@@ -51,6 +59,7 @@ class Placement {
   std::unordered_map<const Block*, int> numbers_;
   std::vector<int> loop_blocks_;    // the body of each loop
   std::vector<int> earliest_;       // per value
+  std::vector<bool> may_fault_;     // per value: it, or what it is computed from
   std::vector<Place> read_places_;  // of reads and shuffles
   std::vector<std::vector<Place>> uses_;
   std::vector<std::vector<std::vector<ValueId>>> before_;  // per block and statement

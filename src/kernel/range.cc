@@ -74,30 +74,23 @@ Range RangeOfType(ScalarType type) {
 
 }  // namespace
 
+// In the order of the values: operands are older than their users, so that nothing goes deep.
 Range RangeTable::Of(const Kernel& kernel, ValueId id) {
-  auto i = static_cast<size_t>(id);
-  if (ranges_.size() <= i) {
-    ranges_.resize(kernel.nodes.size());
-    known_.resize(kernel.nodes.size());
-  }
-  if (!known_[i]) {
-    // Operands are older than their users, so that the depth of this is that of the expression.
-    Range found = Find(kernel, id);
-    ranges_[i] = found;
-    known_[i] = true;
-  }
-  return ranges_[i];
+  for (size_t i = ranges_.size(); i <= static_cast<size_t>(id); ++i)
+    ranges_.push_back(Find(kernel, ValueId{static_cast<uint32_t>(i)}));
+  return ranges_[static_cast<size_t>(id)];
 }
 
-Range RangeTable::Find(const Kernel& kernel, ValueId id) {
+Range RangeTable::Find(const Kernel& kernel, ValueId id) const {
   const ScalarNode& node = kernel.node(id);
   if (node.type != ScalarType::kIndex && node.prim != Prim::kConst) return RangeOfType(node.type);
-  auto operand = [&](int i) { return Of(kernel, node.operands[static_cast<size_t>(i)]); };
+  auto known = [&](ValueId of) { return ranges_[static_cast<size_t>(of)]; };
+  auto operand = [&](int i) { return known(node.operands[static_cast<size_t>(i)]); };
   switch (node.prim) {
     case Prim::kConst:
       return IsFloat(node.type) ? Range{} : RangeOfConstant(IntOfBits(node.type, node.bits));
     case Prim::kLoop: {
-      Range extent = Of(kernel, kernel.loop(node.loop()).extent);
+      Range extent = known(kernel.loop(node.loop()).extent);
       return {0, extent.high == INT64_MAX ? INT64_MAX - 1 : std::max<int64_t>(extent.high - 1, 0),
               1};
     }

@@ -19,13 +19,12 @@ struct Range {
 // Ranges of the indices of a kernel, each found once.
 class RangeTable {
  public:
-  // `kernel` may grow between calls, never change.
+  // `kernel` may grow between calls, never change. Operands are older than their users.
   Range Of(const Kernel& kernel, ValueId id);
 
  private:
-  Range Find(const Kernel& kernel, ValueId id);
+  Range Find(const Kernel& kernel, ValueId id) const;
   std::vector<Range> ranges_;
-  std::vector<bool> known_;
 };
 
 }  // namespace tokamak

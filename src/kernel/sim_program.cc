@@ -33,7 +33,7 @@ class Decoder {
   }
 
   SimOperand LoopSlot(const Loop& loop) {
-    if (loop.role != LoopRole::kVector) return {NewSlots(1), 0};
+    if (!IsVector(kernel_, loop)) return {NewSlots(1), 0};
     auto lanes = static_cast<uint32_t>(ConstantOf(loop.extent));
     SimOperand slot{NewSlots(lanes), 1};
     for (uint32_t i = 0; i < lanes; ++i) program_.slots[slot.at + i] = i;
@@ -125,8 +125,12 @@ class Decoder {
         op.array = static_cast<uint32_t>(stmt.array);
         op.a = Slot(stmt.index);
         op.b = Slot(stmt.value);
-        if (in_vector_ && variance_.PerLane(stmt.array))
+        bool alike = op.a.step == 0 && op.b.step == 0 && masks_ == 0;
+        if (in_vector_ && variance_.PerLane(stmt.array)) {
           program_.copies[static_cast<size_t>(stmt.array)] = lanes_;
+        } else if (in_vector_ && alike) {
+          op.lanes = 1;  // the thread stores, not its lanes
+        }
         break;
       }
       case StmtKind::kRead:
@@ -151,7 +155,7 @@ class Decoder {
       DecodeBlock(stmt.body);
       return;
     }
-    if (loop.role == LoopRole::kVector) {
+    if (IsVector(kernel_, loop)) {
       lanes_ = static_cast<uint32_t>(ConstantOf(loop.extent));
       in_vector_ = true;
       Append(SimKind::kVector);
@@ -187,6 +191,7 @@ class Decoder {
     bool masked = IsMasked(stmt);
     uint32_t test = Here();
     Decide(masked ? SimKind::kMaskIf : SimKind::kUnless, stmt);
+    masks_ += masked ? 1 : 0;
     DecodeBlock(stmt.body);
     if (stmt.otherwise.empty()) {
       program_.ops[test].target = Here();
@@ -204,11 +209,13 @@ class Decoder {
       program_.ops[leave].target = Here();
     }
     if (masked) Append(SimKind::kMaskEnd);
+    masks_ -= masked ? 1 : 0;
   }
 
   void While(const Stmt& stmt) {
     bool masked = IsMasked(stmt);
     if (masked) Append(SimKind::kMaskBegin);
+    masks_ += masked ? 1 : 0;
     uint32_t head = Here();
     DecodeBlock(stmt.head);
     uint32_t test = Here();
@@ -217,6 +224,7 @@ class Decoder {
     Append(SimKind::kJump).target = head;
     program_.ops[test].target = Here();
     if (masked) Append(SimKind::kMaskEnd);
+    masks_ -= masked ? 1 : 0;
   }
 
   const Kernel& kernel_;
@@ -226,6 +234,7 @@ class Decoder {
   std::vector<SimOperand> values_, loops_;
   uint32_t lanes_ = 1;
   bool in_vector_ = false;
+  int masks_ = 0;  // open ones
   int stmt_ = -1, next_stmt_ = 0;
 };
 

@@ -397,7 +397,9 @@ class Simulator {
 
   bool StoreElements(SimThread& thread, const SimOp& op) {
     uint32_t copies = op.under_vector ? 1 : program_.copies[op.array];
-    return EachLane(thread, op, [&](uint32_t lane) {
+    uint32_t run = thread.agent.run;
+    if (op.lanes == 1) thread.agent.run = 0;
+    bool ok = EachLane(thread, op, [&](uint32_t lane) {
       auto index = static_cast<int64_t>(thread.slots[op.a.at + lane * op.a.step]);
       Bits value = thread.slots[op.b.at + lane * op.b.step];
       for (uint32_t copy = 0; copy < copies; ++copy) {
@@ -407,6 +409,8 @@ class Simulator {
       }
       return true;
     });
+    thread.agent.run = run;
+    return ok;
   }
 
   bool ShuffleLanes(SimThread& thread, const SimOp& op) {

@@ -1,8 +1,8 @@
 #include "kernel/simulate.h"
 
+#include <cmath>
 #include <numeric>
 
-#include <cmath>
 #include <gtest/gtest.h>
 
 #include "kernel/builder.h"

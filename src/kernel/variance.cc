@@ -2,13 +2,19 @@
 
 namespace tokamak {
 
+bool IsVector(const Kernel& kernel, const Loop& loop) {
+  if (loop.role != LoopRole::kVector) return false;
+  const ScalarNode& extent = kernel.node(loop.extent);
+  return extent.prim != Prim::kConst || extent.bits != 1;
+}
+
 // Which arrays are per lane depends on which indices vary, and the other way round: arrays only
 // ever become per lane, so that the rounds end.
 Variance::Variance(const Kernel& kernel) {
   per_lane_.assign(kernel.arrays.size(), false);
   do {
     FindValues(kernel);
-  } while (FindArrays(kernel, kernel.body, false));
+  } while (FindArrays(kernel, kernel.body, false, false));
 }
 
 void Variance::FindValues(const Kernel& kernel) {
@@ -22,9 +28,9 @@ void Variance::FindValues(const Kernel& kernel) {
       thread = thread || by_thread_[static_cast<size_t>(operand)];
     }
     if (node.prim == Prim::kLoop) {
-      LoopRole role = kernel.loop(node.loop()).role;
-      lane = role == LoopRole::kVector;
-      thread = role == LoopRole::kThread;
+      const Loop& loop = kernel.loop(node.loop());
+      lane = IsVector(kernel, loop);
+      thread = loop.role == LoopRole::kThread;
     } else if (node.prim == Prim::kRead) {
       const Array& array = kernel.array(node.array());
       lane = lane || per_lane_[static_cast<size_t>(node.array())];
@@ -37,17 +43,20 @@ void Variance::FindValues(const Kernel& kernel) {
   }
 }
 
-bool Variance::FindArrays(const Kernel& kernel, const Block& block, bool in_vector) {
+bool Variance::FindArrays(const Kernel& kernel, const Block& block, bool in_vector, bool for_some) {
   bool found = false;
   for (const Stmt& stmt : block) {
-    bool vector = in_vector ||
-                  (stmt.kind == StmtKind::kFor && kernel.loop(stmt.loop).role == LoopRole::kVector);
+    bool vector =
+        in_vector || (stmt.kind == StmtKind::kFor && IsVector(kernel, kernel.loop(stmt.loop)));
+    bool decides = stmt.kind == StmtKind::kIf || stmt.kind == StmtKind::kWhile;
+    bool some = for_some || (vector && decides && ByLane(stmt.condition));
     for (const Block* inner : {&stmt.head, &stmt.body, &stmt.otherwise})
-      if (FindArrays(kernel, *inner, vector)) found = true;
+      if (FindArrays(kernel, *inner, vector, some)) found = true;
     if (stmt.kind != StmtKind::kStore || !vector) continue;
     auto array = static_cast<size_t>(stmt.array);
     if (kernel.arrays[array].space != Space::kRegisters || per_lane_[array] || ByLane(stmt.index))
       continue;
+    if (!for_some && !ByLane(stmt.value)) continue;
     per_lane_[array] = true;
     found = true;
   }

@@ -9,9 +9,10 @@ namespace tokamak {
 // What differs between the lanes of a vector loop, and between the threads of a team.
 //
 // An array of registers is one thread's own, shared by its lanes, unless some statement under a
-// vector loop stores to an index that is the same for all lanes: then every lane has its own copy
-// of the array. A store to such an array outside of vector loops sets the copies of all lanes; it
-// is read under vector loops only (verify.h).
+// vector loop of two lanes or more stores to an index that is the same for all lanes, either values
+// that vary by lane or for some of the lanes only: then every lane has its own copy of the array. A
+// store to such an array outside of vector loops sets the copies of all lanes; it is read under
+// vector loops only (verify.h).
 class Variance {
  public:
   // The nodes of the kernel must be sound: operands older than users, numbers in range.
@@ -24,9 +25,12 @@ class Variance {
 
  private:
   void FindValues(const Kernel& kernel);
-  bool FindArrays(const Kernel& kernel, const Block& block, bool in_vector);
+  bool FindArrays(const Kernel& kernel, const Block& block, bool in_vector, bool for_some);
 
   std::vector<bool> by_lane_, by_thread_, per_lane_;
 };
+
+// Whether a loop has lanes that can differ: a vector loop of two or more.
+bool IsVector(const Kernel& kernel, const Loop& loop);
 
 }  // namespace tokamak

@@ -262,7 +262,7 @@ class StmtVerifier {
         if (*extent > kMaxLanes)
           return Structure(fmt::format("vector loop {}: {} lanes, {} are allowed", loop.name,
                                        *extent, kMaxLanes));
-        around_.lanes = *extent;
+        if (IsVector(kernel_, loop)) around_.lanes = *extent;
         break;
       case LoopRole::kUnrolled:
         if (*extent > kMaxUnrolled)

@@ -1,0 +1,204 @@
+#include "kernel/simplify.h"
+
+#include <map>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "kernel/placement.h"
+#include "kernel/simulate.h"
+#include "kernel/verify.h"
+#include "kernel/write.h"
+#include "support/splitmix.h"
+
+namespace tokamak {
+namespace {
+
+constexpr ScalarType kIndex = ScalarType::kIndex;
+
+// An index expression twice: as the builder makes it, and as a tree that nothing simplifies.
+struct Tree {
+  Prim prim{};
+  int64_t constant = 0;
+  size_t variable = 0;
+  std::vector<Tree> operands;
+
+  std::optional<int64_t> Value(const std::vector<int64_t>& variables) const {
+    if (prim == Prim::kConst) return constant;
+    if (prim == Prim::kLoop) return variables[variable];
+    Bits values[3] = {};
+    for (size_t i = 0; i < operands.size(); ++i) {
+      std::optional<int64_t> value = operands[i].Value(variables);
+      if (!value) return std::nullopt;
+      values[i] = static_cast<Bits>(*value);
+    }
+    ScalarType type = InfoOf(prim).result == PrimResult::kPred ? ScalarType::kPred : kIndex;
+    std::optional<Bits> bits = EvaluatePrim(prim, type, kIndex, values);
+    if (!bits) return std::nullopt;
+    return static_cast<int64_t>(*bits);
+  }
+};
+
+// The value of a node of a kernel, from those of loops and extents.
+std::optional<int64_t> Evaluate(const Kernel& kernel, ValueId id,
+                                const std::map<ValueId, int64_t>& leaves) {
+  const ScalarNode& node = kernel.node(id);
+  if (node.prim == Prim::kConst) return IntOfBits(node.type, node.bits);
+  if (auto leaf = leaves.find(id); leaf != leaves.end()) return leaf->second;
+  Bits values[3] = {};
+  for (size_t i = 0; i < static_cast<size_t>(node.arity()); ++i) {
+    std::optional<int64_t> value = Evaluate(kernel, node.operands[i], leaves);
+    if (!value) return std::nullopt;
+    values[i] = static_cast<Bits>(*value);
+  }
+  std::optional<Bits> bits =
+      EvaluatePrim(node.prim, node.type, kernel.node(node.operands[0]).type, values);
+  if (!bits) return std::nullopt;
+  return static_cast<int64_t>(*bits);
+}
+
+class RandomIndex {
+ public:
+  RandomIndex(KernelBuilder& b, uint64_t seed, std::vector<Scalar> variables)
+      : b_(b), draw_(seed), variables_(std::move(variables)) {}
+
+  Scalar Draw(int depth, Tree& tree) {
+    uint64_t kind = draw_.Next() % (depth == 0 ? 2 : 12);
+    if (kind == 0) {
+      static constexpr int64_t kConstants[] = {0, 1, 2, 3, 4, 6, 8, 12, 16, -1, -4, 5};
+      tree.prim = Prim::kConst;
+      tree.constant = kConstants[draw_.Next() % std::size(kConstants)];
+      return b_.Index(tree.constant);
+    }
+    if (kind == 1) {
+      tree.prim = Prim::kLoop;
+      tree.variable = draw_.Next() % variables_.size();
+      return variables_[tree.variable];
+    }
+    static constexpr Prim kPrims[] = {Prim::kAdd, Prim::kAdd, Prim::kAdd, Prim::kSub, Prim::kMul,
+                                      Prim::kMul, Prim::kDiv, Prim::kRem, Prim::kMin, Prim::kMax};
+    tree.prim = kPrims[kind - 2];
+    tree.operands.resize(2);
+    Scalar x = Draw(depth - 1, tree.operands[0]);
+    // Most products and divisors are constants, as in indices.
+    bool simple = tree.prim == Prim::kMul || tree.prim == Prim::kDiv || tree.prim == Prim::kRem;
+    Scalar y = Draw(simple && draw_.Next() % 8 != 0 ? 0 : depth - 1, tree.operands[1]);
+    return b_.Make(tree.prim, {x, y});
+  }
+
+  Scalar DrawAny(int depth, Tree& tree) {
+    if (draw_.Next() % 3 != 0) return Draw(depth, tree);
+    static constexpr Prim kTests[] = {Prim::kLt, Prim::kLe, Prim::kEq, Prim::kNe};
+    tree.prim = kTests[draw_.Next() % std::size(kTests)];
+    tree.operands.resize(2);
+    Scalar x = Draw(depth, tree.operands[0]), y = Draw(depth, tree.operands[1]);
+    return b_.Make(tree.prim, {x, y});
+  }
+
+ private:
+  KernelBuilder& b_;
+  SplitMix64 draw_;
+  std::vector<Scalar> variables_;
+};
+
+// Every combination of the variables of three small loops and an extent.
+TEST(Simplify, RandomIndicesKeepTheirValues) {
+  for (uint64_t seed = 0; seed < 2000; ++seed) {
+    KernelBuilder b("k");
+    SplitMix64 draw(seed * 7919 + 1);
+    std::vector<int64_t> trips;
+    for (int i = 0; i < 3; ++i) {
+      static constexpr int64_t kTrips[] = {1, 2, 3, 4, 5, 6, 8, 12};
+      trips.push_back(kTrips[draw.Next() % std::size(kTrips)]);
+    }
+    Extent extent{
+        .name = "n", .multiple_of = draw.Next() % 2 == 0 ? 4 : 1, .minimum = 0, .maximum = 12};
+    int64_t step = extent.multiple_of;
+    Scalar n = b.NewExtent(extent);
+    b.For("i", LoopRole::kSerial, b.Index(trips[0]), [&](Scalar i) {
+      b.For("j", LoopRole::kSerial, b.Index(trips[1]), [&](Scalar j) {
+        b.For("k", LoopRole::kSerial, b.Index(trips[2]), [&](Scalar k) {
+          Tree tree;
+          Scalar made = RandomIndex(b, seed, {i, j, k, n}).DrawAny(4, tree);
+          Range range = b.RangeOf(made);
+          for (int64_t x = 0; x < trips[0] * trips[1] * trips[2] * (12 / step + 1); ++x) {
+            int64_t v = x;
+            std::vector<int64_t> variables;
+            for (int64_t trip : trips) variables.push_back(v % trip), v /= trip;
+            variables.push_back(v * step);
+            std::optional<int64_t> expected = tree.Value(variables);
+            if (!expected) continue;
+            std::map<ValueId, int64_t> leaves{{i.id(), variables[0]},
+                                              {j.id(), variables[1]},
+                                              {k.id(), variables[2]},
+                                              {n.id(), variables[3]}};
+            std::optional<int64_t> found = Evaluate(b.kernel(), made.id(), leaves);
+            ASSERT_EQ(found, expected)
+                << "seed " << seed << " at " << variables[0] << " " << variables[1] << " "
+                << variables[2] << " " << variables[3];
+            if (made.type() != kIndex) continue;
+            ASSERT_TRUE(range.low <= *found && *found <= range.high) << "seed " << seed;
+            ASSERT_TRUE(range.stride == 0 ? *found == 0 : *found % range.stride == 0)
+                << "seed " << seed << ": " << *found << " of stride " << range.stride;
+          }
+        });
+      });
+    });
+  }
+}
+
+// What loops make unnecessary is not there.
+TEST(Simplify, LinearIndicesNeedNoDivision) {
+  KernelBuilder b("k");
+  ArrayId x =
+      b.Argument({.name = "x", .type = ScalarType::kF32, .access = Access::kRead, .size = 960});
+  ArrayId y =
+      b.Argument({.name = "y", .type = ScalarType::kF32, .access = Access::kWrite, .size = 960});
+  b.For("i", LoopRole::kGrid, b.Index(8), [&](Scalar i) {
+    b.For("j", LoopRole::kSerial, b.Index(12), [&](Scalar j) {
+      b.For("l", LoopRole::kVector, b.Index(10), [&](Scalar l) {
+        // A linear index of [8,12,10], taken apart as [8,120], put together, as [96,10] ...
+        Scalar flat = i * 120.0 + j * 10.0 + l;
+        Scalar row = flat / b.Index(120), column = flat % b.Index(120);
+        Scalar again = row * 120.0 + column;
+        Scalar outer = again / b.Index(10), inner = again % b.Index(10);
+        b.Store(y, outer * 10.0 + inner,
+                b.Load(x, (outer / b.Index(12)) * 120.0 + (outer % b.Index(12)) * 10.0 + inner));
+      });
+    });
+  });
+  Kernel kernel = b.Finish();
+  ASSERT_TRUE(VerifyKernel(kernel).ok());
+  std::string text = WriteKernel(kernel);
+  EXPECT_EQ(text.find('/'), std::string::npos) << text;
+  EXPECT_EQ(text.find('%'), std::string::npos) << text;
+}
+
+// Sums of any length end, in no more than linear time a sum.
+TEST(Simplify, LongSums) {
+  KernelBuilder b("k");
+  ArrayId x =
+      b.Argument({.name = "x", .type = ScalarType::kS32, .access = Access::kRead, .size = 20000});
+  Scalar sum = b.Index(0);
+  for (int i = 0; i < 20000; ++i) sum = sum + b.Load(x, b.Index(i)).As(kIndex) * 3.0;
+  EXPECT_EQ(b.RangeOf(sum).low, -3ll * 20000 * (1ll << 31));
+  Scalar both = sum * 4.0 + sum / b.Index(3) - sum;
+  EXPECT_TRUE(both.ok());
+}
+
+// -0 and NaN are kept.
+TEST(Simplify, FloatsKeepTheirBits) {
+  KernelBuilder b("k");
+  ArrayId x =
+      b.Argument({.name = "x", .type = ScalarType::kF32, .access = Access::kRead, .size = 1});
+  Scalar v = b.Load(x, b.Index(0));
+  EXPECT_NE((v + 0.0).id(), v.id());  // -0 + 0 is 0
+  EXPECT_EQ((v - 0.0).id(), v.id());
+  EXPECT_EQ((v * 1.0).id(), v.id());
+  EXPECT_NE((v * 0.0).id(), b.Constant(ScalarType::kF32, 0).id());  // NaN, -0
+  EXPECT_NE((v - v).id(), b.Constant(ScalarType::kF32, 0).id());
+  EXPECT_EQ((-(-v)).id(), v.id());
+}
+
+}  // namespace
+}  // namespace tokamak
