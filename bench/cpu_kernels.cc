@@ -179,11 +179,7 @@ void MeasurePool() {
               pool.threads(), warm * 1e6, asleep[asleep.size() / 2] * 1e6);
 }
 
-}  // namespace
-}  // namespace tokamak::cpu
-
-int main() {
-  using namespace tokamak::cpu;
+int Main() {
   auto target = HostTarget();
   if (!target.ok()) return 4;
   int64_t lanes = target.value().vector_bytes / 4;
@@ -196,4 +192,11 @@ int main() {
   }
   MeasurePool();
   return 0;
+}
+
+}  // namespace
+}  // namespace tokamak::cpu
+
+int main() {
+  return tokamak::cpu::Main();
 }

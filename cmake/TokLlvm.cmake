@@ -33,7 +33,7 @@ function(tok_link_llvm_archives)
   else()
     set(target X86)
   endif()
-  llvm_map_components_to_libnames(names core support analysis target transformutils scalaropts instcombine passes
+  llvm_map_components_to_libnames(names core support analysis target transformutils scalaropts instcombine
                                   codegen selectiondag asmprinter runtimedyld ${target}CodeGen ${target}Desc ${target}Info)
   set(all)
   foreach(name ${names})

@@ -5,12 +5,25 @@
 #include <chrono>
 #include <csetjmp>
 #include <mutex>
+#include <unordered_map>
 
 #include <llvm/Analysis/AliasAnalysis.h>
+#include <llvm/Analysis/AssumptionCache.h>
+#include <llvm/Analysis/BasicAliasAnalysis.h>
+#include <llvm/Analysis/BlockFrequencyInfo.h>
+#include <llvm/Analysis/BranchProbabilityInfo.h>
+#include <llvm/Analysis/LoopInfo.h>
+#include <llvm/Analysis/MemorySSA.h>
+#include <llvm/Analysis/OptimizationRemarkEmitter.h>
+#include <llvm/Analysis/PostDominators.h>
+#include <llvm/Analysis/ProfileSummaryInfo.h>
+#include <llvm/Analysis/ScalarEvolution.h>
+#include <llvm/Analysis/ScopedNoAliasAA.h>
+#include <llvm/Analysis/TargetLibraryInfo.h>
+#include <llvm/Analysis/TargetTransformInfo.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/MC/TargetRegistry.h>
-#include <llvm/Passes/PassBuilder.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Target/TargetMachine.h>
 #include <llvm/Transforms/InstCombine/InstCombine.h>
@@ -90,20 +103,78 @@ Result<std::unique_ptr<llvm::TargetMachine>> MakeMachine(const Target& target) {
   return machine;
 }
 
+// Machines that nobody uses just now, with what they know of their processor: finding that out
+// takes a millisecond. A machine serves one thread at a time. Never destroyed.
+class Machines {
+ public:
+  using Machine = std::unique_ptr<llvm::TargetMachine>;
+
+  static Machines& OfProcess() {
+    static auto* machines = new Machines;
+    return *machines;
+  }
+  Result<Machine> Take(const Target& target) {
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      std::vector<Machine>& free = free_[target.Text()];
+      if (!free.empty()) {
+        Machine machine = std::move(free.back());
+        free.pop_back();
+        return machine;
+      }
+    }
+    return MakeMachine(target);
+  }
+  void Return(const Target& target, Machine machine) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    free_[target.Text()].push_back(std::move(machine));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::unordered_map<std::string, std::vector<Machine>> free_;
+};
+
+// LLVM's managers of what passes ask for. PassBuilder would register 150 analyses, and link all
+// passes there are: these are the ones that Optimize needs.
+class Analyses {
+ public:
+  explicit Analyses(llvm::TargetMachine& machine) {
+    functions.registerPass([] {
+      llvm::AAManager alias;
+      alias.registerFunctionAnalysis<llvm::BasicAA>();
+      alias.registerFunctionAnalysis<llvm::ScopedNoAliasAA>();
+      return alias;
+    });
+    functions.registerPass([&] { return machine.getTargetIRAnalysis(); });
+    Register<llvm::AssumptionAnalysis, llvm::BasicAA, llvm::BlockFrequencyAnalysis,
+             llvm::BranchProbabilityAnalysis, llvm::DominatorTreeAnalysis, llvm::LoopAnalysis,
+             llvm::MemorySSAAnalysis, llvm::OptimizationRemarkEmitterAnalysis,
+             llvm::PassInstrumentationAnalysis, llvm::PostDominatorTreeAnalysis,
+             llvm::ScalarEvolutionAnalysis, llvm::ScopedNoAliasAA, llvm::TargetLibraryAnalysis>();
+    functions.registerPass([&] { return llvm::LoopAnalysisManagerFunctionProxy(loops); });
+    functions.registerPass([&] { return llvm::ModuleAnalysisManagerFunctionProxy(modules); });
+    loops.registerPass([] { return llvm::PassInstrumentationAnalysis(); });
+    loops.registerPass([&] { return llvm::FunctionAnalysisManagerLoopProxy(functions); });
+    modules.registerPass([] { return llvm::PassInstrumentationAnalysis(); });
+    modules.registerPass([] { return llvm::ProfileSummaryAnalysis(); });
+  }
+
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::ModuleAnalysisManager modules;
+
+ private:
+  template <typename... All>
+  void Register() {
+    (functions.registerPass([] { return All(); }), ...);
+  }
+};
+
 // Vectors, unrolling and the places of values are decided in kernel form: what is left is to turn
 // arrays into registers, to drop what is said twice, and to lift splats and addresses out of loops.
 void Optimize(llvm::Module& module, llvm::TargetMachine& machine) {
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager graphs;
-  llvm::ModuleAnalysisManager modules;
-  llvm::PassBuilder builder(&machine);
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(graphs);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, graphs, modules);
-
+  Analyses analyses(machine);
   llvm::FunctionPassManager passes;
   passes.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
   passes.addPass(llvm::EarlyCSEPass());
@@ -112,7 +183,7 @@ void Optimize(llvm::Module& module, llvm::TargetMachine& machine) {
       llvm::LICMPass(llvm::LICMOptions()), /*UseMemorySSA=*/true, /*UseBlockFrequencyInfo=*/false));
   passes.addPass(llvm::SimplifyCFGPass());
   for (llvm::Function& function : module)
-    if (!function.isDeclaration()) passes.run(function, functions);
+    if (!function.isDeclaration()) passes.run(function, analyses.functions);
 }
 
 struct Work {
@@ -133,32 +204,39 @@ struct Work {
   }
 
   Status Run() {
+    TOK_TRY(Machines::Machine machine, Machines::OfProcess().Take(*target));
+    TOK_RETURN_IF_ERROR(Run(*machine));
+    Machines::OfProcess().Return(*target, std::move(machine));
+    return Ok();
+  }
+
+  Status Run(llvm::TargetMachine& machine) {
     Clock clock;
-    TOK_TRY(std::unique_ptr<llvm::TargetMachine> machine, MakeMachine(*target));
     llvm::LLVMContext context;
     llvm::Module module("tokamak", context);
     module.setTargetTriple(target->triple);
-    module.setDataLayout(machine->createDataLayout());
+    module.setDataLayout(machine.createDataLayout());
     TOK_RETURN_IF_ERROR(Emit(module));
     times.emit_us = clock.Lap();
-    if (optimized) Optimize(module, *machine);
+    if (optimized) Optimize(module, machine);
     times.optimize_us = clock.Lap();
-    if (as_text) {
-      llvm::raw_string_ostream out(result);
-      module.print(out, nullptr);
-      out.flush();
-      if (llvm::verifyModule(module, &out))
-        return MakeError(ErrorCode::kCodeGeneration, "llvm: " + result);
-      return Ok();
-    }
+    if (as_text) return WriteText(module);
     llvm::SmallVector<char, 0> object;
     llvm::raw_svector_ostream out(object);
     llvm::legacy::PassManager passes;
-    if (machine->addPassesToEmitFile(passes, out, nullptr, llvm::CodeGenFileType::ObjectFile))
+    if (machine.addPassesToEmitFile(passes, out, nullptr, llvm::CodeGenFileType::ObjectFile))
       return MakeError(ErrorCode::kCodeGeneration, "llvm: no object files for " + target->triple);
     passes.run(module);
     result.assign(object.data(), object.size());
     times.generate_us = clock.Lap();
+    return Ok();
+  }
+
+  Status WriteText(const llvm::Module& module) {
+    llvm::raw_string_ostream out(result);
+    module.print(out, nullptr);
+    if (llvm::verifyModule(module, &out))
+      return MakeError(ErrorCode::kCodeGeneration, "llvm: " + result);
     return Ok();
   }
 };
