@@ -18,6 +18,7 @@
 #include "runner/test_file.h"
 #ifdef TOK_HAVE_CUDA
 #include "backend/cuda/cuda_text.h"
+#include "backend/cuda/nvrtc.h"
 #endif
 
 namespace tokamak {
@@ -151,9 +152,9 @@ class KernelRun {
 
   void Cuda() {
 #ifdef TOK_HAVE_CUDA
-    Result<std::string> text = cuda::CudaText(parsed_.kernel);
+    Result<cuda::CudaSource> text = cuda::CudaText(parsed_.kernel);
     if (!text.ok()) return Note(text.error());
-    output = text.value();
+    output = text.value().text;
 #endif
   }
 
@@ -224,12 +225,55 @@ std::vector<std::string> RunFile(const std::string& path, bool update) {
   return failures;
 }
 
+#ifdef TOK_HAVE_CUDA
+// Compiles one file's kernel. False: it has no CUDA C++.
+bool CompileFile(const cuda::Nvrtc& nvrtc, const std::string& path,
+                 std::vector<std::string>& failures) {
+  std::string text = FileText(path);
+  Result<ParsedKernel> parsed = ParseKernel(text, path);
+  if (!parsed.ok() || !VerifyKernel(parsed.value().kernel).ok()) return false;
+  Result<cuda::CudaSource> source = cuda::CudaText(parsed.value().kernel);
+  if (!source.ok()) return false;
+  Result<cuda::CudaCode> code = nvrtc.Compile(source.value(), "sm_90");
+  if (!code.ok()) {
+    failures.push_back(Render(code.error()) + source.value().text);
+    return true;
+  }
+  fmt::print("{}: {} registers, {} bytes spilled\n", path, code.value().registers,
+             code.value().spilled_bytes);
+  return true;
+}
+
+int CompileAll(const std::vector<std::string>& files) {
+  Result<const cuda::Nvrtc*> nvrtc = cuda::Nvrtc::Open();
+  if (!nvrtc.ok()) {
+    fmt::print("skipped: {}\n", nvrtc.error().message);
+    return 77;
+  }
+  int passed = 0;
+  std::vector<std::string> failures;
+  for (const std::string& file : files)
+    if (CompileFile(*nvrtc.value(), file, failures)) ++passed;
+  for (const std::string& text : failures) fmt::print("FAILED {}\n", text);
+  fmt::print("tally: {} passed, {} failed, 0 skipped\n", passed - static_cast<int>(failures.size()),
+             failures.size());
+  return failures.empty() && passed > 0 ? 0 : 1;
+}
+#else
+int CompileAll(const std::vector<std::string>&) {
+  fmt::print("skipped: the CUDA backend is not built\n");
+  return 77;
+}
+#endif
+
 int Main(int argc, char** argv) {
-  bool update = false;
+  bool update = false, nvrtc = false;
   std::vector<std::string> files;
   for (int i = 1; i < argc; ++i) {
     if (std::string(argv[i]) == "--update") {
       update = true;
+    } else if (std::string(argv[i]) == "--nvrtc") {
+      nvrtc = true;
     } else if (std::filesystem::is_directory(argv[i])) {
       for (const auto& entry : std::filesystem::recursive_directory_iterator(argv[i]))
         if (entry.path().extension() == ".kernel") files.push_back(entry.path());
@@ -238,6 +282,7 @@ int Main(int argc, char** argv) {
     }
   }
   std::ranges::sort(files);
+  if (nvrtc) return CompileAll(files);
   int failed = 0;
   for (const std::string& file : files) {
     std::vector<std::string> failures = RunFile(file, update);

@@ -1,0 +1,141 @@
+#include "backend/cuda/nvrtc.h"
+
+#include <cstdlib>
+#include <dlfcn.h>
+#include <glob.h>
+#include <iterator>
+#include <vector>
+
+#include <fmt/format.h>
+
+namespace tokamak::cuda {
+
+// The entry points, as nvrtc.h of CUDA 12 and 13 declares them; a result of 0 is success.
+struct Nvrtc::Functions {
+  using Program = void*;
+  int (*version)(int*, int*) = nullptr;
+  const char* (*error_text)(int) = nullptr;
+  int (*create)(Program*, const char*, const char*, int, const char* const*,
+                const char* const*) = nullptr;
+  int (*destroy)(Program*) = nullptr;
+  int (*compile)(Program, int, const char* const*) = nullptr;
+  int (*log_size)(Program, size_t*) = nullptr;
+  int (*log)(Program, char*) = nullptr;
+  int (*cubin_size)(Program, size_t*) = nullptr;
+  int (*cubin)(Program, char*) = nullptr;
+};
+
+namespace {
+
+template <typename Function>
+bool Find(void* library, const char* name, Function& function) {
+  function = reinterpret_cast<Function>(dlsym(library, name));
+  return function != nullptr;
+}
+
+// The newest first: names of files end in the version.
+std::vector<std::string> Matching(const std::string& pattern) {
+  std::vector<std::string> paths;
+  glob_t found{};
+  if (glob(pattern.c_str(), 0, nullptr, &found) == 0)
+    for (size_t i = found.gl_pathc; i-- > 0;) paths.emplace_back(found.gl_pathv[i]);
+  globfree(&found);
+  return paths;
+}
+
+void* OpenLibrary(std::string& tried) {
+  std::vector<std::string> names = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
+  if (const char* venv = std::getenv("VIRTUAL_ENV"); venv != nullptr)
+    for (const std::string& path :
+         Matching(std::string(venv) + "/lib/python*/site-packages/nvidia/*/lib/libnvrtc.so.*"))
+      names.insert(names.begin(), path);
+  for (const char* pattern :
+       {"/usr/local/cuda/lib64/libnvrtc.so.*[0-9]", "/usr/local/cuda-*/lib64/libnvrtc.so.*[0-9]"})
+    for (const std::string& path : Matching(pattern)) names.push_back(path);
+  for (const std::string& name : names) {
+    if (name.find("alt") != std::string::npos) continue;
+    if (void* library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
+    const char* why = dlerror();
+    if (tried.empty() && why != nullptr) tried = why;
+  }
+  return nullptr;
+}
+
+// "ptxas info    : Used 32 registers, ..." and "8 bytes spill stores, ...".
+int NumberBefore(const std::string& text, std::string_view words) {
+  size_t at = text.find(words);
+  if (at == std::string::npos || at == 0) return 0;
+  size_t begin = at;
+  while (begin > 0 && text[begin - 1] >= '0' && text[begin - 1] <= '9') --begin;
+  return std::atoi(text.c_str() + begin);
+}
+
+Error Missing(const std::string& why) {
+  return MakeError(ErrorCode::kNvrtcMissing, "NVRTC: " + why);
+}
+
+}  // namespace
+
+Result<Nvrtc> Nvrtc::Load() {
+  std::string tried;
+  void* library = OpenLibrary(tried);
+  if (library == nullptr) return Missing(tried);
+  static Functions functions;
+  Functions& f = functions;
+  if (!Find(library, "nvrtcVersion", f.version) ||
+      !Find(library, "nvrtcGetErrorString", f.error_text) ||
+      !Find(library, "nvrtcCreateProgram", f.create) ||
+      !Find(library, "nvrtcDestroyProgram", f.destroy) ||
+      !Find(library, "nvrtcCompileProgram", f.compile) ||
+      !Find(library, "nvrtcGetProgramLogSize", f.log_size) ||
+      !Find(library, "nvrtcGetProgramLog", f.log) ||
+      !Find(library, "nvrtcGetCUBINSize", f.cubin_size) || !Find(library, "nvrtcGetCUBIN", f.cubin))
+    return Missing("libnvrtc lacks a function");
+  int major = 0, minor = 0;
+  if (f.version(&major, &minor) != 0) return Missing("it does not tell its version");
+  Nvrtc nvrtc;
+  nvrtc.functions_ = &functions;
+  nvrtc.version_ = major * 1000 + minor * 10;
+  return nvrtc;
+}
+
+Result<const Nvrtc*> Nvrtc::Open() {
+  static const Result<Nvrtc> loaded = Load();
+  if (!loaded.ok()) return loaded.error();
+  return &loaded.value();
+}
+
+Result<CudaCode> Nvrtc::Compile(const CudaSource& source, const std::string& architecture) const {
+  const Functions& f = *functions_;
+  Functions::Program program = nullptr;
+  std::string file = source.name + ".cu", target = "--gpu-architecture=" + architecture;
+  int status = f.create(&program, source.text.c_str(), file.c_str(), 0, nullptr, nullptr);
+  if (status != 0) return Missing(f.error_text(status));
+  // What may change a value is decided on the module: no contraction here.
+  const char* options[] = {target.c_str(), "--fmad=false", "--std=c++17", "--ptxas-options=-v"};
+  status = f.compile(program, static_cast<int>(std::size(options)), options);
+  CudaCode code;
+  size_t size = 0;
+  if (f.log_size(program, &size) == 0 && size > 1) {
+    code.log.resize(size);
+    f.log(program, code.log.data());
+    code.log.resize(size - 1);
+  }
+  if (status == 0 && f.cubin_size(program, &size) == 0) {
+    code.cubin.resize(size);
+    status = f.cubin(program, code.cubin.data());
+  }
+  std::string why = status != 0 ? f.error_text(status) : "";
+  f.destroy(&program);
+  if (status != 0) {
+    Error error = MakeError(ErrorCode::kNvrtcRefused,
+                            fmt::format("kernel {}: NVRTC refuses it: {}", source.name, why));
+    error.notes.push_back(code.log);
+    return error;
+  }
+  code.registers = NumberBefore(code.log, " registers");
+  code.spilled_bytes = NumberBefore(code.log, " bytes spill stores");
+  return code;
+}
+
+}  // namespace tokamak::cuda
