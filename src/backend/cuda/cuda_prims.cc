@@ -150,7 +150,6 @@ std::string Spelling::Convert(ScalarType type, ScalarType from, const std::strin
 }
 
 std::string Spelling::Bitcast(ScalarType type, ScalarType from, const std::string& x) const {
-  std::string_view by;
   std::string inner = x;
   if (from == ScalarType::kF32 && type != ScalarType::kF32) inner = "__float_as_uint(" + x + ")";
   if (from == ScalarType::kF64 && type != ScalarType::kF64)
