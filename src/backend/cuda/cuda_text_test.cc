@@ -1,0 +1,122 @@
+#include "backend/cuda/cuda_text.h"
+
+#include <gtest/gtest.h>
+
+#include "backend/cuda/nvrtc.h"
+#include "kernel/builder.h"
+#include "kernel/verify.h"
+#include "support/splitmix.h"
+
+namespace tokamak::cuda {
+namespace {
+
+constexpr ScalarType kTypes[] = {
+#define TOK_SCALAR(id, text, bits, kind) ScalarType::k##id,
+#include "kernel/scalar_types.def"
+};
+constexpr Prim kPrims[] = {
+#define TOK_PRIM(id, text, arity, operands, result, meaning) Prim::k##id,
+#include "kernel/prims.def"
+};
+
+bool IsNarrow(ScalarType type) {
+  return type == ScalarType::kF16 || type == ScalarType::kBF16;
+}
+
+bool Takes(Prim prim, ScalarType type) {
+  if (IsNarrow(type)) return false;
+  switch (InfoOf(prim).operands) {
+    case PrimOperands::kNumber:
+      return type != ScalarType::kPred;
+    case PrimOperands::kInteger:
+      return IsInteger(type);
+    case PrimOperands::kFloat:
+      return IsFloat(type);
+    case PrimOperands::kBits:
+      return IsInteger(type) || type == ScalarType::kPred;
+    case PrimOperands::kAny:
+      return true;
+    case PrimOperands::kIndexOnly:
+      return type == ScalarType::kIndex;
+  }
+  return false;
+}
+
+// A kernel of every primitive of one type, and of every conversion from it.
+Kernel Everything(ScalarType type, int index_bits) {
+  KernelBuilder b("every_" + std::string(InfoOf(type).text));
+  std::vector<ArrayId> results;
+  ArrayId x = b.Argument({.name = "x", .type = type, .access = Access::kRead, .size = 96});
+  for (ScalarType to : kTypes)
+    results.push_back(b.Argument({.name = "to_" + std::string(InfoOf(to).text),
+                                  .type = to,
+                                  .access = Access::kWrite,
+                                  .size = 4096}));
+  b.For("t", LoopRole::kThread, b.Index(32), [&](Scalar t) {
+    Scalar v[3] = {b.Load(x, t), b.Load(x, t + 32.0), b.Load(x, t + 64.0)};
+    int64_t next = 0;
+    auto keep = [&](Scalar value) {
+      ArrayId to = results[static_cast<size_t>(value.type())];
+      b.Store(to, t + static_cast<double>(32 * (next++ % 128)), value);
+    };
+    for (Prim prim : kPrims) {
+      const PrimInfo& info = InfoOf(prim);
+      bool plain = info.result == PrimResult::kSame || info.result == PrimResult::kPred;
+      if (!plain || !Takes(prim, type)) continue;
+      if (info.arity == 1) keep(b.Make(prim, {v[0]}));
+      if (info.arity == 2) keep(b.Make(prim, {v[0], v[1]}));
+      if (info.arity == 3) keep(b.Make(prim, {v[0], v[1], v[2]}));
+    }
+    keep(Choose(t < 5.0, v[0], v[1]));
+    keep(b.Shuffle(v[0], b.Index(3)));
+    for (double number : {0.0, -1.0, 2.5, 1e30, -1e-30}) keep(v[0].Like(number));
+    for (ScalarType to : kTypes) {
+      bool floats = IsFloat(to) && IsFloat(type);
+      bool narrow = IsNarrow(to) || IsNarrow(type);
+      if (to != type && to != ScalarType::kPred && (!narrow || floats)) keep(v[0].As(to));
+      if (to != type && to != ScalarType::kPred && InfoOf(to).bits == InfoOf(type).bits)
+        keep(v[0].BitsAs(to));
+    }
+  });
+  Kernel kernel = b.Finish();
+  kernel.index_bits = index_bits;
+  return kernel;
+}
+
+TEST(CudaText, EveryPrimitiveCompiles) {
+  Result<const Nvrtc*> nvrtc = Nvrtc::Open();
+  for (ScalarType type : kTypes)
+    for (int bits : {32, 64}) {
+      Kernel kernel = Everything(type, bits);
+      Status sound = VerifyKernel(kernel);
+      ASSERT_TRUE(sound.ok()) << sound.error().message;
+      Result<CudaSource> source = CudaText(kernel);
+      ASSERT_TRUE(source.ok()) << source.error().message;
+      if (!nvrtc.ok()) continue;
+      Result<CudaCode> code = nvrtc.value()->Compile(source.value(), "sm_90");
+      ASSERT_TRUE(code.ok()) << Render(code.error()) << source.value().text;
+      EXPECT_GT(code.value().registers, 0) << code.value().log;
+      EXPECT_FALSE(code.value().cubin.empty());
+    }
+  if (!nvrtc.ok()) GTEST_SKIP() << nvrtc.error().message;
+}
+
+TEST(CudaText, TeamMemory) {
+  for (int64_t size : {1000, 20000, 100000}) {
+    KernelBuilder b("team");
+    ArrayId y = b.Argument({.name = "y", .type = ScalarType::kF32, .size = 1});
+    ArrayId s = b.Local("s", ScalarType::kF32, Space::kTeam, size);
+    b.For("t", LoopRole::kThread, b.Index(1), [&](Scalar) {
+      b.Store(s, b.Index(size - 1), b.Constant(ScalarType::kF32, 1));
+      b.Store(y, b.Index(0), b.Read(s, b.Index(size - 1)));
+    });
+    Kernel kernel = b.Finish();
+    Result<CudaSource> source = CudaText(kernel);
+    ASSERT_EQ(source.ok(), size < 50000);
+    if (!source.ok()) continue;
+    EXPECT_EQ(source.value().dynamic_bytes, size == 20000 ? 80000 : 0);
+  }
+}
+
+}  // namespace
+}  // namespace tokamak::cuda
