@@ -25,6 +25,8 @@ Placement::Placement(const Kernel& kernel) : kernel_(kernel) {
   for (size_t i = 0; i < blocks_.size(); ++i) before_[i].resize(blocks_[i].block->size() + 1);
   FindEarliest();
   CollectUses();
+  order_.assign(kernel.nodes.size(), 0);
+  Number(kernel.body);
   Choose();
 }
 
@@ -259,7 +261,62 @@ void Placement::Choose() {
     }
   }
   for (auto& block : before_)
-    for (std::vector<ValueId>& values : block) std::ranges::reverse(values);
+    for (std::vector<ValueId>& values : block)
+      std::ranges::sort(values, {}, [&](ValueId id) { return order_[static_cast<size_t>(id)]; });
+}
+
+// Numbers the values that a statement needs, operands first: an order that does not depend on the
+// one in which they were made.
+void Placement::Number(const Block& block) {
+  for (const Stmt& stmt : block) {
+    switch (stmt.kind) {
+      case StmtKind::kFor:
+        NumberValue(kernel_.loop(stmt.loop).extent);
+        break;
+      case StmtKind::kIf:
+        NumberValue(stmt.condition);
+        break;
+      case StmtKind::kWhile:
+        Number(stmt.head);
+        NumberValue(stmt.condition);
+        break;
+      case StmtKind::kStore:
+        NumberValue(stmt.index);
+        NumberValue(stmt.value);
+        break;
+      case StmtKind::kRead:
+      case StmtKind::kShuffle:
+        for (ValueId operand : kernel_.operands(stmt.value)) NumberValue(operand);
+        break;
+      case StmtKind::kBarrier:
+        break;
+    }
+    Number(stmt.body);
+    Number(stmt.otherwise);
+  }
+}
+
+void Placement::NumberValue(ValueId value) {
+  std::vector<ValueId> stack{value};
+  while (!stack.empty()) {
+    ValueId id = stack.back();
+    uint32_t& order = order_[static_cast<size_t>(id)];
+    const ScalarNode& node = kernel_.node(id);
+    if (order != 0 || HasNoPlace(node.prim) || IsOrdered(node.prim)) {
+      stack.pop_back();
+      continue;
+    }
+    size_t size = stack.size();
+    for (size_t i = static_cast<size_t>(node.arity()); i-- > 0;) {
+      Prim prim = kernel_.node(node.operands[i]).prim;
+      if (order_[static_cast<size_t>(node.operands[i])] == 0 && !HasNoPlace(prim) &&
+          !IsOrdered(prim))
+        stack.push_back(node.operands[i]);
+    }
+    if (stack.size() > size) continue;
+    order = next_++;
+    stack.pop_back();
+  }
 }
 
 }  // namespace tokamak

@@ -20,9 +20,9 @@ class Placement {
   // The kernel must outlive this and stay as it is.
   explicit Placement(const Kernel& kernel);
 
-  // The values to compute in `block` before its statement i, in an order that works; i = size: at
-  // the end, which only the condition of a while asks for. Constants, extents and variables of
-  // loops have no place.
+  // The values to compute in `block` before its statement i, operands first, else in the order in
+  // which statements need them; i = size: at the end, which only the condition of a while asks for.
+  // Constants, extents and variables of loops have no place.
   std::span<const ValueId> Before(const Block& block, size_t i) const;
 
  private:
@@ -51,6 +51,8 @@ class Placement {
   std::vector<Place> PlacesOf(size_t value) const;
   void FindEarliest();
   void CollectUses();
+  void Number(const Block& block);
+  void NumberValue(ValueId value);
   void Choose();
 
   const Kernel& kernel_;
@@ -62,6 +64,8 @@ class Placement {
   std::vector<bool> may_fault_;     // per value: it, or what it is computed from
   std::vector<Place> read_places_;  // of reads and shuffles
   std::vector<std::vector<Place>> uses_;
+  std::vector<uint32_t> order_;  // per value: when a walk over the statements has its operands; 0
+  uint32_t next_ = 1;
   std::vector<std::vector<std::vector<ValueId>>> before_;  // per block and statement
 };
 
