@@ -5,13 +5,14 @@
 
 #include "runtime/disk_cache.h"
 #include "runtime/process.h"
+#include "runtime/thread_pool.h"
 
 namespace tokamak::cpu {
 namespace {
 
-// Values of the kernels that go into one object file. LLVM's time grows a little faster than their
-// number, and a file is what the cache keeps.
-constexpr size_t kObjectNodes = 4000;
+// Values of the kernels that go into one object file. A file costs 2 ms before its first kernel and
+// a kernel about 4 (cpu_kernels); files are made in parallel, and each is an entry of the cache.
+constexpr size_t kObjectNodes = 600;
 
 class Writer {
  public:
@@ -92,33 +93,37 @@ std::string FormOf(const Kernel& kernel) {
   return out.Take();
 }
 
+// What became of a batch.
+struct Code::Made {
+  Result<std::shared_ptr<const LoadedCode>> code = std::shared_ptr<const LoadedCode>();
+  CompileTimes times;
+  bool cached = false;
+};
+
 // An entry of the cache that does not load is as good as none.
-Result<std::shared_ptr<const LoadedCode>> Code::CompileBatch(const Batch& batch,
-                                                             const Target& target,
-                                                             const CompileOptions& options) {
-  ++objects_;
+Code::Made Code::CompileBatch(const Batch& batch, const Target& target,
+                              const CompileOptions& options) {
+  Made made;
   std::string key = batch.key.Text();
   if (options.cache != nullptr) {
     auto begin = std::chrono::steady_clock::now();
     if (std::optional<std::string> object = options.cache->Get(key)) {
-      auto loaded = LoadObject(*object, batch.kernels.size());
-      times_.load_us += Since(begin);
-      if (loaded.ok()) {
-        ++cached_;
-        return loaded;
-      }
+      made.code = LoadObject(*object, batch.kernels.size());
+      made.times.load_us = Since(begin);
+      made.cached = made.code.ok();
+      if (made.cached) return made;
     }
   }
-  CompileTimes times;
-  TOK_TRY(std::string object, MakeObject(batch.kernels, target, &times));
-  times_.emit_us += times.emit_us;
-  times_.optimize_us += times.optimize_us;
-  times_.generate_us += times.generate_us;
+  Result<std::string> object = MakeObject(batch.kernels, target, &made.times);
+  if (!object.ok()) {
+    made.code = std::move(object.error());
+    return made;
+  }
   auto begin = std::chrono::steady_clock::now();
-  auto loaded = LoadObject(object, batch.kernels.size());
-  times_.load_us += Since(begin);
-  if (loaded.ok() && options.cache != nullptr) options.cache->Put(key, object);
-  return loaded;
+  made.code = LoadObject(object.value(), batch.kernels.size());
+  made.times.load_us = Since(begin);
+  if (made.code.ok() && options.cache != nullptr) options.cache->Put(key, object.value());
+  return made;
 }
 
 Result<std::shared_ptr<const Code>> Code::Compile(std::span<const Kernel* const> kernels,
@@ -145,13 +150,22 @@ Result<std::shared_ptr<const Code>> Code::Compile(std::span<const Kernel* const>
     batches.back().key.Add(at->first);
   }
 
+  std::vector<Made> made(batches.size());
+  auto compile = [&](int64_t begin, int64_t end) {
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i)
+      made[i] = CompileBatch(batches[i], target, options);
+  };
+  ThreadPool::OfProcess().For(static_cast<int64_t>(batches.size()), 1, compile);
+
   auto code = std::make_shared<Code>();
   std::vector<KernelFn> functions(known.size());
-  for (const Batch& batch : batches) {
-    TOK_TRY(std::shared_ptr<const LoadedCode> loaded, code->CompileBatch(batch, target, options));
-    for (size_t i = 0; i < batch.numbers.size(); ++i)
-      functions[batch.numbers[i]] = loaded->function(i);
+  for (size_t b = 0; b < batches.size(); ++b) {
+    TOK_TRY(std::shared_ptr<const LoadedCode> loaded, std::move(made[b].code));
+    for (size_t i = 0; i < batches[b].numbers.size(); ++i)
+      functions[batches[b].numbers[i]] = loaded->function(i);
     code->loaded_.push_back(std::move(loaded));
+    code->times_ += made[b].times;
+    code->cached_ += made[b].cached ? 1 : 0;
   }
   for (size_t number : which) code->functions_.push_back(functions[number]);
   return std::shared_ptr<const Code>(std::move(code));

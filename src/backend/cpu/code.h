@@ -29,20 +29,21 @@ class Code {
                                                      const CompileOptions& options = {});
 
   KernelFn function(size_t kernel) const { return functions_[kernel]; }
+  // Summed over threads.
   const CompileTimes& times() const { return times_; }
   // Object files: how many, and how many of them the cache had.
-  int objects() const { return objects_; }
+  int objects() const { return static_cast<int>(loaded_.size()); }
   int cached() const { return cached_; }
 
  private:
   struct Batch;
-  Result<std::shared_ptr<const LoadedCode>> CompileBatch(const Batch& batch, const Target& target,
-                                                         const CompileOptions& options);
+  struct Made;
+  static Made CompileBatch(const Batch& batch, const Target& target, const CompileOptions& options);
 
   std::vector<KernelFn> functions_;  // per kernel
   std::vector<std::shared_ptr<const LoadedCode>> loaded_;
   CompileTimes times_;
-  int objects_ = 0, cached_ = 0;
+  int cached_ = 0;
 };
 
 // All that decides a kernel's code, as bytes: equal for equal kernels, names apart.

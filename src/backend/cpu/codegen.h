@@ -20,6 +20,14 @@ using KernelFn = void (*)(void* const* arguments, const int64_t* extents, int64_
 
 struct CompileTimes {
   int64_t emit_us = 0, optimize_us = 0, generate_us = 0, load_us = 0;
+
+  CompileTimes& operator+=(const CompileTimes& more) {
+    emit_us += more.emit_us;
+    optimize_us += more.optimize_us;
+    generate_us += more.generate_us;
+    load_us += more.load_us;
+    return *this;
+  }
 };
 
 // An object file with the functions k0, k1 ... of these kernels. TK4001, TK4002.
