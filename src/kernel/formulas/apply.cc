@@ -34,9 +34,14 @@ bool IsExact(Op op) {
 }
 
 std::optional<Element> ApplyReal(const OpCall& call) {
-  std::optional<Scalar> result = RealOp(call.op, call.operands);
-  if (!result) result = RoundingOp(call.op, call.operands[0][0]);
-  if (!result) result = RealFunction(call.op, call.operands);
+  std::vector<Element> operands(call.operands.begin(), call.operands.end());
+  // Its numbers reach as far as those of f32: products would be lost. It has no zero to lose them
+  // in.
+  if (call.from == ElementType::kF8E8M0FNU)
+    for (Element& operand : operands) operand[0] = operand[0].As(ScalarType::kF64);
+  std::optional<Scalar> result = RealOp(call.op, operands);
+  if (!result) result = RoundingOp(call.op, operands[0][0]);
+  if (!result) result = RealFunction(call.op, operands);
   if (!result) return std::nullopt;
   if (IsReal(call.type) && IsNarrow(call.type)) {
     bool has_room = call.type == ElementType::kBF16 || call.type == ElementType::kF16;

@@ -41,6 +41,55 @@ std::optional<Scalar> PredOp(Op op, std::span<const Element> operands);
 std::optional<Scalar> Compare(ElementType type, const CompareAttrs& attrs, const Element& x,
                               const Element& y);
 
+// ---- exponential.cc, logarithm.cc, power.cc
+Scalar Exp(Scalar x);
+Scalar ExpOfSum(Scalar high, Scalar low);  // f64
+Scalar Expm1(Scalar x);
+Scalar Logistic(Scalar x);
+Scalar Tanh(Scalar x);
+Scalar Log(Scalar x);
+Scalar Log1p(Scalar x);
+Scalar Power(Scalar x, Scalar y);
+Scalar CubeRoot(Scalar x);
+Scalar CubeRootOfF64(Scalar x,
+                     int steps);  // of a normal number, by so many steps of Halley's method
+// ---- double_double.cc: the unrounded sum of two f64
+struct Double {
+  Scalar high, low;
+};
+Double TimesExactly(Scalar x, Scalar y);
+Double AddExactly(Scalar x, Scalar y);
+Double Renormalized(Scalar high, Scalar low);  // |high| >= |low|
+Double Times(Double x, Double y);
+Double Plus(Double x, Double y);
+Double PlusOrdered(Double x, Double y);  // |x| >= |y|
+// Logarithms of positive f64 numbers for powers, see there.
+Scalar LogForPowerOfF32(Scalar x);
+Double LogForPower(Scalar x);
+// ---- trigonometric.cc
+Scalar Sin(Scalar x);
+Scalar Cos(Scalar x);
+Scalar Tan(Scalar x);
+struct SinCos {
+  Scalar sin, cos;
+};
+SinCos SinCosOf(Scalar x);  // f64
+// ---- inverse_trigonometric.cc
+Scalar Atan(Scalar x);
+Scalar Atan2(Scalar y, Scalar x);
+Scalar Asin(Scalar x);  // f64
+Scalar Acos(Scalar x);  // f64
+// ---- hyperbolic.cc, f64
+Scalar Sinh(Scalar x);
+Scalar Cosh(Scalar x);
+Scalar Asinh(Scalar x);
+Scalar Acosh(Scalar x);
+Scalar Atanh(Scalar x);
+// ---- error_function.cc
+Scalar Erf(Scalar x);
+Scalar Erfc(Scalar x);    // f64
+Scalar ErfInv(Scalar x);  // f64
+
 // ---- functions of reals; nullopt: not one of them
 std::optional<Scalar> RealFunction(Op op, std::span<const Element> operands);
 // ---- complex.cc

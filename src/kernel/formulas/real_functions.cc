@@ -11,10 +11,64 @@ Scalar Polynomial(Scalar x, std::initializer_list<double> coefficients) {
   return sum;
 }
 
+namespace {
+
+// A function of f64, for f32 too: rounded once.
+using Function = Scalar (*)(Scalar);
+Scalar InF64(Function function, Scalar x) {
+  return function(x.As(ScalarType::kF64)).As(x.type());
+}
+
+}  // namespace
+
 std::optional<Scalar> RealFunction(Op op, std::span<const Element> operands) {
+  Scalar x = operands[0][0], y = operands.size() > 1 ? operands[1][0] : Scalar();
   switch (op) {
+    case Op::kExp:
+      return Exp(x);
+    case Op::kExpm1:
+      return Expm1(x);
+    case Op::kLog:
+      return Log(x);
+    case Op::kLog1p:
+      return Log1p(x);
+    case Op::kLogistic:
+      return Logistic(x);
+    case Op::kTanh:
+      return Tanh(x);
+    case Op::kPower:
+      return Power(x, y);
+    case Op::kCbrt:
+      return CubeRoot(x);
+    case Op::kSin:
+      return Sin(x);
+    case Op::kCos:
+      return Cos(x);
+    case Op::kTan:
+      return Tan(x);
+    case Op::kAtan:
+      return Atan(x);
+    case Op::kAtan2:
+      return Atan2(x, y);
+    case Op::kAsin:
+      return InF64(Asin, x);
+    case Op::kAcos:
+      return InF64(Acos, x);
+    case Op::kSinh:
+      return InF64(Sinh, x);
+    case Op::kCosh:
+      return InF64(Cosh, x);
+    case Op::kAsinh:
+      return InF64(Asinh, x);
+    case Op::kAcosh:
+      return InF64(Acosh, x);
+    case Op::kAtanh:
+      return InF64(Atanh, x);
+    case Op::kErf:
+      return Erf(x);
+    case Op::kErfc:
+      return InF64(Erfc, x);
     default:
-      static_cast<void>(operands);
       return std::nullopt;
   }
 }

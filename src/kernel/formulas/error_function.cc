@@ -1,0 +1,78 @@
+// erf, erfc and the inverse of erf.
+
+#include "kernel/formulas/functions.h"
+
+namespace tokamak::formulas {
+namespace {
+
+bool IsWide(Scalar x) {
+  return x.type() == ScalarType::kF64;
+}
+
+// erf x of |x| <= 1: x + x p(x^2)
+Scalar ErfNearZero(Scalar x) {
+  Scalar u = x * x;
+  Scalar tail =
+      IsWide(x)
+          ? Polynomial(u, {0.12837916709551259, -0.37612638903183754, 0.11283791670955121,
+                           -0.026866170645129840, 0.0052239776254232985, -0.00085483270219348297,
+                           0.00012055332902888736, -1.4925647567519332e-5, 1.6462045441468418e-6,
+                           -1.6364642158167616e-7, 1.4792401209404813e-8, -1.2164560057283450e-9,
+                           8.7090451290531062e-11, -4.2309458242953377e-12})
+          : Polynomial(u, {0.128379166, -0.376126379, 0.112837821, -0.0268654302, 0.00522103161,
+                           -0.000848408032, 0.000112659589, -9.66704465e-6});
+  return Fma(x, tail, x);
+}
+
+// e^(x^2) erfc(x) (1 + 2 x) as a polynomial in t = (x - 4) / (x + 4), 0 <= x < 28.
+Scalar ScaledErfc(Scalar x) {
+  Scalar t = (x - 4) / (x + 4);
+  Scalar p =
+      Polynomial(t, {1.2329951186255526,     -0.13962111684056289,    0.015379652102620741,
+                     0.068097054254737319,   -0.10103906603635213,    0.093732834996794120,
+                     -0.066330365811529388,  0.037167515562492863,    -0.016197734059115006,
+                     0.0050319697558954260,  -0.00075777334141333000, -0.00019925550755614952,
+                     0.00015062224394830299, -2.4403169244974074e-5,  -1.1224789135154701e-5,
+                     5.7178872846321855e-6,  3.0135049944875397e-7,   -8.3516196886968469e-7,
+                     6.2707271571983109e-8,  1.1534943745754157e-7,   -7.7154186144178302e-9,
+                     -1.3670989863347383e-8, -1.8206098680308682e-9});
+  return p / Fma(x, x.Like(2), x.Like(1));
+}
+
+// erfc of x >= 0
+Scalar ErfcOfPositive(Scalar x) {
+  Scalar bounded = LesserOf(x.Like(27.5), x);
+  Double square = TimesExactly(bounded, bounded);
+  return ExpOfSum(-square.high, -square.low) * ScaledErfc(bounded);
+}
+
+}  // namespace
+
+Scalar Erf(Scalar x) {
+  Scalar size = AbsOf(x);
+  Scalar small = ErfNearZero(x), large;
+  if (IsWide(x)) {
+    large = 1 - ErfcOfPositive(size);
+  } else {
+    // log(erfc x) from 1 to 4.1, where 1 - erfc x is 1 already.
+    Scalar bounded = LesserOf(x.Like(4.1), size);
+    Scalar log = Polynomial(
+        bounded, {0.000433129171, -1.13075125, -0.630804598, -0.111218929, 0.0272124596,
+                  -0.00511536701, 0.000700442237, -6.49494395e-5, 3.59571095e-6, -8.81347617e-8});
+    large = 1 - Exp(log);
+  }
+  return Choose(size < 1, small, CopySign(large, x));
+}
+
+Scalar Erfc(Scalar x) {
+  Scalar size = AbsOf(x);
+  Scalar far = ErfcOfPositive(size);
+  Scalar beyond = Choose(x < 0, 2 - far, far);
+  return Choose((x < 0.5) & (size < 1), 1 - ErfNearZero(x), beyond);
+}
+
+Scalar ErfInv(Scalar x) {
+  return x;
+}
+
+}  // namespace tokamak::formulas

@@ -1,0 +1,118 @@
+// e^x and what is made of it. x = n ln 2 + r with |r| <= ln 2 / 2; e^r by a polynomial
+// (tools/fit_formulas.py), 2^n by its bits.
+
+#include "kernel/formulas/functions.h"
+
+namespace tokamak::formulas {
+namespace {
+
+bool IsWide(Scalar x) {
+  return x.type() == ScalarType::kF64;
+}
+
+// n as the last bits of `rounder`, which is n + 1.5 * 2^52 (2^23): no conversion, so that NaN and
+// infinity are harmless.
+struct Reduced {
+  Scalar rounder, rest;
+};
+
+constexpr double kInverse = 0x1.71547652b82fep+0;
+
+Reduced ByLn2(Scalar x) {
+  bool wide = IsWide(x);
+  double magic = wide ? 0x1.8p52 : 0x1.8p23;
+  double high = wide ? 0x1.62e42fefa39efp-1 : 0x1.62e43p-1;
+  double low = wide ? 0x1.abc9e3b39803fp-56 : -0x1.05c61p-29;
+  Scalar rounder = Fma(x, x.Like(kInverse), x.Like(magic));
+  Scalar n = rounder - magic;
+  return {rounder, Fma(n, x.Like(-low), Fma(n, x.Like(-high), x))};
+}
+
+// n + `more` as an unsigned integer, where that is not negative.
+Scalar PowerPlus(Scalar rounder, int more) {
+  Scalar bits = rounder.BitsAs(BitsTypeOf(rounder.type()));
+  Bits magic = BitsOfDouble(rounder.type(), IsWide(rounder) ? 0x1.8p52 : 0x1.8p23);
+  return bits - rounder.builder().ConstantBits(bits.type(), magic - static_cast<Bits>(more));
+}
+Scalar FromExponentField(Scalar field, ScalarType type) {
+  return (field << field.Like(type == ScalarType::kF64 ? 52 : 23)).BitsAs(type);
+}
+
+// value * 2^n in two steps, so that a result below the normal numbers is rounded once.
+Scalar Scaled(Scalar value, Scalar rounder) {
+  Scalar twice = PowerPlus(rounder, IsWide(value) ? 2046 : 254);
+  Scalar first = twice >> twice.Like(1);
+  return value * FromExponentField(first, value.type()) *
+         FromExponentField(twice - first, value.type());
+}
+
+// (e^r - 1 - r) / r^2
+Scalar Tail(Scalar r, bool exact) {
+  if (IsWide(r)) {
+    return Polynomial(r, {0.5, 0.16666666666666671, 0.041666666666666671, 0.0083333333333261411,
+                          0.0013888888888883752, 0.00019841269874800493, 2.4801587325533363e-5,
+                          2.7557255425746435e-6, 2.7557273661348637e-7, 2.5105206373957011e-8,
+                          2.0914679376583931e-9});
+  }
+  if (exact) {
+    return Polynomial(
+        r, {0.5, 0.166666672, 0.0416664667, 0.00833331048, 0.00139336416, 0.000198909809});
+  }
+  return Polynomial(r, {0.5, 0.166665778, 0.0416665561, 0.00836317334, 0.00139261759});
+}
+
+// Min and max with the constant first let NaN pass.
+Scalar Clamped(Scalar x, double low, double high) {
+  return LesserOf(x.Like(high), GreaterOf(x.Like(low), x));
+}
+
+}  // namespace
+
+Scalar Exp(Scalar x) {
+  x = IsWide(x) ? Clamped(x, -746, 710) : Clamped(x, -104, 89);
+  auto [rounder, r] = ByLn2(x);
+  return Scaled(Fma(r * r, Tail(r, false), r) + 1, rounder);
+}
+
+Scalar ExpOfSum(Scalar high, Scalar low) {
+  Scalar x = Clamped(high, -746, 710);
+  auto [rounder, r] = ByLn2(x);
+  Scalar rest = Choose(x == high, low, low.Like(0));
+  Scalar sum = r + rest;
+  return Scaled(Fma(sum * sum, Tail(sum, true), sum) + 1, rounder);
+}
+
+Scalar Expm1(Scalar x) {
+  Scalar bounded = IsWide(x) ? Clamped(x, -38, 710) : Clamped(x, -18, 89);
+  auto [rounder, r] = ByLn2(bounded);
+  Scalar minus = Fma(r * r, Tail(r, true), r);  // e^r - 1
+  // 2^n (e^r - 1) + 2^n - 1, halved: 2^n alone may be too large.
+  Scalar half = FromExponentField(PowerPlus(rounder, IsWide(x) ? 1022 : 126), x.type());
+  Scalar result = Fma(half, minus, half - 0.5) * 2;
+  return Choose(AbsOf(x) < (IsWide(x) ? 0x1p-54 : 0x1p-25), x, result);
+}
+
+// From e^-|x|, which cannot overflow.
+Scalar Logistic(Scalar x) {
+  Scalar t = Exp(-AbsOf(x));
+  return Choose(x < 0, t, x.Like(1)) / (t + 1);
+}
+
+Scalar Tanh(Scalar x) {
+  Scalar size = AbsOf(x);
+  if (IsWide(x)) {
+    Scalar minus = Expm1(LesserOf(x.Like(20), size) * 2);
+    return CopySign(minus / (minus + 2), x);
+  }
+  Scalar u = x * x;
+  Scalar odd =
+      Polynomial(u, {-0.333333313, 0.133329153, -0.0538739488, 0.0211109594, -0.00626911968});
+  Scalar small = Fma(odd * u, size, size);
+  auto [rounder, r] = ByLn2(LesserOf(x.Like(10), size) * -2);
+  Scalar scale = FromExponentField(PowerPlus(rounder, 127), x.type());
+  Scalar t = (Fma(r * r, Tail(r, false), r) + 1) * scale;  // e^-2|x|
+  Scalar large = 1 - (t * 2) / (t + 1);
+  return CopySign(Choose(size < 0.6, small, large), x);
+}
+
+}  // namespace tokamak::formulas

@@ -1,0 +1,130 @@
+// Logarithms. x = m 2^e with m from sqrt(1/2) to sqrt(2); log(1 + f) of f = m - 1 by a polynomial
+// (tools/fit_formulas.py): in f for f32, in s = f / (2 + f) for f64, where log(1 + f) = 2 atanh(s).
+
+#include <cmath>
+#include <limits>
+
+#include "kernel/formulas/functions.h"
+
+namespace tokamak::formulas {
+namespace {
+
+bool IsWide(Scalar x) {
+  return x.type() == ScalarType::kF64;
+}
+
+struct Parts {
+  Scalar mantissa;  // m
+  Scalar exponent;  // e, a number
+  Scalar field;     // e + the bias, where the exponent of a number has its bits
+};
+
+// Of a positive normal number; of anything else something.
+Parts PartsOf(Scalar x) {
+  bool wide = IsWide(x);
+  ScalarType type = BitsTypeOf(x.type());
+  auto number = [&](Bits bits) { return x.builder().ConstantBits(type, bits); };
+  Scalar bits = x.BitsAs(type);
+  Bits one = BitsOfDouble(x.type(), 1), root = BitsOfDouble(x.type(), std::sqrt(0.5));
+  int shift = wide ? 52 : 23;
+  Bits ones = wide ? Bits{0x7ff} << 52 : Bits{0xff} << 23;
+  Scalar field = (bits + number(one - root)) & number(ones);
+  // The field as a number: the last bits of 2^52 (2^23) and so much.
+  double base = wide ? 0x1p52 : 0x1p23;
+  Scalar above =
+      ((field >> number(static_cast<Bits>(shift))) | number(BitsOfDouble(x.type(), base)))
+          .BitsAs(x.type());
+  return {(bits - field + number(one)).BitsAs(x.type()), above - (base + (wide ? 1023 : 127)),
+          field};
+}
+
+// log(1 + f) + e ln 2
+Scalar LogOfParts(Scalar f, Scalar e) {
+  if (IsWide(f)) {
+    Scalar s = f / (f + 2), z = s * s;
+    Scalar rest = z * Polynomial(z, {0.66666666666666696, 0.39999999999899449, 0.28571428626001427,
+                                     0.22222211130560726, 0.18182889433757515, 0.15331711346672997,
+                                     0.14616576421644387});
+    Scalar low = Fma(e, f.Like(-0x1.abc9e3b39803fp-56), s * (f - rest));
+    return Fma(e, f.Like(0x1.62e42fefa39efp-1), f - low);
+  }
+  Scalar z = f * f;
+  Scalar cubic = Polynomial(f, {0.333333313, -0.250003070, 0.200010449, -0.166412815, 0.142144963,
+                                -0.129981831, 0.126223192, -0.0790274367});
+  Scalar low = Fma(z, f.Like(-0.5), cubic * (z * f));
+  low = Fma(e, f.Like(-0x1.05c61p-29), low);
+  return Fma(e, f.Like(0x1.62e43p-1), f + low);
+}
+
+double LeastNormal(Scalar x) {
+  return IsWide(x) ? std::numeric_limits<double>::min() : std::numeric_limits<float>::min();
+}
+
+struct Normal {
+  Scalar value, lost;  // x = value * 2^-lost
+};
+Normal NormalOf(Scalar x) {
+  Scalar is_small = x < LeastNormal(x);
+  double shift = IsWide(x) ? 54 : 25;
+  return {Choose(is_small, x * std::exp2(shift), x), Choose(is_small, x.Like(shift), x.Like(0))};
+}
+
+}  // namespace
+
+Scalar Log(Scalar x) {
+  auto [value, lost] = NormalOf(x);
+  Parts parts = PartsOf(value);
+  Scalar result = LogOfParts(parts.mantissa - 1, parts.exponent - lost);
+  Scalar edge = Choose(x == 0, -Infinity(x), NotANumber(x));
+  return Choose(x > 0, Choose(x == Infinity(x), x, result), edge);
+}
+
+// 1 + x is rounded; what that loses goes back into f.
+Scalar Log1p(Scalar x) {
+  Scalar sum = x + 1;
+  Scalar lost = Choose(x < 1, x - (sum - 1), 1 - (sum - x));
+  Parts parts = PartsOf(sum);
+  bool wide = IsWide(x);
+  auto number = [&](Bits bits) { return x.builder().ConstantBits(parts.field.type(), bits); };
+  Bits top = wide ? Bits{0x7fe} << 52 : Bits{0xfe} << 23;
+  Bits least = wide ? Bits{1} << 52 : Bits{1} << 23;
+  Scalar scale = (number(top) - LesserOf(parts.field, number(top - least))).BitsAs(x.type());
+  Scalar result = LogOfParts(Fma(lost, scale, parts.mantissa - 1), parts.exponent);
+  result = Choose(x == Infinity(x), x, result);
+  result = Choose(AbsOf(x) < (wide ? 0x1p-54 : 0x1p-25), x, result);
+  return Choose(x > -1, result, Choose(x == -1, -Infinity(x), NotANumber(x)));
+}
+
+Scalar LogForPowerOfF32(Scalar x) {
+  Parts parts = PartsOf(x);
+  Scalar f = parts.mantissa - 1, s = f / (f + 2), z = s * s;
+  Scalar rest = z * Polynomial(z, {0.66666666667375429, 0.39999998796881109, 0.28571754629111484,
+                                   0.22191394913518414, 0.19362768670384808});
+  return Fma(parts.exponent, f.Like(0x1.62e42fefa39efp-1), Fma(s, rest, s * 2));
+}
+
+// The sum of two f64, to about 2^-66: 2 s + 2/3 s^3 of twice the precision, the rest of one.
+Double LogForPower(Scalar x) {
+  auto [value, lost] = NormalOf(x);
+  Parts parts = PartsOf(value);
+  Scalar e = parts.exponent - lost, f = parts.mantissa - 1, below = f + 2;
+  Scalar below_low = f - (below - 2);
+  Scalar s = f / below;
+  Scalar s_low = Fma(-s, below_low, Fma(-s, below, f)) / below;
+  Double square = TimesExactly(s, s);
+  square.low = Fma(s * 2, s_low, square.low);
+  Double third{x.Like(0x1.5555555555555p-1), x.Like(0x1.5555555555555p-55)};
+  Scalar z = square.high;
+  Double factor = Times(square, third);  // 2/3 s^2
+  factor.low = factor.low + (z * z) * Polynomial(z, {0.40000000000000002, 0.28571428571429364,
+                                                     0.22222222221655907, 0.18181818335387601,
+                                                     0.15384594963074136, 0.13334804663624336,
+                                                     0.11706237148816372, 0.11723170160799075});
+  Double cubic = Times(Double{s, s_low}, factor);
+  Double result = PlusOrdered(Double{s * 2, s_low * 2}, cubic);
+  Double scale = TimesExactly(e, x.Like(0x1.62e42fefa39efp-1));
+  scale.low = Fma(e, x.Like(0x1.abc9e3b39803fp-56), scale.low);
+  return Plus(scale, result);
+}
+
+}  // namespace tokamak::formulas

@@ -1,0 +1,173 @@
+// sin, cos and tan of any argument: x = n pi/2 + r with |r| <= pi/4 and a bit, and a polynomial in
+// r.
+
+#include "kernel/formulas/functions.h"
+
+namespace tokamak::formulas {
+namespace {
+
+constexpr double kHalfPi[] = {0x1.921fb54442d18p+0, 0x1.1a62633145c07p-54};
+
+struct Turned {
+  Scalar r, r_low;  // f64
+  Scalar quarter;   // n in its last two bits, a u32 of f32 arguments and else a u64
+};
+
+// An f32 argument. From 2^48 on, x is replaced by what is x apart from turns: with m the difference
+// of 2^20a and the nearest multiple of 2 pi (and x 2^-20a still an integer), x 2^-20a m. Then n has
+// at most 50 bits, and products with the two parts of pi/2 are right to 2^-58. No f32 is nearer to
+// a multiple of pi/2 than 2^-30.
+Turned TurnedF32(Scalar x) {
+  static constexpr struct {
+    double from, high, low;
+  } kFolds[] = {{0x1p48, 0x1.58e8ec12c0aa8p-22, 0x1.95c955afd3e7bp-76},
+                {0x1p68, -0x1.5ca6dfeaae1f6p-39, -0x1.60cab403f9f91p-96},
+                {0x1p88, -0x1.14a6222f5ceffp-59, 0x1.976ea91bba67bp-116},
+                {0x1p108, -0x1.082d219bb0225p-80, 0x1.29b05b18df9e2p-135}};
+  Scalar size = AbsOf(x), wide = x.As(ScalarType::kF64);
+  Scalar high = wide.Like(1), low = wide.Like(0);
+  for (const auto& fold : kFolds) {
+    Scalar is_large = size >= fold.from;
+    high = Choose(is_large, wide.Like(fold.high), high);
+    low = Choose(is_large, wide.Like(fold.low), low);
+  }
+  Scalar y = wide * high;
+  Scalar y_low = Fma(wide, low, Fma(wide, high, -y));
+  Scalar rounder = Fma(y, wide.Like(0x1.45f306dc9c883p-1), wide.Like(0x1.8p52));
+  Scalar n = rounder - 0x1.8p52;
+  Scalar r = Fma(n, wide.Like(-kHalfPi[0]), y);
+  r = Fma(n, wide.Like(-kHalfPi[1]), r) + y_low;
+  return {r, wide.Like(0), rounder.BitsAs(ScalarType::kU64).As(ScalarType::kU32)};
+}
+
+// 2/pi: 64 zeros, then its bits.
+constexpr uint64_t kTwoOverPi[] = {0,
+                                   0xA2F9836E4E441529,
+                                   0xFC2757D1F534DDC0,
+                                   0xDB6295993C439041,
+                                   0xFE5163ABDEBBC561,
+                                   0xB7246E3A424DD2E0,
+                                   0x06492EEA09D1921C,
+                                   0xFE1DEB1CB129A73E,
+                                   0xE88235F52EBB4484,
+                                   0xE99C7026B45F7E41,
+                                   0x3991D639835339F4,
+                                   0x9C845F8BBDF9283B,
+                                   0x1FF897FFDE05980F,
+                                   0xEF2F118B5A0A6D1F,
+                                   0x6D367ECF27CB09B7,
+                                   0x4F463F669E5FEA2D,
+                                   0x7527BAC7EBE5F17B,
+                                   0x3D0739F78A5292EA,
+                                   0x6BFB5FB11F8D5D08,
+                                   0x56033046FC7B6BAB};
+
+// An f64 argument, as Payne and Hanek have it: of x 2/pi with x = m 2^e, only those bits of 2/pi
+// are multiplied that neither make whole turns nor are too small: 192 of them, from place e - 1 on.
+Turned TurnedF64(Scalar x) {
+  KernelBuilder& b = x.builder();
+  auto number = [&](uint64_t bits) { return b.ConstantBits(ScalarType::kU64, bits); };
+  auto high_part = [&](Scalar p, Scalar q) { return b.Make(Prim::kMulHigh, {p, q}); };
+  Scalar size = AbsOf(x), is_small = size < 0.78;
+  Scalar is_open = !(size < Infinity(x));
+  Scalar bits = Choose(is_small | is_open, x.Like(1), size).BitsAs(ScalarType::kU64);
+  Scalar m = (bits & number((uint64_t{1} << 52) - 1)) | number(uint64_t{1} << 52);
+  Scalar place = (bits >> number(52)) - number(1075 - 62);  // of a bit in kTwoOverPi
+  Scalar word = place >> number(6), offset = place & number(63);
+  // The four words from `word` on: moved down by 16, 8, 4, 2, 1 words as the bits of `word` say.
+  std::array<Scalar, 20> words;
+  for (size_t i = 0; i < 20; ++i) words[i] = number(kTwoOverPi[i]);
+  for (size_t step : {16, 8, 4, 2, 1}) {
+    Scalar moves = (word & number(step)) != 0;
+    size_t needed = 4 + (step == 16 ? 0 : step - 1);
+    for (size_t i = 0; i < needed; ++i)
+      if (i + step < 20) words[i] = Choose(moves, words[i + step], words[i]);
+  }
+  Scalar back = number(63) - offset;
+  auto shifted = [&](size_t i) {
+    return (words[i] << offset) | ((words[i + 1] >> number(1)) >> back);
+  };
+  Scalar f2 = shifted(0), f1 = shifted(1), f0 = shifted(2);
+  // m f mod 2^192, whose last word is not needed: y mod 4 times 2^126.
+  Scalar middle = m * f1, low = high_part(m, f0) + middle;
+  Scalar carry = Choose(low < middle, number(1), number(0));
+  Scalar high = high_part(m, f1) + m * f2 + carry;
+  Scalar quarter = (high + number(uint64_t{1} << 61)) >> number(62);
+  // The rest, from -1/2 to 1/2, times 2^64; its first 53 bits apart, so that they are exact.
+  Scalar rest = (high << number(2)) | (low >> number(62));
+  Scalar first = (rest & number(~uint64_t{0x7ff})).BitsAs(ScalarType::kS64).As(ScalarType::kF64);
+  Scalar second = (rest & number(0x7ff)).BitsAs(ScalarType::kS64).As(ScalarType::kF64);
+  Scalar third = (low << number(2) >> number(1)).BitsAs(ScalarType::kS64).As(ScalarType::kF64);
+  second = Fma(third, x.Like(0x1p-63), second);
+  Double turns = Renormalized(first, second);
+  turns = {turns.high * 0x1p-64, turns.low * 0x1p-64};
+  Double r = Times(turns, Double{x.Like(kHalfPi[0]), x.Like(kHalfPi[1])});
+  Scalar is_negative = x < 0;
+  quarter = Choose(is_negative, number(0) - quarter, quarter);
+  r = {Choose(is_negative, -r.high, r.high), Choose(is_negative, -r.low, r.low)};
+  return {Choose(is_open, NotANumber(x), Choose(is_small, x, r.high)),
+          Choose(is_small, x.Like(0), r.low), Choose(is_small, number(0), quarter)};
+}
+
+// sin and cos of an f64 of at most pi/4 and a bit, and its rest.
+SinCos OfRest(Scalar r, Scalar r_low) {
+  Scalar u = r * r;
+  Scalar odd =
+      Polynomial(u, {-0.16666666666666666, 0.0083333333333308873, -0.00019841269836665880,
+                     2.7557316054593912e-6, -2.5051121875169608e-8, 1.5917412836707387e-10});
+  Scalar even =
+      Polynomial(u, {0.041666666666666664, -0.0013888888888887359, 2.4801587298707701e-5,
+                     -2.7557317241727759e-7, 2.0876140031390975e-9, -1.1382184214477529e-11});
+  Scalar sin = r + Fma(odd * u, r, Fma(r_low, u * -0.5, r_low));
+  Scalar half = u * 0.5, one = 1 - half;
+  Scalar lost = (1 - one) - half;  // of the difference
+  Scalar cos = one + (lost + Fma(u * u, even, -(r * r_low)));
+  return {sin, cos};
+}
+
+SinCos OfTurned(const Turned& turned) {
+  SinCos of_rest = OfRest(turned.r, turned.r_low);
+  Scalar n = turned.quarter;
+  Scalar is_odd = (n & n.Like(1)) != 0;
+  Scalar sin = Choose(is_odd, of_rest.cos, of_rest.sin);
+  Scalar cos = Choose(is_odd, of_rest.sin, of_rest.cos);
+  Scalar turns_sin = (n & n.Like(2)) != 0, turns_cos = ((n + n.Like(1)) & n.Like(2)) != 0;
+  return {Choose(turns_sin, -sin, sin), Choose(turns_cos, -cos, cos)};
+}
+
+// In f32, `shift` quarters of a turn further on.
+Scalar SinOfF32(Scalar x, double shift) {
+  Turned turned = TurnedF32(x);
+  Scalar r = turned.r.As(ScalarType::kF32), n = turned.quarter + shift, u = r * r;
+  Scalar odd = Polynomial(u, {-0.166666642, 0.00833274238, -0.000195866058});
+  Scalar even = Polynomial(u, {0.0416666642, -0.00138882967, 2.45466545e-5});
+  Scalar sin = Fma(odd * u, r, r), cos = Fma(u * u, even, Fma(u, u.Like(-0.5), u.Like(1)));
+  Scalar value = Choose((n & n.Like(1)) != 0, cos, sin);
+  Scalar sign = (n & n.Like(2)) << n.Like(30);
+  return (value.BitsAs(ScalarType::kU32) ^ sign).BitsAs(ScalarType::kF32);
+}
+
+}  // namespace
+
+SinCos SinCosOf(Scalar x) {
+  return OfTurned(TurnedF64(x));
+}
+
+Scalar Sin(Scalar x) {
+  bool wide = x.type() == ScalarType::kF64;
+  Scalar result = wide ? SinCosOf(x).sin : SinOfF32(x, 0);
+  return Choose(AbsOf(x) < (wide ? 0x1p-27 : 0x1p-12), x, result);  // and -0 of -0
+}
+
+Scalar Cos(Scalar x) {
+  return x.type() == ScalarType::kF64 ? SinCosOf(x).cos : SinOfF32(x, 1);
+}
+
+Scalar Tan(Scalar x) {
+  bool wide = x.type() == ScalarType::kF64;
+  auto [sin, cos] = OfTurned(wide ? TurnedF64(x) : TurnedF32(x));
+  Scalar result = (sin / cos).As(x.type());
+  return Choose(AbsOf(x) < (wide ? 0x1p-27 : 0x1p-12), x, result);
+}
+
+}  // namespace tokamak::formulas

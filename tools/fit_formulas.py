@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+"""The polynomials of src/kernel/formulas: fitted here, printed as C++ with the error of each fit.
+
+    tools/fit_formulas.py [NAME...]
+
+A row gives a function g, the range of its argument, a degree and how much an error of g weighs in the
+result. The polynomial meets g at the roots of a Chebyshev polynomial, which is within a factor of two of
+the best there is; coefficients are then rounded to the type that uses them.
+"""
+import sys
+
+import mpmath
+from mpmath import mpf
+
+mpmath.mp.dps = 60
+SQRT_HALF, LN2 = mpmath.sqrt(mpf(1) / 2), mpmath.log(2)
+
+
+def series(f, terms, power):
+    """(f(x) - the first terms) / x^power, with digits enough for what cancels."""
+    def g(x):
+        if abs(x) < mpf(10) ** -30:
+            x = mpf(10) ** -30
+        with mpmath.workdps(220):
+            return (f(x) - sum(c * x ** k for k, c in terms)) / x ** power
+    return g
+
+
+def of_square(g):
+    return lambda u: g(mpmath.sqrt(u))
+
+
+def erfcx(x):
+    return mpmath.erfc(x) * mpmath.exp(x * x)
+
+
+# name: g, low, high, degree, weight of an error of g at x in units of the result, bits of the type
+FITS = {
+    "exp32": (series(mpmath.exp, [(0, 1), (1, 1)], 2), -LN2 / 2, LN2 / 2, 4, lambda r: r * r / mpmath.exp(r), 24),
+    "expm1_32": (series(mpmath.exp, [(0, 1), (1, 1)], 2), -LN2 / 2, LN2 / 2, 5, lambda r: r, 24),
+    "exp64": (series(mpmath.exp, [(0, 1), (1, 1)], 2), -LN2 / 2, LN2 / 2, 10, lambda r: r, 53),
+    "log32": (series(lambda f: mpmath.log(1 + f), [(1, 1), (2, mpf(-1) / 2)], 3), SQRT_HALF - 1, 2 * SQRT_HALF - 1, 7,
+              lambda f: f * f, 24),
+    "log64": (of_square(series(lambda s: 2 * mpmath.atanh(s), [(1, 2)], 3)), mpf(0), mpf("0.02944"), 6,
+              lambda u: u / 2, 53),
+    "log_pow": (of_square(series(lambda s: 2 * mpmath.atanh(s), [(1, 2), (3, mpf(2) / 3)], 5)), mpf(0), mpf("0.02944"), 7,
+                lambda u: u * u / 2, 53),
+    "log_pow32": (of_square(series(lambda s: 2 * mpmath.atanh(s), [(1, 2)], 3)), mpf(0), mpf("0.02944"), 4,
+                  lambda u: u / 2, 53),
+    "exp_pow32": (series(mpmath.exp, [(0, 1), (1, 1)], 2), -LN2 / 2, LN2 / 2, 5, lambda r: r, 53),
+    "tanh32": (of_square(series(mpmath.tanh, [(1, 1)], 3)), mpf(0), mpf("0.36"), 4, lambda u: u, 24),
+    "sin32": (of_square(series(mpmath.sin, [(1, 1)], 3)), mpf(0), mpf("0.62"), 2, lambda u: u, 24),
+    "cos32": (of_square(series(mpmath.cos, [(0, 1), (2, mpf(-1) / 2)], 4)), mpf(0), mpf("0.62"), 2, lambda u: u * u, 24),
+    "sin64": (of_square(series(mpmath.sin, [(1, 1)], 3)), mpf(0), mpf("0.62"), 5, lambda u: u, 53),
+    "cos64": (of_square(series(mpmath.cos, [(0, 1), (2, mpf(-1) / 2)], 4)), mpf(0), mpf("0.62"), 5, lambda u: u * u, 53),
+    "atan32": (of_square(series(mpmath.atan, [(1, 1)], 3)), mpf(0), mpf(1), 8, lambda u: u * mpmath.sqrt(u) / mpmath.atan(mpmath.sqrt(u)) if u else 0, 24),
+    "atan64": (of_square(series(mpmath.atan, [(1, 1)], 3)), mpf(0), mpf("0.1717"), 10, lambda u: u, 53),
+    "asin64": (of_square(series(mpmath.asin, [(1, 1)], 3)), mpf(0), mpf("0.2501"), 12, lambda u: u, 53),
+    "erf32": (of_square(series(mpmath.erf, [(1, 1)], 1)), mpf(0), mpf(1), 7, lambda u: 1, 24),
+    "erf32_tail": (lambda x: mpmath.log(mpmath.erfc(x)), mpf(1), mpf("4.1"), 9, lambda x: mpmath.erfc(x) / mpmath.erf(x), 24),
+    "erf64": (of_square(series(mpmath.erf, [(1, 1)], 1)), mpf(0), mpf(1), 13, lambda u: 1, 53),
+    "erfcx64": (lambda t: erfcx(4 * (1 + t) / (1 - t)) * (1 + 8 * (1 + t) / (1 - t)), mpf("-1"), mpf("0.75"), 22,
+                lambda t: 1, 53),
+    "cbrt": (lambda m: mpmath.cbrt(m), mpf(1), mpf(8), 5, lambda m: 1 / mpmath.cbrt(m), 53),
+}
+
+
+def fit(g, low, high, degree):
+    """Coefficients, lowest first, of the polynomial that meets g at the Chebyshev points."""
+    n = degree + 1
+    middle, half = (low + high) / 2, (high - low) / 2
+    points = [middle + half * mpmath.cos(mpmath.pi * (2 * k + 1) / (2 * n)) for k in range(n)]
+    table = [g(p) for p in points]
+    for level in range(1, n):  # divided differences, then Horner's form multiplied out
+        for i in range(n - 1, level - 1, -1):
+            table[i] = (table[i] - table[i - 1]) / (points[i] - points[i - level])
+    coefficients = [mpf(0)] * n
+    for i in range(n - 1, -1, -1):
+        for k in range(n - 1, 0, -1):
+            coefficients[k] = coefficients[k - 1] - points[i] * coefficients[k]
+        coefficients[0] = table[i] - points[i] * coefficients[0]
+    return coefficients
+
+
+def rounded(value, bits):
+    with mpmath.workprec(bits):
+        return +value
+
+
+def main():
+    for name in sys.argv[1:] or FITS:
+        g, low, high, degree, weight, bits = FITS[name]
+        coefficients = [rounded(c, bits) for c in fit(g, low, high, degree)]
+        worst = mpf(0)
+        for i in range(201):
+            x = low + (high - low) * i / 200
+            error = (mpmath.polyval(coefficients[::-1], x) - g(x)) * weight(x)
+            worst = max(worst, abs(error))
+        text = ", ".join(mpmath.nstr(c, 9 if bits == 24 else 17, strip_zeros=False) for c in coefficients)
+        print(f"{name}: 2^{float(mpmath.log(worst, 2)):.1f}\n  {{{text}}}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
