@@ -36,8 +36,7 @@ def erfcx(x):
 
 # name: g, low, high, degree, weight of an error of g at x in units of the result, bits of the type
 FITS = {
-    "exp32": (series(mpmath.exp, [(0, 1), (1, 1)], 2), -LN2 / 2, LN2 / 2, 4, lambda r: r * r / mpmath.exp(r), 24),
-    "expm1_32": (series(mpmath.exp, [(0, 1), (1, 1)], 2), -LN2 / 2, LN2 / 2, 5, lambda r: r, 24),
+    "exp32": (series(mpmath.exp, [(0, 1), (1, 1)], 2), -LN2 / 2, LN2 / 2, 5, lambda r: r, 24),
     "exp64": (series(mpmath.exp, [(0, 1), (1, 1)], 2), -LN2 / 2, LN2 / 2, 10, lambda r: r, 53),
     "log32": (series(lambda f: mpmath.log(1 + f), [(1, 1), (2, mpf(-1) / 2)], 3), SQRT_HALF - 1, 2 * SQRT_HALF - 1, 7,
               lambda f: f * f, 24),

@@ -62,10 +62,8 @@ struct Functions {
     P x = z.real(), y = z.imag();
     P angle = std::atan2(y, 1 + x);
     P size = std::max(std::fabs(x), std::fabs(y));
-    if (!(size < 8)) {
-      C<P> moved{1 + x, y};
-      return {std::log(moved).real(), angle};
-    }
+    C<P> moved{1 + x, y};
+    if (!(size < 8)) return {std::log(moved).real(), angle};
     P xx = x * x, yy = y * y;
     P xx_rest = std::fma(x, x, -xx), yy_rest = std::fma(y, y, -yy);
     P rest = xx_rest + yy_rest;
@@ -75,6 +73,7 @@ struct Functions {
       return sum;
     };
     P sum = add(add(2 * x, xx), yy);
+    if (sum < P(-0.5)) return {std::log(moved).real(), angle};  // 1 + x is exact there, log1p steep
     return {std::log1p(sum + rest) / 2, angle};
   }
   static C<P> Logistic(C<P> z) { return C<P>(1) / (C<P>(1) + Exp(-z)); }

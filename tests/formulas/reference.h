@@ -30,6 +30,10 @@ Exact ExactOf(std::complex<double> z);
 void Refine(Op op, const std::vector<ElementType>& operands, const std::vector<Column>& columns,
             size_t row, Exact& exact);
 
+// An angle of more turns than its bits can tell: only so much is known as that there is one.
+bool IsBeyondSense(Op op, const std::vector<ElementType>& operands,
+                   const std::vector<Column>& columns, size_t row, const Exact& exact);
+
 // The error in units of the last place. Infinite where one is NaN, infinite or zero and the other
 // is not, or signs of zeros differ.
 double UlpsOff(ElementType part, const double* got, const Exact& exact, const Tolerance& tolerance);

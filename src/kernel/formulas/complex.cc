@@ -1,9 +1,201 @@
-#include "kernel/formulas/functions.h"
+// Complex arithmetic. Parts are f64, those of c64 too: their products are exact, and nothing leaves
+// the range of an f64. What is infinite or no number is as Annex G of the C standard has it.
+
+#include "kernel/formulas/complex.h"
 
 namespace tokamak::formulas {
+namespace {
 
-std::optional<Element> ComplexOp(Op, std::span<const Element>) {
-  return std::nullopt;
+Scalar IsInfinite(Scalar x) {
+  return AbsOf(x) == Infinity(x);
+}
+Scalar IsFinite(Scalar x) {
+  return AbsOf(x) < Infinity(x);
+}
+// 1 for infinity and 0 for all else, with its sign.
+Scalar Boxed(Scalar x) {
+  return CopySign(Choose(IsInfinite(x), x.Like(1), x.Like(0)), x);
+}
+Scalar WithoutNan(Scalar x) {
+  return Choose(IsNan(x), CopySign(x.Like(0), x), x);
+}
+Complex Pick(Scalar condition, Complex yes, Complex no) {
+  return {Choose(condition, yes.re, no.re), Choose(condition, yes.im, no.im)};
+}
+
+// Annex G: a product with an infinite factor is infinite.
+Complex InfiniteProduct(Complex x, Complex y) {
+  Scalar x_infinite = IsInfinite(x.re) | IsInfinite(x.im);
+  Scalar y_infinite = IsInfinite(y.re) | IsInfinite(y.im);
+  Complex a = Pick(x_infinite, {Boxed(x.re), Boxed(x.im)}, x);
+  Complex b = Pick(x_infinite, {WithoutNan(y.re), WithoutNan(y.im)}, y);
+  Complex c = Pick(y_infinite, {WithoutNan(a.re), WithoutNan(a.im)}, a);
+  Complex d = Pick(y_infinite, {Boxed(b.re), Boxed(b.im)}, b);
+  Scalar infinity = Infinity(x.re);
+  Complex product{infinity * (c.re * d.re - c.im * d.im), infinity * (c.re * d.im + c.im * d.re)};
+  return Pick(x_infinite | y_infinite, product, {NotANumber(x.re), NotANumber(x.re)});
+}
+
+// What a quotient is whose parts both came out as NaN.
+Complex OpenQuotient(Complex x, Complex y, Scalar denominator) {
+  Scalar infinity = Infinity(x.re), zero = x.re.Like(0);
+  Complex none{NotANumber(x.re), NotANumber(x.re)};
+  Scalar end = CopySign(infinity, y.re);
+  Complex by_zero{end * x.re, end * x.im};
+  Complex a{Boxed(x.re), Boxed(x.im)}, b{Boxed(y.re), Boxed(y.im)};
+  Complex large{infinity * (a.re * y.re + a.im * y.im), infinity * (a.im * y.re - a.re * y.im)};
+  Complex small{zero * (x.re * b.re + x.im * b.im), zero * (x.im * b.re - x.re * b.im)};
+  Scalar x_infinite = IsInfinite(x.re) | IsInfinite(x.im);
+  Scalar y_infinite = IsInfinite(y.re) | IsInfinite(y.im);
+  Scalar x_finite = IsFinite(x.re) & IsFinite(x.im), y_finite = IsFinite(y.re) & IsFinite(y.im);
+  Scalar is_zero = (denominator == 0) & !(IsNan(x.re) & IsNan(x.im));
+  Complex result = Pick(y_infinite & x_finite, small, none);
+  result = Pick(x_infinite & y_finite, large, result);
+  return Pick(is_zero, by_zero, result);
+}
+
+// A power of two that brings x near 1, for any x > 0.
+Scalar ScaleOf(Scalar x) {
+  KernelBuilder& b = x.builder();
+  auto number = [&](Bits field) { return b.ConstantBits(ScalarType::kU64, field << 52); };
+  Scalar field = x.BitsAs(ScalarType::kU64) & number(0x7ff);
+  return (number(0x7fe) - LesserOf(field, number(0x7fd))).BitsAs(ScalarType::kF64);
+}
+
+// x * scale, but never 0 of what is not: it may meet an infinity.
+Scalar ScaledAlive(Scalar x, Scalar scale) {
+  Scalar scaled = x * scale;
+  return Choose((scaled == 0) & (x != 0), CopySign(x.Like(0x1p-1074), x), scaled);
+}
+
+}  // namespace
+
+Complex Multiply(Complex x, Complex y) {
+  Complex product{x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re};
+  return Pick(IsNan(product.re) & IsNan(product.im), InfiniteProduct(x, y), product);
+}
+
+Complex MultiplyInRange(Complex x, Complex y) {
+  Scalar x_size = GreaterOf(AbsOf(x.re), AbsOf(x.im));
+  Scalar y_size = GreaterOf(AbsOf(y.re), AbsOf(y.im));
+  Scalar is_finite = (x_size < Infinity(x_size)) & (y_size < Infinity(x_size));
+  Scalar is_over = (x_size * y_size > 0x1p1000) & is_finite, one = x.re.Like(1);
+  Scalar less = Choose(is_over, one.Like(0x1p-600), one);
+  Scalar more = Choose(is_over, one.Like(0x1p600), one);
+  Scalar a = x.re * less, b = x.im * less, c = y.re * less, d = y.im * less;
+  Complex product{(a * c - b * d) * more * more, (a * d + b * c) * more * more};
+  return Pick(IsNan(product.re) & IsNan(product.im), InfiniteProduct(x, y), product);
+}
+
+Complex Divide(Complex x, Complex y) {
+  Scalar size = GreaterOf(AbsOf(y.re), AbsOf(y.im)), scale = ScaleOf(size);
+  Scalar c = ScaledAlive(y.re, scale), d = ScaledAlive(y.im, scale);
+  Scalar denominator = c * c + d * d;
+  Scalar is_large = (AbsOf(x.re) > 0x1p1000) | (AbsOf(x.im) > 0x1p1000);
+  Scalar less = Choose(is_large, scale.Like(0.125), scale.Like(1));
+  Scalar more = Choose(is_large, scale.Like(8), scale.Like(1));
+  Scalar a = x.re * less, b = x.im * less;
+  Complex quotient{(a * c + b * d) / denominator * scale * more,
+                   (b * c - a * d) / denominator * scale * more};
+  return Pick(IsNan(quotient.re) & IsNan(quotient.im), OpenQuotient(x, y, denominator), quotient);
+}
+
+ScaledModulus ScaledModulusOf(Complex z) {
+  Scalar a = AbsOf(z.re), b = AbsOf(z.im), size = GreaterOf(a, b);
+  Scalar is_huge = size > 0x1p500, is_tiny = size < 0x1p-500, one = a.Like(1);
+  Scalar scale = Choose(is_huge, a.Like(0x1p-600), Choose(is_tiny, a.Like(0x1p600), one));
+  Scalar unscale = Choose(is_huge, a.Like(0x1p600), Choose(is_tiny, a.Like(0x1p-600), one));
+  Complex scaled{z.re * scale, z.im * scale};
+  Scalar square = Fma(scaled.re, scaled.re, scaled.im * scaled.im);
+  return {scaled, square, unscale};
+}
+
+// Infinite when a part is, unless the other is no number.
+Scalar Modulus(Complex z) {
+  auto [scaled, square, unscale] = ScaledModulusOf(z);
+  return SqrtOf(square) * unscale;
+}
+
+namespace {
+
+Scalar Less(Complex x, Complex y) {
+  return ((x.re != y.re) & (x.re < y.re)) | ((x.re == y.re) & (x.im < y.im));
+}
+Scalar HasNan(Complex z) {
+  return IsNan(z.re) | IsNan(z.im);
+}
+
+// Ops that only move or add parts, in the parts' own type.
+std::optional<Element> PlainOp(Op op, std::span<const Element> operands) {
+  Complex x{operands[0][0], operands[0][1]}, y = x;
+  if (operands.size() > 1) y = {operands[1][0], operands[1][1]};
+  auto element = [](Complex z) { return Element{z.re, z.im}; };
+  switch (op) {
+    case Op::kAdd:
+      return Element{x.re + y.re, x.im + y.im};
+    case Op::kSubtract:
+      return Element{x.re - y.re, x.im - y.im};
+    case Op::kNegate:
+      return Element{-x.re, -x.im};
+    case Op::kConj:
+      return Element{x.re, -x.im};
+    case Op::kReal:
+      return Element{x.re, Scalar()};
+    case Op::kImag:
+      return Element{x.im, Scalar()};
+    case Op::kIsFinite:
+      return Element{IsFinite(x.re) & IsFinite(x.im), Scalar()};
+    case Op::kMaximum:
+      return element(Pick(HasNan(x) | ((!HasNan(y)) & Less(y, x)), x, y));
+    case Op::kMinimum:
+      return element(Pick(HasNan(x) | ((!HasNan(y)) & Less(x, y)), x, y));
+    default:
+      return std::nullopt;
+  }
+}
+
+Complex Sign(Complex z) {
+  auto [scaled, square, unscale] = ScaledModulusOf(z);
+  Scalar modulus = SqrtOf(square), nan = NotANumber(z.re);
+  Complex result = Pick(modulus == 0, z, {scaled.re / modulus, scaled.im / modulus});
+  return Pick(HasNan(z), {nan, nan}, result);
+}
+
+Complex Square(Complex z) {
+  return {(z.re - z.im) * (z.re + z.im), z.re * z.im * 2};
+}
+
+}  // namespace
+
+std::optional<Element> ComplexOp(Op op, std::span<const Element> operands) {
+  if (std::optional<Element> plain = PlainOp(op, operands)) return plain;
+  ScalarType type = operands[0][0].type();
+  bool is_c64 = type == ScalarType::kF32;
+  auto wide = [](const Element& z) {
+    return Complex{z[0].As(ScalarType::kF64), z[1].As(ScalarType::kF64)};
+  };
+  Complex x = wide(operands[0]), y = operands.size() > 1 ? wide(operands[1]) : x;
+  std::optional<Complex> result;
+  switch (op) {
+    case Op::kAbs:
+      return Element{Choose(HasNan(x), NotANumber(x.re), Modulus(x)).As(type), Scalar()};
+    case Op::kMultiply:
+      result = is_c64 ? Multiply(x, y) : MultiplyInRange(x, y);
+      break;
+    case Op::kDivide:
+      result = Divide(x, y);
+      break;
+    case Op::kSign:
+      result = Sign(x);
+      break;
+    case Op::kSquare:
+      result = Square(x);
+      break;
+    default:
+      result = ComplexFunction(op, x, y, is_c64);
+  }
+  if (!result) return std::nullopt;
+  return Element{result->re.As(type), result->im.As(type)};
 }
 
 }  // namespace tokamak::formulas

@@ -47,18 +47,15 @@ Scalar Scaled(Scalar value, Scalar rounder) {
 }
 
 // (e^r - 1 - r) / r^2
-Scalar Tail(Scalar r, bool exact) {
+Scalar Tail(Scalar r) {
   if (IsWide(r)) {
     return Polynomial(r, {0.5, 0.16666666666666671, 0.041666666666666671, 0.0083333333333261411,
                           0.0013888888888883752, 0.00019841269874800493, 2.4801587325533363e-5,
                           2.7557255425746435e-6, 2.7557273661348637e-7, 2.5105206373957011e-8,
                           2.0914679376583931e-9});
   }
-  if (exact) {
-    return Polynomial(
-        r, {0.5, 0.166666672, 0.0416664667, 0.00833331048, 0.00139336416, 0.000198909809});
-  }
-  return Polynomial(r, {0.5, 0.166665778, 0.0416665561, 0.00836317334, 0.00139261759});
+  return Polynomial(r,
+                    {0.5, 0.166666672, 0.0416664667, 0.00833331048, 0.00139336416, 0.000198909809});
 }
 
 // Min and max with the constant first let NaN pass.
@@ -71,7 +68,7 @@ Scalar Clamped(Scalar x, double low, double high) {
 Scalar Exp(Scalar x) {
   x = IsWide(x) ? Clamped(x, -746, 710) : Clamped(x, -104, 89);
   auto [rounder, r] = ByLn2(x);
-  return Scaled(Fma(r * r, Tail(r, false), r) + 1, rounder);
+  return Scaled(Fma(r * r, Tail(r), r) + 1, rounder);
 }
 
 Scalar ExpOfSum(Scalar high, Scalar low) {
@@ -79,13 +76,13 @@ Scalar ExpOfSum(Scalar high, Scalar low) {
   auto [rounder, r] = ByLn2(x);
   Scalar rest = Choose(x == high, low, low.Like(0));
   Scalar sum = r + rest;
-  return Scaled(Fma(sum * sum, Tail(sum, true), sum) + 1, rounder);
+  return Scaled(Fma(sum * sum, Tail(sum), sum) + 1, rounder);
 }
 
 Scalar Expm1(Scalar x) {
   Scalar bounded = IsWide(x) ? Clamped(x, -38, 710) : Clamped(x, -18, 89);
   auto [rounder, r] = ByLn2(bounded);
-  Scalar minus = Fma(r * r, Tail(r, true), r);  // e^r - 1
+  Scalar minus = Fma(r * r, Tail(r), r);  // e^r - 1
   // 2^n (e^r - 1) + 2^n - 1, halved: 2^n alone may be too large.
   Scalar half = FromExponentField(PowerPlus(rounder, IsWide(x) ? 1022 : 126), x.type());
   Scalar result = Fma(half, minus, half - 0.5) * 2;
@@ -94,8 +91,11 @@ Scalar Expm1(Scalar x) {
 
 // From e^-|x|, which cannot overflow.
 Scalar Logistic(Scalar x) {
-  Scalar t = Exp(-AbsOf(x));
-  return Choose(x < 0, t, x.Like(1)) / (t + 1);
+  Scalar t = Exp(-AbsOf(x)), sum = t + 1, is_negative = x < 0;
+  Scalar result = Choose(is_negative, t, x.Like(1)) / sum;
+  // What the sum lost: a part of lost / sum, where 1 / sum is one of the two results.
+  Scalar lost = t - (sum - 1), inverse = Choose(is_negative, 1 - result, result);
+  return Fma(-(result * lost), inverse, result);
 }
 
 Scalar Tanh(Scalar x) {
@@ -110,7 +110,7 @@ Scalar Tanh(Scalar x) {
   Scalar small = Fma(odd * u, size, size);
   auto [rounder, r] = ByLn2(LesserOf(x.Like(10), size) * -2);
   Scalar scale = FromExponentField(PowerPlus(rounder, 127), x.type());
-  Scalar t = (Fma(r * r, Tail(r, false), r) + 1) * scale;  // e^-2|x|
+  Scalar t = (Fma(r * r, Tail(r), r) + 1) * scale;  // e^-2|x|
   Scalar large = 1 - (t * 2) / (t + 1);
   return CopySign(Choose(size < 0.6, small, large), x);
 }

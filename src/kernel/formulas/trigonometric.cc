@@ -13,17 +13,18 @@ struct Turned {
   Scalar quarter;   // n in its last two bits, a u32 of f32 arguments and else a u64
 };
 
-// An f32 argument. From 2^48 on, x is replaced by what is x apart from turns: with m the difference
+// An f32 argument. From 2^43 on, x is replaced by what is x apart from turns: with m the difference
 // of 2^20a and the nearest multiple of 2 pi (and x 2^-20a still an integer), x 2^-20a m. Then n has
-// at most 50 bits, and products with the two parts of pi/2 are right to 2^-58. No f32 is nearer to
+// at most 45 bits, and products with the two parts of pi/2 are right to 2^-60. No f32 is nearer to
 // a multiple of pi/2 than 2^-30.
 Turned TurnedF32(Scalar x) {
   static constexpr struct {
     double from, high, low;
-  } kFolds[] = {{0x1p48, 0x1.58e8ec12c0aa8p-22, 0x1.95c955afd3e7bp-76},
-                {0x1p68, -0x1.5ca6dfeaae1f6p-39, -0x1.60cab403f9f91p-96},
-                {0x1p88, -0x1.14a6222f5ceffp-59, 0x1.976ea91bba67bp-116},
-                {0x1p108, -0x1.082d219bb0225p-80, 0x1.29b05b18df9e2p-135}};
+  } kFolds[] = {{0x1p43, 0x1.58e8ec12c0aa8p-22, 0x1.95c955afd3e7bp-76},
+                {0x1p63, -0x1.5ca6dfeaae1f6p-39, -0x1.60cab403f9f91p-96},
+                {0x1p83, -0x1.14a6222f5ceffp-59, 0x1.976ea91bba67bp-116},
+                {0x1p103, -0x1.082d219bb0225p-80, 0x1.29b05b18df9e2p-135},
+                {0x1p123, -0x1.0f45204cd2192p-100, -0x1.d6b3c80daf49ap-157}};
   Scalar size = AbsOf(x), wide = x.As(ScalarType::kF64);
   Scalar high = wide.Like(1), low = wide.Like(0);
   for (const auto& fold : kFolds) {

@@ -1,0 +1,253 @@
+// Functions of complex numbers, from the functions of reals.
+
+#include "kernel/formulas/complex.h"
+
+namespace tokamak::formulas {
+namespace {
+
+Scalar IsInfinite(Scalar x) {
+  return AbsOf(x) == Infinity(x);
+}
+Scalar IsFinite(Scalar x) {
+  return AbsOf(x) < Infinity(x);
+}
+Complex Pick(Scalar condition, Complex yes, Complex no) {
+  return {Choose(condition, yes.re, no.re), Choose(condition, yes.im, no.im)};
+}
+Complex Nans(Complex z) {
+  return {NotANumber(z.re), NotANumber(z.re)};
+}
+// An infinite real part and no angle: NaN throughout, as XLA has it.
+Scalar HasNoAngle(Complex z) {
+  return IsInfinite(z.re) & (!IsFinite(z.im));
+}
+Complex TimesI(Complex z) {
+  return {-z.im, z.re};
+}
+Complex OverI(Complex z) {
+  return {z.im, -z.re};
+}
+
+// log |z|, exact also where |z| is near 1: from x^2 + y^2 - 1, without rounding before it cancels.
+Scalar LogModulus(Complex z) {
+  auto [scaled, square, unscale] = ScaledModulusOf(z);
+  Scalar log_scale = Choose(unscale == 1, unscale.Like(0),
+                            Choose(unscale > 1, unscale.Like(600), unscale.Like(-600)));
+  Scalar far = Fma(log_scale, unscale.Like(0x1.62e42fefa39efp-1), Log(square) * 0.5);
+  Double x = TimesExactly(scaled.re, scaled.re), y = TimesExactly(scaled.im, scaled.im);
+  Scalar x_larger = x.high > y.high;
+  Double large{Choose(x_larger, x.high, y.high), Choose(x_larger, x.low, y.low)};
+  Double small{Choose(x_larger, y.high, x.high), Choose(x_larger, y.low, x.low)};
+  Double rest = AddExactly(large.high - 1, small.high);
+  Scalar near = Log1p(rest.high + (rest.low + (large.low + small.low))) * 0.5;
+  Scalar is_near = (unscale == 1) & (square > 0.5) & (square < 3);
+  Scalar result = Choose(is_near, near, far);
+  return Choose(IsInfinite(z.re) | IsInfinite(z.im), Infinity(z.re), result);
+}
+
+// e^x cos y and e^x sin y; e^x alone may be out of range.
+Complex Exp(Complex z) {
+  Scalar half = formulas::Exp(z.re * 0.5);
+  auto [sin, cos] = SinCosOf(z.im);
+  sin = Choose(AbsOf(z.im) < 0x1p-27, z.im, sin);
+  Complex result{(half * cos) * half, (half * sin) * half};
+  Scalar infinity = Infinity(z.re), zero = z.re.Like(0), lost = !IsFinite(z.im);
+  result = Pick((z.re == -infinity) & lost, {zero, zero}, result);
+  return Pick((z.re == infinity) & lost, {infinity, NotANumber(zero)}, result);
+}
+
+Complex ExpOrReal(Complex z) {
+  return Pick(z.im == 0, {formulas::Exp(z.re), z.im}, Exp(z));
+}
+
+Complex Expm1(Complex z) {
+  Complex all = Exp(z);
+  Scalar is_far = (!(IsFinite(z.re) & IsFinite(z.im))) | (z.re > 11);
+  auto [sin, cos] = SinCosOf(z.im);
+  Scalar half = SinCosOf(z.im * 0.5).sin, minus = formulas::Expm1(z.re);
+  Complex near{Fma(minus, cos, half * half * -2), formulas::Exp(z.re) * sin};
+  Complex result = Pick(is_far, {all.re - 1, all.im}, near);
+  result = Pick(HasNoAngle(z), Nans(z), result);
+  return Pick(z.im == 0, {minus, z.im}, result);
+}
+
+// log |1 + z| = log1p(2 x + x^2 + y^2) / 2, its sum of exact parts where it cancels.
+Complex Log1p(Complex z) {
+  Scalar moved = z.re + 1, angle = Atan2(z.im, moved);
+  Scalar size = GreaterOf(AbsOf(z.re), AbsOf(z.im));
+  Double x = TimesExactly(z.re, z.re), y = TimesExactly(z.im, z.im);
+  Double first = AddExactly(z.re * 2, x.high), second = AddExactly(first.high, y.high);
+  Scalar near = formulas::Log1p(second.high + ((x.low + y.low) + (first.low + second.low))) * 0.5;
+  // Far below 0 the logarithm magnifies errors, and 1 + x is exact.
+  Scalar is_near = (size < 8) & (second.high > -0.5);
+  return {Choose(is_near, near, LogModulus({moved, z.im})), angle};
+}
+
+// w = sqrt((|x| + |z|) / 2), then the other part is y / 2w; of scaled parts. -0 counts as it is.
+Complex Sqrt(Complex z) {
+  auto [scaled, square, unscale] = ScaledModulusOf(z);
+  Scalar root_scale = Choose(unscale == 1, unscale,
+                             Choose(unscale > 1, unscale.Like(0x1p300), unscale.Like(0x1p-300)));
+  Scalar w = SqrtOf((AbsOf(scaled.re) + SqrtOf(square)) * 0.5);
+  Scalar other = Choose(w == 0, w, AbsOf(scaled.im) / (w * 2));
+  w = w * root_scale;
+  other = other * root_scale;
+  // The sign bit decides, and a NaN has one too.
+  Scalar is_left = z.re < 0, zero = z.re.Like(0), infinity = Infinity(z.re);
+  Complex result{Choose(is_left, other, w), CopySign(Choose(is_left, w, other), z.im)};
+  Complex right{infinity, Choose(IsNan(z.im), z.im, CopySign(zero, z.im))};
+  Complex left{Choose(IsNan(z.im), z.im, zero), CopySign(infinity, z.im)};
+  result = Pick(z.re == infinity, right, result);
+  result = Pick(z.re == -infinity, left, result);
+  return Pick(IsInfinite(z.im), {infinity, z.im}, result);
+}
+
+Complex Cbrt(Complex z) {
+  auto [sin, cos] = SinCosOf(Atan2(z.im, z.re) / 3);
+  Scalar root = CubeRoot(Modulus(z));
+  return Pick((z.re == 0) & (z.im == 0), z, {root * cos, root * sin});
+}
+
+// sinh x and cosh x halved twice over e^(|x| - ...): in range as long as the products are.
+struct Hyperbolic {
+  Scalar sinh, cosh;
+};
+
+Complex Sinh(Complex z) {
+  auto [sin, cos] = SinCosOf(z.im);
+  sin = Choose(AbsOf(z.im) < 0x1p-27, z.im, sin);
+  Scalar size = AbsOf(z.re);
+  Scalar half = formulas::Exp(size * 0.5), quarter = half * 0.5;
+  Scalar is_large = size > 40;
+  // Large: e^|x| / 2 times cos and sin, in two steps.
+  Complex large{CopySign((quarter * cos) * half, cos * z.re), (quarter * sin) * half};
+  large.re = Choose(z.re < 0, -((quarter * cos) * half), (quarter * cos) * half);
+  Complex small{formulas::Sinh(z.re) * cos, formulas::Cosh(z.re) * sin};
+  Complex result = Pick(is_large, large, small);
+  result = Pick(z.im == 0, {formulas::Sinh(z.re), z.im}, result);
+  // A zero real part stays one of a part that is no number.
+  result.re = Choose((z.re == 0) & (!IsFinite(z.im)), z.re, result.re);
+  result.im = Choose((z.re == 0) & (!IsFinite(z.im)), NotANumber(z.re), result.im);
+  return Pick(HasNoAngle(z), Nans(z), result);
+}
+
+Complex Cosh(Complex z) {
+  auto [sin, cos] = SinCosOf(z.im);
+  sin = Choose(AbsOf(z.im) < 0x1p-27, z.im, sin);
+  Scalar size = AbsOf(z.re);
+  Scalar half = formulas::Exp(size * 0.5), quarter = half * 0.5;
+  Scalar larger = (quarter * sin) * half;
+  Complex large{(quarter * cos) * half, Choose(z.re < 0, -larger, larger)};
+  Scalar sinh = formulas::Sinh(z.re), cosh = formulas::Cosh(z.re);
+  Complex result = Pick(size > 40, large, {cosh * cos, sinh * sin});
+  // The real line, where 0 times something is 0.
+  Scalar signed_zero = CopySign(z.re.Like(0), z.im);
+  Scalar zero = Choose(z.re < 0, -signed_zero, signed_zero);
+  zero = Choose(z.re == 0, z.re * z.im, zero);
+  result = Pick(z.im == 0, {cosh, Choose(IsNan(z.re), z.im, zero)}, result);
+  result.im = Choose((z.re == 0) & (!IsFinite(z.im)), z.re.Like(0), result.im);
+  return Pick(HasNoAngle(z), Nans(z), result);
+}
+
+// (sinh 2x + i sin 2y) / (cosh 2x + cos 2y) = (sinh x cosh x + i sin y cos y) / (sinh^2 x + cos^2
+// y)
+Complex Tanh(Complex z) {
+  auto [sin, cos] = SinCosOf(z.im);
+  sin = Choose(AbsOf(z.im) < 0x1p-27, z.im, sin);
+  Scalar sinh = formulas::Sinh(z.re), cosh = formulas::Cosh(z.re), size = AbsOf(z.re);
+  Scalar below = Fma(sinh, sinh, cos * cos), one = CopySign(z.re.Like(1), z.re);
+  Complex near{sinh * cosh / below, sin * cos / below};
+  // Far out: 1, and 4 sin y cos y e^-2|x|.
+  Scalar decay = formulas::Exp(-size);
+  Complex far{one, (sin * cos * 4) * decay * decay};
+  Scalar is_far = size > 22, zero = CopySign(z.re.Like(0), z.im);
+  Complex result = Pick(is_far, far, near);
+  result = Pick(IsNan(z.im), Nans(z), result);
+  result = Pick(IsInfinite(z.re), {one, Choose(IsFinite(z.im), CopySign(zero, sin * cos), zero)},
+                result);
+  result = Pick(z.im == 0, {formulas::Tanh(z.re), z.im}, result);
+  // A zero stays beside an angle that is no number.
+  result.re = Choose((z.re == 0) & IsNan(z.im), z.re, result.re);
+  return Pick(IsFinite(z.re) & IsInfinite(z.im), Nans(z), result);
+}
+
+Complex Tan(Complex z) {
+  Complex result = OverI(Tanh(TimesI(z)));
+  return Pick(IsInfinite(z.re) & IsFinite(z.im), Nans(z), result);
+}
+
+// 1 / (1 + e^-z). Near its poles e^-z is near -1, and e^(z/2) / (2 cosh(z/2)) loses nothing.
+Complex Logistic(Complex z, bool is_c64) {
+  Complex e = ExpOrReal({-z.re, -z.im}), one{z.re.Like(1), z.re.Like(0)};
+  Complex result = Divide(one, {e.re + 1, e.im});
+  if (is_c64) return result;
+  Complex half{z.re * 0.5, z.im * 0.5}, cosh = Cosh(half);
+  Complex near = Divide(Exp(half), {cosh.re * 2, cosh.im * 2});
+  Scalar is_near = (AbsOf(z.re) < 20) & IsFinite(z.im) & (z.im != 0);
+  result = Pick(is_near, near, result);
+  return Pick((z.re < -600) & IsFinite(z.re), Exp(z), result);  // e^-z leaves the range
+}
+
+// z^w = e^(w log z); exact enough only with more bits than the result has.
+Complex Power(Complex z, Complex w) {
+  Scalar zero = z.re.Like(0), one = z.re.Like(1);
+  Complex result = Exp(Multiply(w, ComplexLog(z)));
+  Scalar is_zero = (z.re == 0) & (z.im == 0);
+  Complex of_zero =
+      Pick(w.re > 0, {zero, zero}, Pick((w.re < 0) & (w.im == 0), {Infinity(zero), zero}, Nans(z)));
+  result = Pick(is_zero, of_zero, result);
+  return Pick((w.re == 0) & (w.im == 0), {one, zero}, result);
+}
+
+}  // namespace
+
+Complex ComplexLog(Complex z) {
+  return {LogModulus(z), Atan2(z.im, z.re)};
+}
+Complex ComplexSqrt(Complex z) {
+  return Sqrt(z);
+}
+Complex ComplexExp(Complex z) {
+  return Exp(z);
+}
+
+std::optional<Complex> ComplexFunction(Op op, Complex x, Complex y, bool is_c64) {
+  Complex one{x.re.Like(1), x.re.Like(0)};
+  switch (op) {
+    case Op::kExp:
+      return ExpOrReal(x);
+    case Op::kExpm1:
+      return Expm1(x);
+    case Op::kLog:
+      return ComplexLog(x);
+    case Op::kLog1p:
+      return Log1p(x);
+    case Op::kLogistic:
+      return Logistic(x, is_c64);
+    case Op::kSqrt:
+      return Sqrt({x.re, Choose(x.im == 0, AbsOf(x.im), x.im)});
+    case Op::kRsqrt:
+      return Divide(one, Sqrt(x));
+    case Op::kCbrt:
+      return Cbrt(x);
+    case Op::kSinh:
+      return Sinh(x);
+    case Op::kCosh:
+      return Cosh(x);
+    case Op::kTanh:
+      return Tanh(x);
+    case Op::kSin:
+      return OverI(Sinh(TimesI(x)));
+    case Op::kCos:
+      return Cosh(TimesI(x));
+    case Op::kTan:
+      return Tan(x);
+    case Op::kPower:
+      if (!is_c64) return std::nullopt;
+      return Power(x, y);
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace tokamak::formulas
