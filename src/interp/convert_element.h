@@ -17,7 +17,8 @@ namespace tokamak {
 class ElementConverter {
  public:
   ElementConverter(ElementType to, NumericMode mode)
-      : round_(to, mode), exact_(RealPartOf(to) == ElementType::kF64 || mode == NumericMode::kOracle) {
+      : round_(to, mode),
+        exact_(RealPartOf(to) == ElementType::kF64 || mode == NumericMode::kOracle) {
     if (!IsInteger(to)) return;
     int bits = InfoOf(to).bits;
     if (IsSigned(to)) {

@@ -3,9 +3,8 @@
 #include "kernel/formulas/functions.h"
 
 namespace tokamak {
+namespace formulas {
 namespace {
-
-using namespace formulas;  // NOLINT(google-build-using-namespace): this file is their table
 
 Element One(Scalar x) {
   return {x, Scalar()};
@@ -93,9 +92,7 @@ const Attrs& AttrsOf(const OpCall& call) {
   return call.attrs == nullptr ? nothing : *call.attrs;
 }
 
-}  // namespace
-
-std::optional<Element> ApplyOp(KernelBuilder& b, const OpCall& call) {
+std::optional<Element> Apply(KernelBuilder& b, const OpCall& call) {
   const Element& x = call.operands[0];
   switch (call.op) {
     case Op::kConvert:
@@ -141,6 +138,13 @@ std::optional<Element> ApplyOp(KernelBuilder& b, const OpCall& call) {
   }
   auto result = IntegerOp(call.op, call.from, call.operands);
   return result ? std::optional(One(*result)) : std::nullopt;
+}
+
+}  // namespace
+}  // namespace formulas
+
+std::optional<Element> ApplyOp(KernelBuilder& b, const OpCall& call) {
+  return formulas::Apply(b, call);
 }
 
 }  // namespace tokamak

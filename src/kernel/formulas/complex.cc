@@ -78,11 +78,11 @@ Complex Multiply(Complex x, Complex y) {
 Complex MultiplyInRange(Complex x, Complex y) {
   Scalar x_size = GreaterOf(AbsOf(x.re), AbsOf(x.im));
   Scalar y_size = GreaterOf(AbsOf(y.re), AbsOf(y.im));
-  Scalar is_finite = (x_size < Infinity(x_size)) & (y_size < Infinity(x_size));
-  Scalar is_over = (x_size * y_size > 0x1p1000) & is_finite, one = x.re.Like(1);
+  Scalar is_over = x_size * y_size > 0x1p1000, one = x.re.Like(1);
   Scalar less = Choose(is_over, one.Like(0x1p-600), one);
   Scalar more = Choose(is_over, one.Like(0x1p600), one);
-  Scalar a = x.re * less, b = x.im * less, c = y.re * less, d = y.im * less;
+  Scalar a = ScaledAlive(x.re, less), b = ScaledAlive(x.im, less);
+  Scalar c = ScaledAlive(y.re, less), d = ScaledAlive(y.im, less);
   Complex product{(a * c - b * d) * more * more, (a * d + b * c) * more * more};
   return Pick(IsNan(product.re) & IsNan(product.im), InfiniteProduct(x, y), product);
 }
