@@ -226,22 +226,47 @@ std::vector<std::string> RunFile(const std::string& path, bool update) {
 }
 
 #ifdef TOK_HAVE_CUDA
-// Compiles one file's kernel. False: it has no CUDA C++.
-bool CompileFile(const cuda::Nvrtc& nvrtc, const std::string& path,
-                 std::vector<std::string>& failures) {
-  std::string text = FileText(path);
-  Result<ParsedKernel> parsed = ParseKernel(text, path);
-  if (!parsed.ok() || !VerifyKernel(parsed.value().kernel).ok()) return false;
+// The kernels of a text, `tokamak kernels` prints many: from `kernel` to the brace that closes it.
+std::vector<std::string> KernelsOf(const std::string& text) {
+  std::vector<std::string> kernels;
+  std::istringstream in(text);
+  bool within = false;
+  for (std::string line; std::getline(in, line);) {
+    if (line.starts_with("kernel ")) {
+      kernels.emplace_back();
+      within = true;
+    }
+    if (within) kernels.back() += line + "\n";
+    if (line == "}") within = false;
+  }
+  return kernels;
+}
+
+struct Compiled {
+  int kernels = 0, without = 0, spilling = 0, most_registers = 0;
+  std::vector<std::string> failures;
+};
+
+void CompileKernel(const cuda::Nvrtc& nvrtc, const std::string& text, Compiled& all) {
+  Result<ParsedKernel> parsed = ParseKernel(text, "kernel");
+  if (!parsed.ok() || !VerifyKernel(parsed.value().kernel).ok()) return;
   Result<cuda::CudaSource> source = cuda::CudaText(parsed.value().kernel);
-  if (!source.ok()) return false;
+  if (!source.ok()) {
+    ++all.without;
+    return;
+  }
+  ++all.kernels;
   Result<cuda::CudaCode> code = nvrtc.Compile(source.value(), "sm_90");
   if (!code.ok()) {
-    failures.push_back(Render(code.error()) + source.value().text);
-    return true;
+    all.failures.push_back(Render(code.error()) + source.value().text);
+    return;
   }
-  fmt::print("{}: {} registers, {} bytes spilled\n", path, code.value().registers,
-             code.value().spilled_bytes);
-  return true;
+  all.most_registers = std::max(all.most_registers, code.value().registers);
+  if (code.value().spilled_bytes > 0) {
+    ++all.spilling;
+    fmt::print("{}: {} registers, {} bytes spilled\n", source.value().name, code.value().registers,
+               code.value().spilled_bytes);
+  }
 }
 
 int CompileAll(const std::vector<std::string>& files) {
@@ -250,14 +275,16 @@ int CompileAll(const std::vector<std::string>& files) {
     fmt::print("skipped: {}\n", nvrtc.error().message);
     return 77;
   }
-  int passed = 0;
-  std::vector<std::string> failures;
+  Compiled all;
   for (const std::string& file : files)
-    if (CompileFile(*nvrtc.value(), file, failures)) ++passed;
-  for (const std::string& text : failures) fmt::print("FAILED {}\n", text);
-  fmt::print("tally: {} passed, {} failed, 0 skipped\n", passed - static_cast<int>(failures.size()),
-             failures.size());
-  return failures.empty() && passed > 0 ? 0 : 1;
+    for (const std::string& kernel : KernelsOf(FileText(file)))
+      CompileKernel(*nvrtc.value(), kernel, all);
+  for (const std::string& text : all.failures) fmt::print("FAILED {}\n", text);
+  fmt::print("{} kernels, {} without CUDA C++, {} spill, {} registers at most\n", all.kernels,
+             all.without, all.spilling, all.most_registers);
+  fmt::print("tally: {} passed, {} failed, 0 skipped\n",
+             all.kernels - static_cast<int>(all.failures.size()), all.failures.size());
+  return all.failures.empty() && all.kernels > 0 ? 0 : 1;
 }
 #else
 int CompileAll(const std::vector<std::string>&) {
