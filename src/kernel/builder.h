@@ -105,14 +105,27 @@ class KernelBuilder {
     body(variable);
     Close();
   }
+  // A condition that is known leaves no `if`, and of the blocks only the one that runs.
   template <typename Body>
   void If(Scalar condition, Body&& body, bool uniform = false) {
+    if (kernel_.IsConstant(condition.id())) {
+      if (kernel_.node(condition.id()).bits != 0) body();
+      return;
+    }
     OpenIf(condition, uniform);
     body();
     Close();
   }
   template <typename Then, typename Else>
   void If(Scalar condition, Then&& then, Else&& otherwise, bool uniform) {
+    if (kernel_.IsConstant(condition.id())) {
+      if (kernel_.node(condition.id()).bits != 0) {
+        then();
+      } else {
+        otherwise();
+      }
+      return;
+    }
     OpenIf(condition, uniform);
     then();
     Otherwise();

@@ -1,6 +1,8 @@
 #include "kernel/simplify.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <numeric>
 
 #include "kernel/linear.h"
 
@@ -28,6 +30,9 @@ class Simplifier {
   bool IsConst(size_t i) const { return At(i).prim == Prim::kConst; }
   bool Is(size_t i, double value) const {
     return IsConst(i) && At(i).bits == BitsOfDouble(At(i).type, value);
+  }
+  bool IsAllOnes(size_t i) const {
+    return IsConst(i) && At(i).bits == ~Bits{0} >> (64 - InfoOf(At(i).type).bits);
   }
   Scalar Number(double value) const { return b_.Constant(node_.type, value); }
   Scalar Truth(bool holds) const { return b_.ConstantBits(ScalarType::kPred, holds ? 1 : 0); }
@@ -76,8 +81,11 @@ class Simplifier {
   std::optional<Scalar> Integer() const {
     bool x0 = node_.arity() > 0 && Is(0, 0), y0 = node_.arity() > 1 && Is(1, 0);
     switch (node_.prim) {
-      case Prim::kAdd:
       case Prim::kOr:
+        if (IsAllOnes(0) || node_.operands[0] == node_.operands[1]) return Operand(0);
+        if (IsAllOnes(1)) return Operand(1);
+        [[fallthrough]];
+      case Prim::kAdd:
       case Prim::kXor:
         if (x0) return Operand(1);
         [[fallthrough]];
@@ -88,7 +96,8 @@ class Simplifier {
         break;
       case Prim::kAnd:
         if (x0 || y0) return Number(0);
-        if (node_.operands[0] == node_.operands[1]) return Operand(0);
+        if (node_.operands[0] == node_.operands[1] || IsAllOnes(1)) return Operand(0);
+        if (IsAllOnes(0)) return Operand(1);
         break;
       case Prim::kMul:
         if (x0 || y0) return Number(0);
@@ -185,7 +194,37 @@ class Simplifier {
     if (by == 1) return is_div ? Operand(0) : b_.Index(0);
     if (range.high < by) return is_div ? b_.Index(0) : Operand(0);
     if (std::optional<Scalar> apart = Apart(by)) return apart;
+    if (std::optional<Scalar> coarser = Coarser(by)) return coarser;
     return Nested(by);
+  }
+
+  // x = g * q + r with 0 <= r < g, where g divides c: x / c = q / (c / g) and
+  // x % c = g * (q % (c / g)) + r. Lanes and the like are r: they leave the division.
+  std::optional<Scalar> Coarser(int64_t by) {
+    std::optional<LinearIndex> x = LinearOf(b_.kernel(), node_.operands[0]);
+    if (!x || x->constant < 0) return std::nullopt;
+    std::vector<std::pair<ValueId, int64_t>> terms = x->terms;
+    std::ranges::stable_sort(terms, {}, [](const auto& term) { return std::abs(term.second); });
+    for (size_t small = 0; small < terms.size(); ++small) {
+      int64_t g = by;
+      for (size_t i = small; i < terms.size(); ++i) g = std::gcd(g, terms[i].second);
+      if (g == 1) continue;
+      LinearIndex rest, whole;
+      for (auto term : x->terms) {
+        auto at = static_cast<size_t>(std::ranges::find(terms, term) - terms.begin());
+        (at < small ? rest : whole).terms.push_back(term);
+      }
+      rest.constant = x->constant % g;
+      whole.constant = x->constant - rest.constant;
+      Scalar r = ValueOf(b_, rest);
+      Range range = b_.RangeOf(r);
+      if (range.low < 0 || range.high >= g) continue;
+      for (auto& [value, factor] : whole.terms) factor /= g;
+      whole.constant /= g;
+      Scalar q = b_.Make(node_.prim, {ValueOf(b_, whole), b_.Index(by / g)});
+      return node_.prim == Prim::kDiv ? q : q * b_.Index(g) + r;
+    }
+    return std::nullopt;
   }
 
   std::optional<Scalar> Apart(int64_t by) {

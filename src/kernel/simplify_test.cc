@@ -174,6 +174,19 @@ TEST(Simplify, LinearIndicesNeedNoDivision) {
   EXPECT_EQ(text.find('%'), std::string::npos) << text;
 }
 
+// Lanes leave divisions by multiples of their number.
+TEST(Simplify, LanesLeaveDivisions) {
+  KernelBuilder b("k");
+  b.For("j", LoopRole::kSerial, b.Index(30), [&](Scalar j) {
+    b.For("l", LoopRole::kVector, b.Index(4), [&](Scalar l) {
+      Scalar flat = j * 4.0 + l;
+      EXPECT_EQ((flat / b.Index(12)).id(), (j / b.Index(3)).id());
+      EXPECT_EQ((flat % b.Index(12)).id(), ((j % b.Index(3)) * 4.0 + l).id());
+      EXPECT_EQ(((flat + 2.0) / b.Index(2)).id(), (j * 2.0 + (l / b.Index(2)) + 1.0).id());
+    });
+  });
+}
+
 // Sums of any length end, in no more than linear time a sum.
 TEST(Simplify, LongSums) {
   KernelBuilder b("k");
