@@ -184,7 +184,7 @@ int Main() {
   if (!target.ok()) return 4;
   int64_t lanes = target.value().vector_bytes / 4;
   std::printf("%s, vectors of %d bytes\n", target.value().cpu.c_str(), target.value().vector_bytes);
-  for (int64_t rows : {4, 256, 16384}) {
+  for (int64_t rows : {4, 256, 16384, 65536}) {
     int64_t columns = 1024, n = rows * columns;
     Measure({"axpy", Axpy(n, lanes), 2 * n, n}, rows, columns);
     Measure({"chain", Chain(n, lanes), n, n}, rows, columns);

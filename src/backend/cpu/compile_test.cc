@@ -340,6 +340,25 @@ Kernel Doubled(int64_t n, double by = 2) {
   return b.Finish();
 }
 
+TEST_F(Compiled, StoresMayGoPastTheCaches) {
+  Kernel kernel = Doubled(64);
+  const Kernel* kernels[] = {&kernel};
+  Target target = HostTarget().value();
+  target.stream_bytes = 1;
+  Result<std::string> ir = MakeIr(kernel, target, true);
+  ASSERT_TRUE(ir.ok()) << ir.error().message;
+  EXPECT_NE(ir.value().find("!nontemporal"), std::string::npos);
+  Result<std::string> object = MakeObject(kernels, target);
+  ASSERT_TRUE(object.ok()) << object.error().message;
+  auto code = LoadObject(object.value(), 1);
+  ASSERT_TRUE(code.ok()) << code.error().message;
+  alignas(64) float x[64], y[64];
+  std::iota(std::begin(x), std::end(x), 0.0f);
+  void* arguments[] = {x, y};
+  RunLaunch(PlanLaunch(kernel, code.value()->function(0)), arguments, nullptr, nullptr);
+  for (int i = 0; i < 64; ++i) EXPECT_EQ(y[i], 2 * x[i]);
+}
+
 TEST_F(Compiled, ManyThreadsGiveTheSame) {
   int64_t n = 1 << 20;
   Kernel kernel = Doubled(n);

@@ -154,6 +154,18 @@ void Emitter::Blend(llvm::Value* value, llvm::Value* pointer, llvm::Align align)
   b_.CreateAlignedStore(value, pointer, align);
 }
 
+// What is written once and is too large for the caches goes past them: else each line is read
+// before it is written.
+bool Emitter::Streams(const Array& array) const {
+  return array.space == Space::kArgument && array.access == Access::kWrite &&
+         target_.stream_bytes > 0 && array.size >= target_.stream_bytes / BytesOf(array.type);
+}
+
+void Emitter::Stream(llvm::Instruction* store) {
+  auto* one = llvm::ConstantAsMetadata::get(b_.getInt32(1));
+  store->setMetadata(llvm::LLVMContext::MD_nontemporal, llvm::MDNode::get(context_, {one}));
+}
+
 void Emitter::StoreVector(const Stmt& stmt, llvm::Value* value) {
   const Array& array = kernel_.array(stmt.array);
   const LaneFact& fact = lanes_.of(stmt.index);
@@ -173,6 +185,7 @@ void Emitter::StoreVector(const Stmt& stmt, llvm::Value* value) {
   llvm::Instruction* store = nullptr;
   if (mask == nullptr) {
     store = b_.CreateAlignedStore(value, pointer, align);
+    if (Streams(array)) Stream(store);
   } else {
     store = b_.CreateMaskedStore(value, pointer, align, mask);
   }
@@ -235,6 +248,7 @@ void Emitter::EmitPair(const Stmt& first, const Stmt& second) {
                                              ToMemory(type, Wide(second.value)), zip);
   auto* store = b_.CreateAlignedStore(both, Pointer(first.array, Uniform(first.index)),
                                       AlignmentOf(first.array, lanes_.of(first.index)));
+  if (Streams(kernel_.array(first.array))) Stream(store);
   Mark(store, first.array, false);
 }
 

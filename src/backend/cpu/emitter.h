@@ -72,6 +72,8 @@ class Emitter {
                           llvm::Value* mask);
   void StoreVector(const Stmt& stmt, llvm::Value* value);
   void Blend(llvm::Value* value, llvm::Value* pointer, llvm::Align align);
+  bool Streams(const Array& array) const;
+  void Stream(llvm::Instruction* store);
   llvm::Value* Turned(llvm::Value* vector);  // the lanes in the other order
   llvm::Value* Pointer(ArrayId array, llvm::Value* index);
   llvm::Value* LanePointers(ArrayId array, ValueId index);

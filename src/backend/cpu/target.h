@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,9 @@ struct Target {
   std::vector<std::string> features;  // "+avx2", "-sse4a", sorted
   int vector_bytes = 16;              // of the widest registers
   bool has_f16 = false;               // converts f16 to f32 and back
+
+  // An array that a kernel only writes goes past the caches from this size on; 0: never.
+  int64_t stream_bytes = 0;
 
   // All of it, for keys of caches.
   std::string Text() const;
