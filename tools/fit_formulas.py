@@ -13,6 +13,7 @@ import mpmath
 from mpmath import mpf
 
 mpmath.mp.dps = 60
+TINY = mpf(10) ** -20
 SQRT_HALF, LN2 = mpmath.sqrt(mpf(1) / 2), mpmath.log(2)
 
 
@@ -32,6 +33,43 @@ def of_square(g):
 
 def erfcx(x):
     return mpmath.erfc(x) * mpmath.exp(x * x)
+
+
+def erfinv_over_x(w):
+    """erfinv(x) / x of w = -log(1 - x^2)."""
+    x = mpmath.sqrt(-mpmath.expm1(-max(w, mpf(10) ** -30)))
+    with mpmath.workdps(40):
+        y = mpmath.erfinv(x) if w < 5 else erfinv_near_one(w)
+    return y / x
+
+
+def erfinv_near_one(w):
+    """erfc(y) = 1 - x = e^-w / (1 + x), by Newton's method on the logarithm."""
+    target = -w - mpmath.log(1 + mpmath.sqrt(-mpmath.expm1(-w)))
+    y = mpmath.sqrt(w)
+    for _ in range(30):
+        value = mpmath.log(mpmath.erfc(y)) - target
+        y += value * mpmath.erfc(y) * mpmath.exp(y * y) * mpmath.sqrt(mpmath.pi) / 2
+    return y
+
+
+def i1e(x):
+    x = max(x, mpf(10) ** -20)
+    if x > 1000:  # beyond the largest argument of a fit, towards its limit
+        return sum((-1) ** k * i1e_term(k) / x ** k for k in range(8)) / mpmath.sqrt(2 * mpmath.pi * x)
+    with mpmath.workdps(60):
+        return mpmath.besseli(1, x) * mpmath.exp(-x)
+
+
+def i1e_over(x):
+    return i1e(x + TINY) / (x + TINY)
+
+
+def i1e_term(k):
+    product = mpf(1)
+    for j in range(1, k + 1):
+        product *= mpf(4 - (2 * j - 1) ** 2) / (8 * j)
+    return product
 
 
 # name: g, low, high, degree, weight of an error of g at x in units of the result, bits of the type
@@ -60,6 +98,12 @@ FITS = {
     "erf64": (of_square(series(mpmath.erf, [(1, 1)], 1)), mpf(0), mpf(1), 13, lambda u: 1, 53),
     "erfcx64": (lambda t: erfcx(4 * (1 + t) / (1 - t)) * (1 + 8 * (1 + t) / (1 - t)), mpf("-1"), mpf("0.75"), 22,
                 lambda t: 1, 53),
+    "erfinv32": (lambda t: erfinv_over_x(2.5 + t) - 1.5, mpf("-2.5"), mpf("2.5"), 9, lambda t: 1 / erfinv_over_x(2.5 + t), 24),
+    "erfinv32_tail": (lambda t: erfinv_over_x((t + mpf("3.1")) ** 2) - 3, mpf("-0.87"), mpf("0.98"), 12,
+                      lambda t: 1 / erfinv_over_x((t + mpf("3.1")) ** 2), 24),
+    "i1e": (lambda t: i1e_over(4 * (t + 1)) * (2 * t + 3) ** 2, mpf(-1), mpf(1), 28, lambda t: mpf("2.3"), 53),
+    "i1e_tail": (lambda t: i1e(16 / (t + 1 + TINY)) * mpmath.sqrt(16 / (t + 1 + TINY)), mpf(-1), mpf(1), 26,
+                 lambda t: mpmath.sqrt(2 * mpmath.pi), 53),
     "cbrt": (lambda m: mpmath.cbrt(m), mpf(1), mpf(8), 5, lambda m: 1 / mpmath.cbrt(m), 53),
 }
 

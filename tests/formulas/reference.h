@@ -30,7 +30,8 @@ Exact ExactOf(std::complex<double> z);
 void Refine(Op op, const std::vector<ElementType>& operands, const std::vector<Column>& columns,
             size_t row, Exact& exact);
 
-// An angle of more turns than its bits can tell: only so much is known as that there is one.
+// Rows whose result is not judged: a power with an angle of more turns than its bits can tell, and
+// what the definition says of digamma.
 bool IsBeyondSense(Op op, const std::vector<ElementType>& operands,
                    const std::vector<Column>& columns, size_t row, const Exact& exact);
 

@@ -71,8 +71,33 @@ Scalar Erfc(Scalar x) {
   return Choose((x < 0.5) & (size < 1), 1 - ErfNearZero(x), beyond);
 }
 
+// erfinv(x) = x p(w), w = -log(1 - x^2): a polynomial in w, beyond 5 one in its root. In f64 that
+// is a start for Halley's method, on erf or, near 1, on erfc.
 Scalar ErfInv(Scalar x) {
-  return x;
+  Scalar size = AbsOf(x), w = -Log(Fma(-x, x, x.Like(1)));
+  Scalar t = w - 2.5, s = SqrtOf(w) - 3.1;
+  Scalar is_near = w < 5;
+  // p less 1 or, far out, 2: the sum at the end is then the only rounding of its size.
+  Scalar near =
+      Polynomial(t, {0.50140936044, 0.246640280, -0.00417739293, -0.00125272642, 0.000218349393,
+                     -4.97241990e-6, -3.46398519e-6, 4.68131361e-7, 2.33359678e-8, -8.93192631e-9});
+  Scalar far =
+      Polynomial(s, {0.9332316741, 1.00335610, 0.00746011455, -0.00569671765, 0.00412101485,
+                     -0.00271205790, 0.00131868268, -0.000312589138, -0.000127769788,
+                     0.000161878139, -5.16809851e-5, -1.40340862e-5, 1.02531285e-5});
+  // f64 goes further out, w to 37, where a bit less than the root will do for a start.
+  if (IsWide(x)) far = Choose(w < 17, far, Fma(SqrtOf(w), x.Like(1.0075), x.Like(-2.2)));
+  Scalar y = Fma(size, Choose(is_near, near, far), Choose(is_near, size, size * 2));
+  if (IsWide(x)) {
+    for (int i = 0; i < 2; ++i) {
+      Scalar error = Choose(size < 0.5, ErfNearZero(y) - size, (1 - size) - ErfcOfPositive(y));
+      Scalar step = error * Exp(y * y) * 0.88622692545275801;
+      y = y - step / Fma(y, step, x.Like(1));
+    }
+    y = Choose(size < 1e-9, size * 0.88622692545275801, y);
+  }
+  y = Choose(size == 1, Infinity(x), y);
+  return CopySign(Choose(size <= 1, y, NotANumber(x)), x);
 }
 
 }  // namespace tokamak::formulas

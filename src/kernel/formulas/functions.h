@@ -73,7 +73,8 @@ Scalar Tan(Scalar x);
 struct SinCos {
   Scalar sin, cos;
 };
-SinCos SinCosOf(Scalar x);  // f64
+SinCos SinCosOf(Scalar x);    // f64
+SinCos SinCosOfPi(Scalar x);  // of pi x, f64
 // ---- inverse_trigonometric.cc
 Scalar Atan(Scalar x);
 Scalar Atan2(Scalar y, Scalar x);
@@ -87,8 +88,13 @@ Scalar Acosh(Scalar x);
 Scalar Atanh(Scalar x);
 // ---- error_function.cc
 Scalar Erf(Scalar x);
-Scalar Erfc(Scalar x);    // f64
-Scalar ErfInv(Scalar x);  // f64
+Scalar Erfc(Scalar x);  // f64
+Scalar ErfInv(Scalar x);
+// ---- gamma.cc, f64
+Scalar Lgamma(Scalar x);
+Scalar Digamma(Scalar x);
+// ---- bessel.cc, f64
+Scalar BesselI1e(Scalar x);
 
 // ---- functions of reals; nullopt: not one of them
 std::optional<Scalar> RealFunction(Op op, std::span<const Element> operands);

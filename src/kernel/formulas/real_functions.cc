@@ -66,6 +66,14 @@ std::optional<Scalar> RealFunction(Op op, std::span<const Element> operands) {
       return InF64(Atanh, x);
     case Op::kErf:
       return Erf(x);
+    case Op::kErfInv:
+      return ErfInv(x);
+    case Op::kLgamma:
+      return InF64(Lgamma, x);
+    case Op::kDigamma:
+      return InF64(Digamma, x);
+    case Op::kBesselI1e:
+      return InF64(BesselI1e, x);
     case Op::kErfc:
       return InF64(Erfc, x);
     default:

@@ -150,6 +150,19 @@ Scalar SinOfF32(Scalar x, double shift) {
 
 }  // namespace
 
+// pi x = n pi/2 + pi r
+SinCos SinCosOfPi(Scalar x) {
+  Scalar rest = x - RoundEvenOf(x * 0.5) * 2;  // from -1 to 1
+  Scalar n = RoundEvenOf(rest * 2), r = Fma(n, x.Like(-0.5), rest);
+  Double angle =
+      Times(Double{r, x.Like(0)}, Double{x.Like(2 * kHalfPi[0]), x.Like(2 * kHalfPi[1])});
+  auto [sin, cos] = OfRest(angle.high, angle.low);
+  Scalar is_odd = AbsOf(n) == 1, is_half = AbsOf(n) == 2;
+  Scalar turned_sin = CopySign(cos, n), turned_cos = Choose(n > 0, -sin, sin);
+  return {Choose(is_odd, turned_sin, Choose(is_half, -sin, sin)),
+          Choose(is_odd, turned_cos, Choose(is_half, -cos, cos))};
+}
+
 SinCos SinCosOf(Scalar x) {
   return OfTurned(TurnedF64(x));
 }
