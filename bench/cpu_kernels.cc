@@ -112,6 +112,30 @@ Kernel RowSum(int64_t rows, int64_t columns, int64_t lanes) {
   return b.Finish();
 }
 
+// Squares go through registers, whose columns the emitter reads by shuffles.
+Kernel Transpose(int64_t rows, int64_t columns, int64_t lanes) {
+  KernelBuilder b("transpose");
+  ArrayId x = b.Argument(In("x", rows * columns)), y = b.Argument(Out("y", rows * columns));
+  ArrayId tile = b.Local("tile", ScalarType::kF32, Space::kRegisters, lanes * lanes);
+  b.For("r", LoopRole::kGrid, b.Index(rows / lanes), [&](Scalar r) {
+    b.For("c", LoopRole::kSerial, b.Index(columns / lanes), [&](Scalar c) {
+      auto each = [&](auto&& body) {
+        b.For("k", LoopRole::kUnrolled, b.Index(lanes), [&](Scalar k) {
+          b.For("l", LoopRole::kVector, b.Index(lanes), [&](Scalar l) { body(k, l); });
+        });
+      };
+      Scalar row = r * b.Index(lanes), column = c * b.Index(lanes);
+      each([&](Scalar k, Scalar l) {
+        b.Store(tile, k * b.Index(lanes) + l, b.Load(x, (row + k) * b.Index(columns) + column + l));
+      });
+      each([&](Scalar k, Scalar l) {
+        b.Store(y, (column + k) * b.Index(rows) + row + l, b.Read(tile, l * b.Index(lanes) + k));
+      });
+    });
+  });
+  return b.Finish();
+}
+
 struct Row {
   const char* name;
   Kernel kernel;
@@ -137,6 +161,7 @@ void Measure(const Row& row, int64_t rows, int64_t columns) {
   auto loop = [&] {
     if (name == "axpy") LoopAxpy(x, z, 2.5f, n);
     if (name == "chain") LoopChain(x, z, n);
+    if (name == "turn") LoopTranspose(x, z, rows, columns);
     if (name == "row sum") LoopRowSum(x, z, rows, columns);
   };
   Launch launch = PlanLaunch(row.kernel, code.value()->function(0));
@@ -188,6 +213,7 @@ int Main() {
     int64_t columns = 1024, n = rows * columns;
     Measure({"axpy", Axpy(n, lanes), 2 * n, n}, rows, columns);
     Measure({"chain", Chain(n, lanes), n, n}, rows, columns);
+    if (rows >= lanes) Measure({"turn", Transpose(rows, columns, lanes), n, n}, rows, columns);
     Measure({"row sum", RowSum(rows, columns, lanes), n, rows}, rows, columns);
   }
   MeasurePool();

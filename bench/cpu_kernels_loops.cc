@@ -37,3 +37,10 @@ void LoopRowSum(const float* __restrict x, float* __restrict y, int64_t rows, in
     y[r] = sum;
   }
 }
+
+void LoopTranspose(const float* __restrict x, float* __restrict y, int64_t rows, int64_t columns) {
+  for (int64_t r = 0; r < rows; r += 16)
+    for (int64_t c = 0; c < columns; c += 16)
+      for (int64_t i = 0; i < 16; ++i)
+        for (int64_t j = 0; j < 16; ++j) y[(c + i) * rows + r + j] = x[(r + j) * columns + c + i];
+}

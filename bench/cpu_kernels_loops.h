@@ -5,4 +5,5 @@
 // The same work as plain loops, compiled with -O3 -march=native.
 void LoopAxpy(const float* x, float* y, float a, int64_t n);
 void LoopChain(const float* x, float* y, int64_t n);
+void LoopTranspose(const float* x, float* y, int64_t rows, int64_t columns);  // 16 x 16 tiles
 void LoopRowSum(const float* x, float* y, int64_t rows, int64_t columns);

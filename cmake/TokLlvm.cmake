@@ -59,7 +59,8 @@ function(tok_find_llvm)
     set(state "absent (not written yet)")
   elseif(TOK_WITH_LLVM STREQUAL "OFF")
     set(state "absent (TOK_WITH_LLVM=OFF)")
-  elseif(TOK_FUZZ AND NOT TOK_WITH_LLVM STREQUAL "ON")
+  elseif((TOK_FUZZ OR "${CMAKE_BUILD_TYPE} ${CMAKE_CXX_FLAGS_DEBUG}" MATCHES "Debug.*sanitize=thread") AND
+         NOT TOK_WITH_LLVM STREQUAL "ON")
     set(state "left out: LLVM is not built with the sanitizers")
   else()
     enable_language(C)  # LLVM's own package files ask for it.

@@ -253,6 +253,32 @@ TEST_F(Compiled, PairsStridesAndTurns) {
   Check(b);
 }
 
+TEST_F(Compiled, SquaresOfRegistersAreTurned) {
+  for (int64_t lanes : {2, 4, 8, 16}) {
+    KernelBuilder b("transpose");
+    int64_t rows = 2 * lanes, columns = lanes;
+    ArrayId x = In(b, kS32, rows * columns), y = Out(b, kS32, rows * columns);
+    ArrayId tile = b.Local("tile", kS32, Space::kRegisters, lanes * rows);
+    auto each = [&](int64_t count, auto&& body) {
+      b.For("k", LoopRole::kUnrolled, b.Index(count), [&](Scalar k) {
+        b.For("l", LoopRole::kVector, b.Index(lanes), [&](Scalar l) { body(k, l); });
+      });
+    };
+    each(rows, [&](Scalar k, Scalar l) {
+      Scalar at = k * b.Index(lanes) + l;
+      b.Store(tile, at, b.Load(x, at));
+    });
+    // Two squares, one below the other.
+    each(columns, [&](Scalar k, Scalar l) {
+      for (int64_t square : {0, 1}) {
+        Scalar from = l * b.Index(lanes) + k + b.Index(square * lanes * lanes);
+        b.Store(y, k * b.Index(rows) + b.Index(square * lanes) + l, b.Read(tile, from));
+      }
+    });
+    Check(b);
+  }
+}
+
 TEST_F(Compiled, IndicesAsNumbers) {
   KernelBuilder b("iota");
   int64_t n = 96, lanes = 16;

@@ -2,6 +2,7 @@
 //   all at one index       a scalar
 //   side by side           one vector access (backwards: turned; two apart: two accesses, shuffled)
 //   else                   a gather or a scatter
+//   down a square          of registers: its rows, zipped until they are columns
 // Registers that are each lane's own are an array of vectors.
 
 #include "backend/cpu/emitter.h"
@@ -116,6 +117,36 @@ llvm::Value* Emitter::LoadAffine(ArrayId array, ValueId index) {
   return nullptr;
 }
 
+// Row `row` of a square after some rounds of zipping each row of the upper half with that of the
+// lower half. After as many rounds as the width has binary digits these are the columns. Columns
+// share most of the work, which EarlyCSE finds.
+llvm::Value* Emitter::Zipped(ArrayId array, uint64_t square, unsigned rounds, unsigned row) {
+  if (rounds == 0)
+    return LoadVector(array, Pointer(array, b_.getInt64(square + row * width_)),
+                      ElementAlignment(array), nullptr);
+  llvm::Value* upper = Zipped(array, square, rounds - 1, row / 2);
+  llvm::Value* lower = Zipped(array, square, rounds - 1, row / 2 + width_ / 2);
+  llvm::SmallVector<int, 64> zip;
+  for (unsigned i = row % 2 * width_ / 2; zip.size() < width_; ++i) {
+    zip.push_back(static_cast<int>(i));
+    zip.push_back(static_cast<int>(i + width_));
+  }
+  return b_.CreateShuffleVector(upper, lower, zip);
+}
+
+// Null when it is not a column of a square whose side is the lanes.
+llvm::Value* Emitter::LoadColumn(ArrayId array, ValueId index) {
+  const Array& of = kernel_.array(array);
+  auto* base = llvm::dyn_cast<llvm::ConstantInt>(Uniform(index));
+  uint64_t side = width_, area = side * side;
+  if (base == nullptr || of.space != Space::kRegisters || !llvm::isPowerOf2_32(width_) ||
+      lanes_.of(index).step != static_cast<int64_t>(side))
+    return nullptr;
+  uint64_t square = base->getZExtValue() / area * area, column = base->getZExtValue() - square;
+  if (column >= side || square + area > static_cast<uint64_t>(of.size)) return nullptr;
+  return Zipped(array, square, llvm::Log2_32(width_), static_cast<unsigned>(column));
+}
+
 llvm::Value* Emitter::Load(ArrayId array, ValueId index) {
   ScalarType type = kernel_.array(array).type;
   const LaneFact& fact = lanes_.of(index);
@@ -128,7 +159,8 @@ llvm::Value* Emitter::Load(ArrayId array, ValueId index) {
     Mark(load, array, true);
     loaded = load;
   } else if (fact.kind == LaneKind::kAffine && !IsSlots(array)) {
-    loaded = LoadAffine(array, index);
+    loaded = LoadColumn(array, index);
+    if (loaded == nullptr) loaded = LoadAffine(array, index);
   }
   if (loaded == nullptr) {
     auto* vector = llvm::FixedVectorType::get(MemoryType(type), width_);
