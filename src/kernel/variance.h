@@ -12,7 +12,8 @@ namespace tokamak {
 // vector loop of two lanes or more stores to an index that is the same for all lanes, either values
 // that vary by lane or for some of the lanes only: then every lane has its own copy of the array. A
 // store to such an array outside of vector loops sets the copies of all lanes; it is read under
-// vector loops only (verify.h).
+// vector loops only (verify.h). A store that is alike for all lanes is the thread's: it happens
+// once.
 class Variance {
  public:
   // The nodes of the kernel must be sound: operands older than users, numbers in range.

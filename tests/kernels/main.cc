@@ -15,6 +15,7 @@
 #include "kernel/simulate.h"
 #include "kernel/verify.h"
 #include "kernels/arrays.h"
+#include "kernels/formulas.h"
 #include "runner/test_file.h"
 #ifdef TOK_HAVE_CUDA
 #include "backend/cuda/cuda_text.h"
@@ -279,6 +280,9 @@ int CompileAll(const std::vector<std::string>& files) {
   for (const std::string& file : files)
     for (const std::string& kernel : KernelsOf(FileText(file)))
       CompileKernel(*nvrtc.value(), kernel, all);
+  if (files.empty())
+    for (const Kernel& kernel : FormulaKernels())
+      CompileKernel(*nvrtc.value(), WriteKernel(kernel), all);
   for (const std::string& text : all.failures) fmt::print("FAILED {}\n", text);
   fmt::print("{} kernels, {} without CUDA C++, {} spill, {} registers at most\n", all.kernels,
              all.without, all.spilling, all.most_registers);
