@@ -108,11 +108,6 @@ Complex Cbrt(Complex z) {
   return Pick((z.re == 0) & (z.im == 0), z, {root * cos, root * sin});
 }
 
-// sinh x and cosh x halved twice over e^(|x| - ...): in range as long as the products are.
-struct Hyperbolic {
-  Scalar sinh, cosh;
-};
-
 Complex Sinh(Complex z) {
   auto [sin, cos] = SinCosOf(z.im);
   sin = Choose(AbsOf(z.im) < 0x1p-27, z.im, sin);
@@ -120,8 +115,8 @@ Complex Sinh(Complex z) {
   Scalar half = formulas::Exp(size * 0.5), quarter = half * 0.5;
   Scalar is_large = size > 40;
   // Large: e^|x| / 2 times cos and sin, in two steps.
-  Complex large{CopySign((quarter * cos) * half, cos * z.re), (quarter * sin) * half};
-  large.re = Choose(z.re < 0, -((quarter * cos) * half), (quarter * cos) * half);
+  Scalar larger = (quarter * cos) * half;
+  Complex large{Choose(z.re < 0, -larger, larger), (quarter * sin) * half};
   Complex small{formulas::Sinh(z.re) * cos, formulas::Cosh(z.re) * sin};
   Complex result = Pick(is_large, large, small);
   result = Pick(z.im == 0, {formulas::Sinh(z.re), z.im}, result);
@@ -246,7 +241,7 @@ std::optional<Complex> ComplexFunction(Op op, Complex x, Complex y, bool is_c64)
       if (!is_c64) return std::nullopt;
       return Power(x, y);
     default:
-      return std::nullopt;
+      return is_c64 ? ComplexInverse(op, x) : std::nullopt;
   }
 }
 
