@@ -23,7 +23,7 @@ ScaledModulus ScaledModulusOf(Complex z);
 
 // nullopt: there is no formula (some functions are exact enough for c64 alone).
 std::optional<Complex> ComplexFunction(Op op, Complex x, Complex y, bool is_c64);
-std::optional<Complex> ComplexInverse(Op op, Complex z);  // of c64
+std::optional<Complex> ComplexInverse(Op op, Complex z);
 Complex ComplexLog(Complex z);
 Complex ComplexExp(Complex z);
 Complex ComplexSqrt(Complex z);

@@ -241,7 +241,7 @@ std::optional<Complex> ComplexFunction(Op op, Complex x, Complex y, bool is_c64)
       if (!is_c64) return std::nullopt;
       return Power(x, y);
     default:
-      return is_c64 ? ComplexInverse(op, x) : std::nullopt;
+      return ComplexInverse(op, x);
   }
 }
 

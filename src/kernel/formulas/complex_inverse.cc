@@ -1,6 +1,6 @@
 // Inverse functions of complex numbers after Kahan, "Branch cuts for complex elementary functions"
-// (1987). Exact to the last bits of c64: parts are f64, which nothing here leaves the range of.
-// Infinities and NaNs are as the C library has them.
+// (1987), which is exact to a few units of the last place of the modulus. Infinities and NaNs are
+// as the C library has them.
 
 #include "kernel/formulas/complex.h"
 
@@ -78,10 +78,13 @@ Complex Acosh(Complex z) {
 
 Complex Atanh(Complex z) {
   Scalar size = AbsOf(z.re), gap = 1 - size;
-  Scalar ratio = (size * 4) / (gap * gap + z.im * z.im);
-  Complex result{CopySign(Log1p(ratio) * 0.25, z.re),
-                 Atan2(z.im * 2, gap * (size + 1) - z.im * z.im) * 0.5};
+  Scalar distance = Modulus({gap, z.im}), is_near = distance < 1e-100;
+  // log|1 + z| / 2 - log|1 - z| / 2 from its exponential, or as it is where that is out of range.
+  Scalar ratio = (size / distance) * 4 / distance;
+  Scalar re = Choose(is_near, Log(distance) * -0.5 + 0.34657359027997264, Log1p(ratio) * 0.25);
+  Complex result{CopySign(re, z.re), Atan2(z.im * 2, gap * (size + 1) - z.im * z.im) * 0.5};
   Scalar right = Signed(kHalfPi, z.im), zero = Signed(0, z.re);
+  result.im = Choose(distance > 1e100, right, result.im);
   Complex open = Pick(IsInfinite(z.re) | (z.re == 0),
                       {zero, Choose(IsNan(z.im), NotANumber(z.re), right)}, Nans(z));
   open = Pick(IsInfinite(z.im), {zero, right}, open);
