@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <set>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -244,13 +246,21 @@ std::vector<std::string> KernelsOf(const std::string& text) {
 }
 
 struct Compiled {
-  int kernels = 0, without = 0, spilling = 0, most_registers = 0;
+  int kernels = 0, refused = 0, same = 0, without = 0, spilling = 0, most_registers = 0;
+  std::set<uint64_t> hashes;
   std::vector<std::string> failures;
 };
 
 void CompileKernel(const cuda::Nvrtc& nvrtc, const std::string& text, Compiled& all) {
   Result<ParsedKernel> parsed = ParseKernel(text, "kernel");
-  if (!parsed.ok() || !VerifyKernel(parsed.value().kernel).ok()) return;
+  if (!parsed.ok() || !VerifyKernel(parsed.value().kernel).ok()) {
+    ++all.refused;  // tests of the reader and the verifier
+    return;
+  }
+  if (!all.hashes.insert(HashOf(parsed.value().kernel)).second) {
+    ++all.same;
+    return;
+  }
   Result<cuda::CudaSource> source = cuda::CudaText(parsed.value().kernel);
   if (!source.ok()) {
     ++all.without;
@@ -284,8 +294,10 @@ int CompileAll(const std::vector<std::string>& files) {
     for (const Kernel& kernel : FormulaKernels())
       CompileKernel(*nvrtc.value(), WriteKernel(kernel), all);
   for (const std::string& text : all.failures) fmt::print("FAILED {}\n", text);
-  fmt::print("{} kernels, {} without CUDA C++, {} spill, {} registers at most\n", all.kernels,
-             all.without, all.spilling, all.most_registers);
+  fmt::print(
+      "{} kernels, {} refused, {} equal to others, {} without CUDA C++, {} spill, {} registers at "
+      "most\n",
+      all.kernels, all.refused, all.same, all.without, all.spilling, all.most_registers);
   fmt::print("tally: {} passed, {} failed, 0 skipped\n",
              all.kernels - static_cast<int>(all.failures.size()), all.failures.size());
   return all.failures.empty() && all.kernels > 0 ? 0 : 1;
