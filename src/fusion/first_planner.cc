@@ -1,0 +1,230 @@
+// The first planner: producers into consumers, from the last instruction to the first.
+//
+// An instruction whose users all sit in one region joins it, if a generator takes it; one with users
+// in several joins all of them when it costs less to compute again than to store. One that others
+// need as an array joins a region of its users as another root. What is left begins a region of its
+// own. A region that turns out to have no kernel is taken apart and the computation is planned
+// again.
+
+#include <algorithm>
+#include <set>
+
+#include "fusion/plan.h"
+#include "fusion/regions.h"
+#include "gen/element.h"
+#include "gen/reducer.h"
+
+namespace tokamak {
+namespace {
+
+constexpr int kMaxRounds = 20;
+
+class Planner {
+ public:
+  Planner(const Computation& computation, const Machine& machine, const PlanOptions& options,
+          DecisionLog& log)
+      : computation_(computation),
+        machine_(machine),
+        options_(options),
+        log_(log),
+        order_(computation.PostOrder()),
+        alone_(computation, false),
+        host_(computation) {}
+
+  ComputationPlan Run() {
+    for (int round = 0;; ++round) {
+      RegionTable table(computation_, order_);
+      std::vector<Decision> records;
+      for (auto it = order_.rbegin(); it != order_.rend(); ++it) Place(**it, table, records);
+      ComputationPlan plan(computation_);
+      if (Build(table, plan, round) || round == kMaxRounds) {
+        for (Decision& record : records) log_.Add(std::move(record));
+        return plan;
+      }
+    }
+  }
+
+ private:
+  // Why the instruction is no part of any kernel; "" when it may be.
+  std::string WhyHost(const Instr& instr) {
+    if (!host_[&instr].empty()) return host_[&instr];
+    std::optional<std::string> why;
+    if (instr.op() == Op::kReduce) {
+      why = WhyNoReducer(instr);
+    } else if (instr.op() == Op::kDot) {
+      why = WhyNoDot(instr);
+    } else {
+      why = WhyNoElement(instr);
+    }
+    if (!why) return "";
+    host_[&instr] = *why;
+    return *why;
+  }
+
+  static bool IsKernelless(const Instr& instr) {
+    return instr.op() == Op::kParameter || instr.op() == Op::kWhile ||
+           instr.op() == Op::kConditional || !instr.shape().IsArray() && instr.op() != Op::kReduce;
+  }
+
+  void Place(const Instr& instr, RegionTable& table, std::vector<Decision>& records) {
+    if (IsKernelless(instr) || IsMemoryConstant(instr)) return;
+    // Parts of a reduce with several results follow it.
+    if (instr.op() == Op::kGetTupleElement) return PlacePart(instr, table);
+    if (!WhyHost(instr).empty()) return;
+    bool wanted = table.IsNeededAsArray(instr);
+    std::vector<int> users = table.RegionsOfUsers(instr);
+    if (!wanted && users.empty()) return;  // dead
+    if (IsImmediate(instr) && !wanted) return;
+    if (options_.fuse && !alone_[&instr] && !users.empty() &&
+        Join(instr, wanted, users, table, records))
+      return;
+    if (IsAlias(instr) && CanBeAlias(instr)) return;
+    table.Begin(instr);
+  }
+
+  // Of a constant that kernels read from memory there is an array already.
+  static bool IsMemoryConstant(const Instr& instr) {
+    return instr.op() == Op::kConstant && !IsImmediate(instr);
+  }
+  static bool CanBeAlias(const Instr& instr) { return !IsImmediate(*instr.operand(0)); }
+
+  void PlacePart(const Instr& part, RegionTable& table) {
+    const Instr& whole = *part.operand(0);
+    if (whole.op() != Op::kReduce || !WhyHost(whole).empty() || alone_[&whole]) return;
+    std::vector<int> users = table.RegionsOfUsers(part);
+    if (options_.fuse && users.size() == 1 && !table.IsNeededAsArray(part))
+      table.Add(part, users[0]);
+  }
+
+  bool Join(const Instr& instr, bool wanted, const std::vector<int>& users, RegionTable& table,
+            std::vector<Decision>& records) {
+    std::string why;
+    if (wanted) {
+      // Kept and consumed: one region may have it as another root.
+      for (int region : users) {
+        why = table.WhyNotRoot(instr, region, machine_);
+        if (why.empty()) {
+          table.AddRoot(instr, region);
+          Record(instr, table, region, Verdict::kTaken, "fusion.kept-and-used", "", records);
+          return true;
+        }
+      }
+    } else {
+      bool all = true;
+      for (int region : users) {
+        why = table.WhyNot(instr, region, users.size(), machine_);
+        all = all && why.empty();
+        if (!why.empty()) break;
+      }
+      if (all) {
+        for (int region : users) {
+          table.Add(instr, region);
+          Record(instr, table, region, Verdict::kTaken, "fusion.not-stored",
+                 std::to_string(BytesOfParts(instr)) + " bytes are not stored", records);
+        }
+        return true;
+      }
+    }
+    Record(instr, table, users[0], Verdict::kRejected, "fusion.refused", why, records);
+    return false;
+  }
+
+  static int64_t BytesOfParts(const Instr& instr) {
+    int64_t bytes = 0;
+    for (const Shape& part : PartsOf(instr.shape())) bytes += part.ByteSize();
+    return bytes;
+  }
+
+  static void Record(const Instr& instr, const RegionTable& table, int region, Verdict verdict,
+                     std::string_view rule, std::string because, std::vector<Decision>& records) {
+    records.push_back({.pass = "fuse",
+                       .rule = rule,
+                       .verdict = verdict,
+                       .subject = LabelOf(instr),
+                       .other = LabelOf(*table.region(region).roots[0]),
+                       .origins = instr.origins(),
+                       .because = std::move(because)});
+  }
+
+  // Makes the kernels. Of a region that has none, the instructions are marked, and false is the
+  // answer.
+  bool Build(const RegionTable& table, ComputationPlan& plan, int round) {
+    bool all = true;
+    for (size_t i = 0; i < table.size(); ++i) {
+      const OpenRegion& open = table.region(static_cast<int>(i));
+      Region region = table.Finish(static_cast<int>(i));
+      BuildOutcome outcome = BuildRegion(region, open.kind, machine_, NameOfKernel(region));
+      if (!outcome.built) {
+        all = false;
+        MarkRefused(region, outcome.why_not, round);
+        continue;
+      }
+      for (const Instr* root : region.roots)
+        plan.kernel_of[root] = static_cast<int>(plan.kernels.size());
+      plan.kernels.push_back({std::move(region), open.kind, std::move(*outcome.built)});
+    }
+    for (const Instr* instr : order_) {
+      plan.inside[instr] = table.IsInside(*instr) && plan.kernel_of[instr] < 0;
+      plan.why_host[instr] = host_[instr];
+    }
+    return all;
+  }
+
+  void MarkRefused(const Region& region, const std::string& why, int round) {
+    bool single = region.instrs.size() == 1;
+    log_.Add({.pass = "fuse",
+              .rule = single ? "fusion.no-kernel" : "fusion.taken-apart",
+              .verdict = Verdict::kRejected,
+              .subject = LabelOf(*region.roots[0]),
+              .origins = region.roots[0]->origins(),
+              .because = why});
+    for (const Instr* instr : region.instrs) {
+      // One that was alone, and all of the last round, have no kernel.
+      if (single || alone_[instr] || round + 1 >= kMaxRounds) host_[instr] = why;
+      alone_[instr] = true;
+    }
+  }
+
+  static std::string NameOfKernel(const Region& region) {
+    std::string name;
+    for (char c : LabelOf(*region.roots[0])) name += isalnum(c) != 0 ? c : '_';
+    return name;
+  }
+
+  const Computation& computation_;
+  const Machine& machine_;
+  const PlanOptions& options_;
+  DecisionLog& log_;
+  std::vector<Instr*> order_;
+  InstrMap<bool> alone_;
+  InstrMap<std::string> host_;
+};
+
+}  // namespace
+
+bool IsAlias(const Instr& instr) {
+  switch (instr.op()) {
+    case Op::kTuple:
+    case Op::kGetTupleElement:
+    case Op::kOptimizationBarrier:
+    case Op::kAddDependency:
+    case Op::kDomain:
+    case Op::kShardingConstraint:
+    case Op::kReshard:
+    case Op::kPropagationBarrier:
+    case Op::kCopy:
+    case Op::kReshape:
+      return true;
+    case Op::kBitcast:
+      return !WhyNoElement(instr);
+    default:
+      return false;
+  }
+}
+
+ComputationPlan PlanComputation(const Computation& computation, const Machine& machine,
+                                const PlanOptions& options, DecisionLog& log) {
+  return Planner(computation, machine, options, log).Run();
+}
+
+}  // namespace tokamak

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cost/machine.h"
+#include "explain/decision.h"
+#include "gen/generator.h"
+#include "ir/ir.h"
+
+namespace tokamak {
+
+// A region that became a kernel.
+struct PlannedKernel {
+  Region region;
+  RegionKind kind{};
+  BuiltKernel built;
+};
+
+// How one computation runs: which of its values kernels make. All others are the same bytes as
+// another value (IsAlias), control flow, or a host step.
+struct ComputationPlan {
+  const Computation* computation = nullptr;
+  std::vector<PlannedKernel> kernels;
+  InstrMap<int> kernel_of;  // of a root: the kernel that makes it; else -1
+  InstrMap<bool> inside;    // exists only inside of kernels
+  InstrMap<std::string> why_host;
+
+  explicit ComputationPlan(const Computation& of)
+      : computation(&of), kernel_of(of, -1), inside(of, false), why_host(of) {}
+};
+
+// The value has the bytes of its operand (of a part of it), so that no step makes it.
+bool IsAlias(const Instr& instr);
+
+struct PlanOptions {
+  bool fuse = true;  // else one kernel for each instruction
+};
+
+// Cuts a computation into regions and builds their kernels. Every judgement is a record.
+ComputationPlan PlanComputation(const Computation& computation, const Machine& machine,
+                                const PlanOptions& options, DecisionLog& log);
+
+}  // namespace tokamak

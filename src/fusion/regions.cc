@@ -1,0 +1,238 @@
+#include "fusion/regions.h"
+
+#include <algorithm>
+
+#include "gen/element.h"
+#include "gen/reducer.h"
+
+namespace tokamak {
+namespace {
+
+constexpr size_t kMaxInstrs = 200, kMaxInputs = 40;
+// Instructions that one question about cycles may look at.
+constexpr size_t kMaxVisited = 4000;
+
+bool Folds(const Instr& instr) {
+  return instr.op() == Op::kReduce || instr.op() == Op::kDot;
+}
+
+int64_t CountOf(const Instr& instr) {
+  return PartsOf(instr.shape())[0].ElementCount();
+}
+
+// Elements that computing the instruction takes.
+int64_t DomainOf(const Instr& instr) {
+  if (instr.op() == Op::kDynamicUpdateSlice) return CountOf(*instr.operand(1));
+  return CountOf(instr);
+}
+
+bool IsRowReduction(const Instr& instr) {
+  if (instr.op() != Op::kReduce) return false;
+  Reducer reducer = ReducerOf(instr);
+  for (size_t i = 0; i < reducer.kept.size(); ++i)
+    if (reducer.kept[i] != static_cast<int64_t>(i)) return false;
+  return true;
+}
+
+// A row reduction with rows worth a vector, or with nothing else to be done at once.
+RegionKind KindOfFold(const Instr& instr) {
+  if (!IsRowReduction(instr)) return RegionKind::kColumns;
+  Reducer reducer = ReducerOf(instr);
+  int64_t results = CountOf(instr), row = reducer.input().ElementCount() / results;
+  if (!reducer.any_order && results > 1) return RegionKind::kColumns;
+  return row >= 8 || results == 1 ? RegionKind::kRows : RegionKind::kColumns;
+}
+
+// Costs nothing to compute again.
+bool IsFree(const Instr& instr) {
+  return instr.info().Is(kDataMovement) || instr.op() == Op::kIota || instr.op() == Op::kConstant;
+}
+
+bool IsCheap(const Instr& instr) {
+  return IsFree(instr) || (instr.info().Is(kElementwise) && instr.info().flops_per_element <= 2 &&
+                           instr.op() != Op::kMap);
+}
+
+}  // namespace
+
+std::optional<std::string> WhyNoDot(const Instr& dot) {
+  if (!IsPlainArray(dot.shape()) || dot.shape().ElementCount() == 0) return "dot: of no elements";
+  for (const Instr* operand : dot.operands()) {
+    if (!IsPlainArray(operand->shape()) || operand->shape().ElementCount() == 0)
+      return "dot: of no elements";
+    if (IsComplex(operand->shape().type()) != IsComplex(dot.shape().type()))
+      return "dot: of mixed types";
+  }
+  return std::nullopt;
+}
+
+RegionTable::RegionTable(const Computation& computation, const std::vector<Instr*>& order)
+    : members_(computation), places_(computation) {
+  for (size_t i = 0; i < order.size(); ++i) places_[order[i]] = i;
+}
+
+bool RegionTable::IsNeededAsArray(const Instr& instr) const {
+  if (instr.parent()->root() == &instr || instr.is_control_predecessor()) return true;
+  return std::any_of(instr.users().begin(), instr.users().end(), [&](const Instr* user) {
+    // What an update is written into is not read by its kernel.
+    bool updated = user->op() == Op::kDynamicUpdateSlice && user->operand(0) == &instr;
+    return members_[user].empty() || updated;
+  });
+}
+
+std::vector<int> RegionTable::RegionsOfUsers(const Instr& instr) const {
+  std::vector<int> regions;
+  for (const Instr* user : instr.users())
+    for (int region : members_[user])
+      if (std::find(regions.begin(), regions.end(), region) == regions.end())
+        regions.push_back(region);
+  return regions;
+}
+
+void RegionTable::Begin(const Instr& instr) {
+  OpenRegion open;
+  open.instrs = {&instr};
+  open.roots = {&instr};
+  open.domain = DomainOf(instr);
+  if (Folds(instr)) {
+    open.kind = KindOfFold(instr);
+    if (instr.op() == Op::kReduce) open.domain = CountOf(*instr.operand(0));
+  }
+  members_[&instr].push_back(static_cast<int>(regions_.size()));
+  regions_.push_back(std::move(open));
+}
+
+OpenRegion RegionTable::With(const Instr& instr, int region) const {
+  OpenRegion open = regions_[static_cast<size_t>(region)];
+  open.instrs.push_back(&instr);
+  if (Folds(instr)) {
+    if (open.kind == RegionKind::kLoop) {
+      open.kind = KindOfFold(instr);
+      // Elements of whole rows are only written by rows.
+      if (instr.op() == Op::kReduce && open.domain == CountOf(*instr.operand(0)) &&
+          IsRowReduction(instr))
+        open.kind = RegionKind::kRows;
+    }
+    open.domain = std::max(
+        open.domain, instr.op() == Op::kReduce ? CountOf(*instr.operand(0)) : CountOf(instr));
+  }
+  return open;
+}
+
+void RegionTable::Add(const Instr& instr, int region) {
+  regions_[static_cast<size_t>(region)] = With(instr, region);
+  members_[&instr].push_back(region);
+}
+
+void RegionTable::AddRoot(const Instr& instr, int region) {
+  Add(instr, region);
+  regions_[static_cast<size_t>(region)].roots.push_back(&instr);
+}
+
+Region RegionTable::FinishOpen(const OpenRegion& open) const {
+  Region done;
+  done.computation = open.instrs[0]->parent();
+  done.instrs = open.instrs;
+  auto before = [&](const Instr* x, const Instr* y) { return places_[x] < places_[y]; };
+  std::sort(done.instrs.begin(), done.instrs.end(), before);
+  done.roots = open.roots;
+  std::sort(done.roots.begin(), done.roots.end(), before);
+  done.inputs = InputsOf(done.instrs);
+  // An update leaves alone what it does not overwrite.
+  std::erase_if(done.inputs, [&](const Instr* input) {
+    for (const Instr* instr : done.instrs)
+      for (size_t i = 0; i < instr->operand_count(); ++i)
+        if (instr->operand(i) == input && !(instr->op() == Op::kDynamicUpdateSlice && i == 0))
+          return false;
+    return true;
+  });
+  return done;
+}
+
+Region RegionTable::Finish(int region) const {
+  return FinishOpen(regions_[static_cast<size_t>(region)]);
+}
+
+std::string RegionTable::WhyNotFold(const Instr& instr, int region, const Machine& machine) const {
+  const OpenRegion& open = regions_[static_cast<size_t>(region)];
+  for (const Instr* root : open.roots)
+    if (root->op() == Op::kDynamicUpdateSlice) return "an update in place folds nothing";
+  OpenRegion with = With(instr, region);
+  if (with.kind == RegionKind::kRows && instr.op() != Op::kReduce)
+    return "a contraction and rows do not go together";
+  // Whether its result is needed just where it is made, the generator knows.
+  BuildOutcome outcome = BuildRegion(FinishOpen(with), with.kind, machine, "probe");
+  return outcome.built ? "" : outcome.why_not;
+}
+
+std::string RegionTable::WhyNot(const Instr& instr, int region, size_t copies,
+                                const Machine& machine) const {
+  const OpenRegion& open = regions_[static_cast<size_t>(region)];
+  if (open.instrs.size() >= kMaxInstrs) return "the region has as many instructions as it may";
+  if (instr.op() == Op::kDynamicUpdateSlice) return "an update is made in place";
+  if (Folds(instr) || instr.shape().IsTuple()) {
+    if (copies > 1) return "it would be folded " + std::to_string(copies) + " times";
+    return WhyNotFold(instr, region, machine);
+  }
+  if (copies > 1 && !IsCheap(instr))
+    return "it would be computed " + std::to_string(copies) + " times";
+  int64_t count = CountOf(instr);
+  if (count > 1 && open.domain / 2 > count && !IsFree(instr) && !IsCheap(instr))
+    return "each of its elements would be computed " + std::to_string(open.domain / count) +
+           " times";
+  size_t moved = 0, uses = 0;
+  for (const Instr* user : instr.users()) {
+    const std::vector<int>& in = members_[user];
+    if (std::find(in.begin(), in.end(), region) == in.end()) continue;
+    ++uses;
+    if (user->op() == Op::kConcatenate && !IsCheap(instr))
+      return "every part of a concatenation is computed everywhere";
+    if (user->info().Is(kDataMovement) || user->op() == Op::kDot) ++moved;
+    if (user->op() == Op::kDot && !IsFree(instr))
+      return "each of its elements would be computed for each use by the contraction";
+  }
+  if (moved > 1 && uses > 1 && !IsCheap(instr)) return "it is needed in several places";
+  OpenRegion with = With(instr, region);
+  if (copies > 1 || with.instrs.size() > 8) {
+    if (FinishOpen(with).inputs.size() > kMaxInputs) return "the region reads too many arrays";
+  }
+  return "";
+}
+
+std::string RegionTable::WhyNotRoot(const Instr& instr, int region, const Machine& machine) const {
+  const OpenRegion& open = regions_[static_cast<size_t>(region)];
+  if (open.kind == RegionKind::kLoop && DomainOf(instr) != open.domain)
+    return "it has another number of elements than the region's roots";
+  if (Folds(instr)) return "a reduction that others need stands alone";
+  if (IsFree(instr)) return "it only moves elements";
+  if (open.kind != RegionKind::kLoop) return "only loops keep what they use";
+  for (const Instr* root : open.roots)
+    if (root->op() == Op::kDynamicUpdateSlice) return "an update has no other roots";
+  // Through a user outside, the region must not need itself.
+  for (const Instr* user : instr.users()) {
+    const std::vector<int>& in = members_[user];
+    bool outside = std::find(in.begin(), in.end(), region) == in.end();
+    if (outside && Reaches(*user, region)) return "what uses it outside is needed inside";
+  }
+  return WhyNot(instr, region, 1, machine);
+}
+
+// Whether an instruction of the region needs, perhaps through other regions, the value of `from`.
+bool RegionTable::Reaches(const Instr& from, int region) const {
+  std::unordered_set<const Instr*> seen;
+  std::vector<const Instr*> open = {&from};
+  while (!open.empty()) {
+    const Instr* instr = open.back();
+    open.pop_back();
+    if (!seen.insert(instr).second) continue;
+    if (seen.size() > kMaxVisited) return true;
+    for (int in : members_[instr]) {
+      if (in == region) return true;
+      for (const Instr* root : regions_[static_cast<size_t>(in)].roots) open.push_back(root);
+    }
+    for (const Instr* user : instr->users()) open.push_back(user);
+  }
+  return false;
+}
+
+}  // namespace tokamak

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "cost/machine.h"
+#include "gen/generator.h"
+#include "ir/ir.h"
+
+namespace tokamak {
+
+// Why a dot has no kernel; nothing when it has one.
+std::optional<std::string> WhyNoDot(const Instr& dot);
+
+// A region that is still growing.
+struct OpenRegion {
+  std::vector<const Instr*> instrs;  // users before operands
+  std::vector<const Instr*> roots;
+  RegionKind kind = RegionKind::kLoop;
+  int64_t domain = 0;  // elements that its loops run over
+};
+
+// The regions of a computation while it is cut, from the last instruction to the first. An
+// instruction may be in several.
+class RegionTable {
+ public:
+  RegionTable(const Computation& computation, const std::vector<Instr*>& order);
+
+  // Whether something outside of kernels reads it: a result, control flow, a host step.
+  bool IsNeededAsArray(const Instr& instr) const;
+  // The regions that its users sit in, each once.
+  std::vector<int> RegionsOfUsers(const Instr& instr) const;
+
+  // Why the instruction may not be computed inside of a region, being computed in `copies` of them,
+  // or be one of its roots; "" when it may.
+  std::string WhyNot(const Instr& instr, int region, size_t copies, const Machine& machine) const;
+  std::string WhyNotRoot(const Instr& instr, int region, const Machine& machine) const;
+
+  void Begin(const Instr& instr);
+  void Add(const Instr& instr, int region);
+  void AddRoot(const Instr& instr, int region);
+
+  size_t size() const { return regions_.size(); }
+  const OpenRegion& region(int i) const { return regions_[static_cast<size_t>(i)]; }
+  bool IsInside(const Instr& instr) const { return !members_[&instr].empty(); }
+  // The region in order, with its inputs.
+  Region Finish(int region) const;
+
+ private:
+  OpenRegion With(const Instr& instr, int region) const;
+  std::string WhyNotFold(const Instr& instr, int region, const Machine& machine) const;
+  bool Reaches(const Instr& from, int region) const;
+  Region FinishOpen(const OpenRegion& open) const;
+
+  std::vector<OpenRegion> regions_;
+  InstrMap<std::vector<int>> members_;
+  InstrMap<size_t> places_;
+};
+
+}  // namespace tokamak

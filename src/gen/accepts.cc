@@ -1,0 +1,106 @@
+// Which instructions have code for single elements.
+
+#include <map>
+#include <mutex>
+#include <tuple>
+
+#include "gen/element.h"
+
+namespace tokamak {
+namespace {
+
+bool IsRowMajorArray(const Shape& shape) {
+  return shape.layout() == nullptr || IsRowMajor(shape.layout()->minor_to_major);
+}
+
+// Whether an op has a formula for its types. Asked by making one, once.
+bool HasFormula(const Instr& instr) {
+  std::vector<ElementType> key;
+  for (const Instr* operand : instr.operands()) key.push_back(operand->shape().type());
+  key.push_back(instr.shape().type());
+  static std::mutex mutex;
+  static std::map<std::pair<Op, std::vector<ElementType>>, bool> known;
+  std::lock_guard<std::mutex> lock(mutex);
+  auto [at, is_new] = known.try_emplace({instr.op(), key}, false);
+  if (!is_new) return at->second;
+  KernelBuilder b("probe");
+  std::vector<Element> operands;
+  for (const Instr* operand : instr.operands()) {
+    ElementType type = operand->shape().type();
+    ArrayId array = b.Argument(
+        {.name = "x", .type = StorageType(type), .access = Access::kRead, .size = 2});
+    Element loaded{b.Load(array, b.Index(0)), {}};
+    if (IsComplex(type)) loaded[1] = b.Load(array, b.Index(1));
+    operands.push_back(FromStorage(b, type, loaded));
+  }
+  OpCall call{.op = instr.op(),
+              .type = instr.shape().type(),
+              .from = instr.operand(instr.op() == Op::kSelect ? 2 : 0)->shape().type(),
+              .operands = operands,
+              .attrs = &instr.attrs()};
+  at->second = ApplyOp(b, call).has_value();
+  return at->second;
+}
+
+std::optional<std::string> WhyNoShapes(const Instr& instr) {
+  auto plain = [](const Shape& shape) { return IsPlainArray(shape) && shape.ElementCount() > 0; };
+  if (!plain(instr.shape())) return "its result is no array of a fixed size";
+  for (const Instr* operand : instr.operands())
+    if (!plain(operand->shape())) return "an operand is no array of a fixed size";
+  return std::nullopt;
+}
+
+std::optional<std::string> WhyNoBitcast(const Instr& instr) {
+  ElementType from = instr.operand(0)->shape().type(), to = instr.shape().type();
+  for (ElementType type : {from, to})
+    if (IsComplex(type) || type == ElementType::kPred || InfoOf(type).bits < 8)
+      return "bitcast-convert: of elements that are no whole bytes";
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::string> WhyNoElement(const Instr& instr) {
+  if (std::optional<std::string> why = WhyNoShapes(instr)) return why;
+  switch (instr.op()) {
+    case Op::kIota:
+    case Op::kConstant:
+    case Op::kCopy:
+    case Op::kReshape:
+    case Op::kBroadcast:
+    case Op::kTranspose:
+    case Op::kReverse:
+    case Op::kSlice:
+    case Op::kPad:
+    case Op::kConcatenate:
+    case Op::kDynamicSlice:
+    case Op::kDynamicUpdateSlice:
+    case Op::kTorchIndexSelect:
+      return std::nullopt;
+    case Op::kGather:
+      for (int64_t size : instr.attrs<GatherAttrs>().slice_sizes)
+        if (size == 0) return "gather: of empty slices";
+      return std::nullopt;
+    case Op::kBitcast:
+      if (instr.operand(0)->shape().type() != instr.shape().type() ||
+          !IsRowMajorArray(instr.shape()) || !IsRowMajorArray(instr.operand(0)->shape()))
+        return "bitcast: to another type or layout";
+      return std::nullopt;
+    case Op::kBitcastConvert:
+      return WhyNoBitcast(instr);
+    case Op::kMap: {
+      if (instr.captures() > 0) return "map: with captured values";
+      return std::nullopt;
+    }
+    default:
+      break;
+  }
+  if (!instr.info().Is(kElementwise) || instr.operand_count() == 0)
+    return std::string(instr.info().name) + ": has no code for single elements";
+  if (!HasFormula(instr))
+    return std::string(instr.info().name) + " of " +
+           std::string(HloName(instr.operand(0)->shape().type())) + ": has no formula";
+  return std::nullopt;
+}
+
+}  // namespace tokamak

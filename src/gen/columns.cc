@@ -1,0 +1,268 @@
+// The columns generator: reductions of any dimensions and contractions, with what is computed from
+// their results. Lanes hold neighbouring results, each folded by one lane from first to last:
+//
+//   for each vector of results (the grid)
+//     for the elements that fold into them (serial)
+//       for each lane: fold
+//     for each lane: write
+//
+// So it also folds what has to be folded in order.
+
+#include <algorithm>
+
+#include "gen/generator.h"
+#include "gen/reducer.h"
+
+namespace tokamak {
+namespace {
+
+// Dimensions that are looped over, those that stand together as one.
+struct Run {
+  size_t begin = 0, end = 0;
+};
+
+std::vector<Run> RunsOf(const Dims& dimensions) {
+  std::vector<Run> runs;
+  for (int64_t dimension : dimensions) {
+    auto d = static_cast<size_t>(dimension);
+    if (!runs.empty() && runs.back().end == d) {
+      ++runs.back().end;
+    } else {
+      runs.push_back({d, d + 1});
+    }
+  }
+  return runs;
+}
+
+class ColumnsBuilder {
+ public:
+  ColumnsBuilder(const Region& region, const Machine& machine, size_t inner,
+                 const std::string& name)
+      : region_(region), machine_(machine), inner_(inner), b_(name), emitter_(b_, region) {}
+
+  BuildOutcome Build() {
+    if (std::string why = FindFolds(); !why.empty()) return {std::nullopt, why};
+    size_t rank = dims_.size();
+    split_ = rank - std::min(inner_, rank);
+    rows_ = ProductOf(dims_, 0, split_);
+    row_ = ProductOf(dims_, split_, rank);
+    lanes_ = std::min(2 * machine_.Lanes(32), PowerBelow(row_));
+    int64_t steps = (row_ + lanes_ - 1) / lanes_;
+    BuiltKernel built;
+    built.grid = rows_ * steps;
+    b_.For("g", LoopRole::kGrid, b_.Index(built.grid), [&](Scalar g) {
+      row_at_ = g / b_.Index(steps);
+      begin_ = LesserOf(g % b_.Index(steps) * b_.Index(lanes_), b_.Index(row_ - lanes_));
+      std::vector<Accumulators> sums;
+      for (const Reducer& reducer : reducers_) sums.emplace_back(b_, emitter_, reducer, lanes_);
+      if (!sums.empty()) Reduce(sums);
+      for (const Instr* dot : dots_) Contract(*dot);
+      Finish(sums);
+    });
+    if (!emitter_.fault().empty()) return {std::nullopt, emitter_.fault()};
+    built.kernel = b_.Finish();
+    built.arguments = ArgumentsOf(region_);
+    FinishFacts(built, false);
+    return {std::move(built), ""};
+  }
+
+ private:
+  std::string FindFolds() {
+    bool first = true;
+    for (const Instr* instr : region_.instrs) {
+      if (instr->op() != Op::kReduce && instr->op() != Op::kDot) continue;
+      Shape shape = PartsOf(instr->shape())[0];
+      if (first) dims_ = shape.dims();
+      if (shape.dims() != dims_) return "its reductions have results of different shapes";
+      first = false;
+      if (instr->op() == Op::kDot) {
+        dots_.push_back(instr);
+        continue;
+      }
+      reducers_.push_back(ReducerOf(*instr));
+      const Reducer &reducer = reducers_.back(), &like = reducers_.front();
+      if (reducer.input().dims() != like.input().dims() || reducer.reduced != like.reduced)
+        return "its reductions fold different dimensions";
+    }
+    for (const Instr* root : region_.roots)
+      for (const Shape& part : PartsOf(root->shape()))
+        if (part.ElementCount() != ProductOf(dims_, 0, dims_.size()))
+          return "a root has another number of elements than its reductions";
+    return first ? "it has no reduction" : "";
+  }
+
+  // The results' coordinates of a lane.
+  Coordinates ResultAt(Scalar lane) {
+    auto split = static_cast<int64_t>(split_);
+    Coordinates at = Delinearized(b_, row_at_, Dims(dims_.begin(), dims_.begin() + split));
+    Coordinates rest =
+        Delinearized(b_, begin_ + lane, Dims(dims_.begin() + split, dims_.end()));
+    at.insert(at.end(), rest.begin(), rest.end());
+    return at;
+  }
+
+  template <typename Body>
+  void ForLanes(Body&& body) {
+    if (lanes_ == 1) return body(b_.Index(0));
+    b_.For("l", LoopRole::kVector, b_.Index(lanes_), body);
+  }
+
+  // Loops over some dimensions of an array; `body` takes their coordinates in order.
+  template <typename Body>
+  void ForRuns(const std::vector<Run>& runs, const Dims& dims, Coordinates at, Body&& body) {
+    if (at.size() == 0 && runs.empty()) return body(at);
+    size_t done = 0, next = 0;
+    for (; next < runs.size() && done < at.size(); ++next) done += runs[next].end - runs[next].begin;
+    if (next == runs.size()) return body(at);
+    const Run& run = runs[next];
+    b_.For("r", LoopRole::kSerial, b_.Index(ProductOf(dims, run.begin, run.end)), [&](Scalar r) {
+      Coordinates all = at;
+      Coordinates own = Delinearized(
+          b_, r, Dims(dims.begin() + static_cast<int64_t>(run.begin),
+                      dims.begin() + static_cast<int64_t>(run.end)));
+      all.insert(all.end(), own.begin(), own.end());
+      ForRuns(runs, dims, all, body);
+    });
+  }
+
+  void Reduce(std::vector<Accumulators>& sums) {
+    const Reducer& like = reducers_[0];
+    ForLanes([&](Scalar lane) {
+      for (Accumulators& sum : sums) sum.Write(lane, sum.Begin());
+    });
+    ForRuns(RunsOf(like.reduced), like.input().dims(), {}, [&](const Coordinates& reduced) {
+      ForLanes([&](Scalar lane) {
+        Coordinates kept = ResultAt(lane), at(like.input().dims().size());
+        for (size_t i = 0; i < kept.size(); ++i) at[static_cast<size_t>(like.kept[i])] = kept[i];
+        for (size_t i = 0; i < reduced.size(); ++i)
+          at[static_cast<size_t>(like.reduced[i])] = reduced[i];
+        for (Accumulators& sum : sums) sum.Fold(lane, at, {});
+      });
+    });
+  }
+
+  // The coordinates of one operand of a dot.
+  static Coordinates OperandAt(const Dims& dims, const Dims& batch, const Dims& contracting,
+                               const Coordinates& result, size_t free_from,
+                               const Coordinates& contracted) {
+    Coordinates at(dims.size());
+    for (size_t i = 0; i < batch.size(); ++i) at[static_cast<size_t>(batch[i])] = result[i];
+    for (size_t i = 0; i < contracting.size(); ++i)
+      at[static_cast<size_t>(contracting[i])] = contracted[i];
+    for (Scalar& c : at)
+      if (!c.ok()) c = result[free_from++];
+    return at;
+  }
+
+  void Contract(const Instr& dot) {
+    const DotAttrs& attrs = dot.attrs<DotAttrs>();
+    const Dims &lhs = dot.operand(0)->shape().dims(), &rhs = dot.operand(1)->shape().dims();
+    ElementType type = WideType(dot.shape().type());
+    Sum sum{&dot, {}};
+    for (size_t part = 0; part < (IsComplex(type) ? 2u : 1u); ++part)
+      sum.arrays[part] = b_.Local("sum", ComputeType(type), Space::kRegisters, lanes_);
+    ForLanes([&](Scalar lane) { Write(sum, lane, ConstantElement(b_, type, 0)); });
+    std::vector<Run> runs;  // each by itself: the two sides may order them differently
+    for (int64_t d : attrs.lhs_contracting)
+      runs.push_back({static_cast<size_t>(d), static_cast<size_t>(d) + 1});
+    size_t lhs_free = attrs.lhs_batch.size();
+    size_t rhs_free = lhs.size() - attrs.lhs_contracting.size();
+    ForRuns(runs, lhs, {}, [&](const Coordinates& contracted) {
+      ForLanes([&](Scalar lane) {
+        Coordinates at = ResultAt(lane);
+        Element x = Operand(dot, 0, type, OperandAt(lhs, attrs.lhs_batch, attrs.lhs_contracting,
+                                                    at, lhs_free, contracted));
+        Element y = Operand(dot, 1, type, OperandAt(rhs, attrs.rhs_batch, attrs.rhs_contracting,
+                                                    at, rhs_free, contracted));
+        if (!emitter_.fault().empty()) return;
+        Write(sum, lane, Added(type, Read(sum, lane), x, y));
+      });
+    });
+    dot_sums_.push_back(sum);
+  }
+
+  struct Sum {
+    const Instr* dot = nullptr;
+    std::array<ArrayId, 2> arrays{};
+  };
+
+  Element Operand(const Instr& dot, size_t i, ElementType type, const Coordinates& at) {
+    const Instr& operand = *dot.operand(i);
+    return ConvertElement(b_, operand.shape().type(), type, emitter_.At(operand, at));
+  }
+
+  Element Added(ElementType type, Element sum, Element x, Element y) {
+    if (IsReal(type)) return {Fma(x[0], y[0], sum[0]), {}};
+    Element product[2] = {x, y};
+    std::optional<Element> of = ApplyOp(b_, {Op::kMultiply, type, type, product, nullptr});
+    Element terms[2] = {sum, of.value_or(x)};
+    std::optional<Element> total = ApplyOp(b_, {Op::kAdd, type, type, terms, nullptr});
+    if (!of || !total) emitter_.Fail("dot: no formula for its type");
+    return total.value_or(sum);
+  }
+
+  Element Read(const Sum& sum, Scalar lane) {
+    Element value{b_.Read(sum.arrays[0], lane), {}};
+    if (IsComplex(sum.dot->shape().type())) value[1] = b_.Read(sum.arrays[1], lane);
+    return value;
+  }
+
+  void Write(const Sum& sum, Scalar lane, Element value) {
+    b_.Store(sum.arrays[0], lane, value[0]);
+    if (IsComplex(sum.dot->shape().type())) b_.Store(sum.arrays[1], lane, value[1]);
+  }
+
+  void Finish(std::vector<Accumulators>& sums) {
+    ForLanes([&](Scalar lane) {
+      Coordinates at = ResultAt(lane);
+      for (Accumulators& sum : sums) {
+        std::vector<Element> results = sum.Finished(sum.Read(lane));
+        for (size_t i = 0; i < results.size(); ++i)
+          emitter_.Bind(*sum.reducer().instr, i, at, results[i]);
+      }
+      for (const Sum& sum : dot_sums_) {
+        ElementType type = sum.dot->shape().type();
+        emitter_.Bind(*sum.dot, 0, at, ConvertElement(b_, WideType(type), type, Read(sum, lane)));
+      }
+      Scalar linear = row_at_ * b_.Index(row_) + (begin_ + lane);
+      for (const Instr* root : region_.roots) {
+        std::vector<Shape> parts = PartsOf(root->shape());
+        for (size_t i = 0; i < parts.size(); ++i) {
+          Coordinates here =
+              parts[i].dims() == dims_ ? at : Delinearized(b_, linear, parts[i].dims());
+          emitter_.StoreLinear(*root, i, linear, emitter_.At(*root, here, i));
+        }
+      }
+    });
+  }
+
+  const Region& region_;
+  const Machine& machine_;
+  size_t inner_;
+  KernelBuilder b_;
+  ElementEmitter emitter_;
+  std::vector<Reducer> reducers_;
+  std::vector<const Instr*> dots_;
+  std::vector<Sum> dot_sums_;
+  Dims dims_;
+  size_t split_ = 0;
+  int64_t rows_ = 1, row_ = 1, lanes_ = 1;
+  Scalar row_at_, begin_;
+};
+
+}  // namespace
+
+// The last dimension alone is the row when it is long enough; else as many as make it so.
+BuildOutcome BuildColumns(const Region& region, const Machine& machine, const std::string& name) {
+  Dims dims;
+  for (const Instr* instr : region.instrs)
+    if (instr->op() == Op::kReduce || instr->op() == Op::kDot)
+      dims = PartsOf(instr->shape())[0].dims();
+  size_t inner = dims.empty() ? 0 : 1;
+  while (inner < dims.size() &&
+         ProductOf(dims, dims.size() - inner, dims.size()) < machine.Lanes(32))
+    ++inner;
+  return ColumnsBuilder(region, machine, inner, name).Build();
+}
+
+}  // namespace tokamak

@@ -1,0 +1,452 @@
+#include "gen/element.h"
+
+#include <algorithm>
+
+#include "support/check.h"
+
+// Elements of a region's values. Index expressions are written plainly here: the builder simplifies
+// them. Both arms of a select are computed, so that coordinates are clamped wherever an element may
+// be outside of its array (pad, concatenate, dynamic-update-slice).
+
+namespace tokamak {
+namespace {
+
+// Values that one kernel may be made of: beyond it the region is refused.
+constexpr size_t kMaxNodes = 40000;
+constexpr int kMaxDepth = 2000;
+
+bool Contains(const Dims& dims, size_t d) {
+  return std::find(dims.begin(), dims.end(), static_cast<int64_t>(d)) != dims.end();
+}
+
+int PackedBits(ElementType type) {
+  return InfoOf(type).bits;
+}
+
+}  // namespace
+
+Coordinates Delinearized(KernelBuilder& b, Scalar linear, const Dims& dims) {
+  Coordinates at(dims.size());
+  int64_t stride = 1;
+  size_t first = 0;  // the first dimension that is not 1: no remainder is needed there
+  while (first < dims.size() && dims[first] == 1) ++first;
+  for (size_t d = dims.size(); d-- > 0;) {
+    if (dims[d] == 1) {
+      at[d] = b.Index(0);
+      continue;
+    }
+    at[d] = linear / b.Index(stride);
+    if (d != first) at[d] = at[d] % b.Index(dims[d]);
+    stride *= dims[d];
+  }
+  return at;
+}
+
+Scalar Linearized(KernelBuilder& b, const Coordinates& at, const Dims& dims) {
+  Scalar sum = b.Index(0);
+  int64_t stride = 1;
+  for (size_t d = dims.size(); d-- > 0;) {
+    if (dims[d] != 1) sum = sum + at[d] * b.Index(stride);
+    stride *= dims[d];
+  }
+  return sum;
+}
+
+ElementEmitter::ElementEmitter(KernelBuilder& b, const Region& region) : b_(b), region_(region) {
+  for (const Instr* instr : region.instrs) inside_.emplace(instr, true);
+  for (const Instr* input : region.inputs)
+    inputs_.emplace(input, AddArgument(*input, 0, input->shape(), Access::kRead));
+  for (const Instr* root : region.roots) {
+    std::vector<Shape> parts = PartsOf(root->shape());
+    for (size_t i = 0; i < parts.size(); ++i)
+      outputs_.emplace(std::pair(root, i), AddArgument(*root, i, parts[i], Access::kWrite));
+  }
+}
+
+ArrayId ElementEmitter::AddArgument(const Instr& instr, size_t part, const Shape& shape,
+                                    Access access) {
+  std::string name = instr.name().empty() ? "v" + std::to_string(static_cast<uint32_t>(instr.id()))
+                                          : instr.name();
+  if (part > 0) name += "_" + std::to_string(part);
+  int64_t count = shape.ElementCount() * (IsComplex(shape.type()) ? 2 : 1);
+  return b_.Argument({.name = std::move(name),
+                      .type = StorageType(shape.type()),
+                      .access = access,
+                      .size = count});
+}
+
+void ElementEmitter::Fail(const std::string& why) {
+  if (fault_.empty()) fault_ = why;
+}
+
+Element ElementEmitter::Zero(ElementType type) {
+  Element zero;
+  zero[0] = b_.Constant(ComputeType(type), 0);
+  if (IsComplex(type)) zero[1] = zero[0];
+  return zero;
+}
+
+Element ElementEmitter::At(const Instr& instr, const Coordinates& at, size_t part) {
+  if (instr.op() == Op::kGetTupleElement && inside_.contains(&instr))
+    return At(*instr.operand(0), at,
+              static_cast<size_t>(instr.attrs<TupleIndexAttrs>().index));
+  ElementType type = PartsOf(instr.shape())[part].type();
+  if (!fault_.empty()) return Zero(type);
+  std::vector<ValueId> ids;
+  for (Scalar c : at) ids.push_back(c.id());
+  auto bound = bound_.find({&instr, part});
+  if (bound != bound_.end()) {
+    if (bound->second.at == ids) return bound->second.value;
+    Fail("a reduction's result is needed at another place than its own");
+    return Zero(type);
+  }
+  Key key{&instr, part, std::move(ids)};
+  auto known = known_.find(key);
+  if (known != known_.end()) return known->second;
+  if (b_.kernel().nodes.size() > kMaxNodes || depth_ > kMaxDepth) {
+    Fail("the kernel would be too large");
+    return Zero(type);
+  }
+  ++depth_;
+  Element value = Make(instr, at, part);
+  --depth_;
+  known_.emplace(std::move(key), value);
+  return value;
+}
+
+void ElementEmitter::Bind(const Instr& instr, size_t part, const Coordinates& at, Element value) {
+  Bound bound{{}, value};
+  for (Scalar c : at) bound.at.push_back(c.id());
+  bound_.insert_or_assign({&instr, part}, std::move(bound));
+}
+
+void ElementEmitter::Store(const Instr& root, size_t part, const Coordinates& at, Element value) {
+  StoreLinear(root, part, Linearized(b_, at, PartsOf(root.shape())[part].dims()), value);
+}
+
+void ElementEmitter::StoreLinear(const Instr& root, size_t part, Scalar index, Element value) {
+  if (!fault_.empty()) return;
+  ElementType type = PartsOf(root.shape())[part].type();
+  ArrayId array = outputs_.at({&root, part});
+  Element stored = ToStorage(b_, type, value);
+  if (!IsComplex(type)) {
+    b_.Store(array, index, stored[0]);
+    return;
+  }
+  b_.Store(array, index * b_.Index(2), stored[0]);
+  b_.Store(array, index * b_.Index(2) + b_.Index(1), stored[1]);
+}
+
+Element ElementEmitter::Load(const Instr& instr, const Coordinates& at) {
+  ElementType type = instr.shape().type();
+  Scalar index = Linearized(b_, at, instr.shape().dims());
+  ArrayId array = inputs_.at(&instr);
+  Element loaded;
+  if (IsComplex(type)) {
+    loaded[0] = b_.Load(array, index * b_.Index(2));
+    loaded[1] = b_.Load(array, index * b_.Index(2) + b_.Index(1));
+  } else {
+    loaded[0] = b_.Load(array, index);
+  }
+  return FromStorage(b_, type, loaded);
+}
+
+Element ElementEmitter::Operand(const Instr& instr, size_t i, const Coordinates& at) {
+  const Instr& operand = *instr.operand(i);
+  // The pred of a select and the bounds of a clamp may be scalars.
+  return At(operand, operand.shape().IsScalar() ? Coordinates() : at);
+}
+
+Element ElementEmitter::Make(const Instr& instr, const Coordinates& at, size_t part) {
+  if (IsImmediate(instr)) return Immediate(instr);
+  if (!inside_.contains(&instr)) return Load(instr, at);
+  const Dims& dims = instr.shape().IsArray() ? instr.shape().dims() : Dims();
+  switch (instr.op()) {
+    case Op::kIota:
+      return Iota(instr, at);
+    case Op::kCopy:
+    case Op::kOptimizationBarrier:
+    case Op::kDomain:
+    case Op::kShardingConstraint:
+    case Op::kReshard:
+    case Op::kPropagationBarrier:
+      return At(*instr.operand(0), at);
+    case Op::kBitcast:
+    case Op::kReshape: {
+      const Dims& from = instr.operand(0)->shape().dims();
+      return At(*instr.operand(0), Delinearized(b_, Linearized(b_, at, dims), from));
+    }
+    case Op::kBroadcast: {
+      const Dims& dimensions = instr.attrs<DimensionsAttrs>().dimensions;
+      Coordinates from(dimensions.size());
+      for (size_t i = 0; i < from.size(); ++i)
+        from[i] = instr.operand(0)->shape().dim(i) == 1 ? b_.Index(0)
+                                                        : at[static_cast<size_t>(dimensions[i])];
+      return At(*instr.operand(0), from);
+    }
+    case Op::kTranspose: {
+      const Dims& permutation = instr.attrs<DimensionsAttrs>().dimensions;
+      Coordinates from(at.size());
+      for (size_t i = 0; i < at.size(); ++i) from[static_cast<size_t>(permutation[i])] = at[i];
+      return At(*instr.operand(0), from);
+    }
+    case Op::kReverse: {
+      Coordinates from = at;
+      for (int64_t dimension : instr.attrs<DimensionsAttrs>().dimensions) {
+        auto d = static_cast<size_t>(dimension);
+        from[d] = b_.Index(dims[d] - 1) - at[d];
+      }
+      return At(*instr.operand(0), from);
+    }
+    case Op::kSlice: {
+      const SliceAttrs& attrs = instr.attrs<SliceAttrs>();
+      Coordinates from(at.size());
+      for (size_t d = 0; d < at.size(); ++d) {
+        int64_t step = d < attrs.strides.size() ? attrs.strides[d] : 1;
+        from[d] = at[d] * b_.Index(step) + b_.Index(attrs.starts[d]);
+      }
+      return At(*instr.operand(0), from);
+    }
+    case Op::kPad:
+      return Pad(instr, at);
+    case Op::kConcatenate:
+      return Concatenate(instr, at);
+    case Op::kGather:
+      return Gather(instr, at);
+    case Op::kTorchIndexSelect:
+      return TorchIndexSelect(instr, at);
+    case Op::kDynamicSlice:
+      return DynamicSlice(instr, at);
+    case Op::kDynamicUpdateSlice:
+      return DynamicUpdateSlice(instr, at);
+    case Op::kBitcastConvert:
+      return BitcastConvert(instr, at);
+    case Op::kMap:
+      return Mapped(instr, at);
+    default:
+      break;
+  }
+  if (instr.info().Is(kElementwise)) return Elementwise(instr, at);
+  Fail(std::string(instr.info().name) + ": has no code for single elements");
+  return Zero(PartsOf(instr.shape())[part].type());
+}
+
+Element ElementEmitter::Immediate(const Instr& instr) {
+  ElementType type = instr.shape().type();
+  const Literal& literal = instr.attrs<ConstantAttrs>().literal;
+  if (type == ElementType::kC128 || type == ElementType::kC64) {
+    std::complex<double> value = literal.ComplexAt(0);
+    ScalarType part = ComputeType(type);
+    return {b_.Constant(part, value.real()), b_.Constant(part, value.imag())};
+  }
+  ScalarType storage = StorageType(type);
+  return FromStorage(b_, type, {b_.ConstantBits(storage, literal.BitsAt(0)), {}});
+}
+
+Element ElementEmitter::Elementwise(const Instr& instr, const Coordinates& at) {
+  std::vector<Element> operands;
+  for (size_t i = 0; i < instr.operand_count(); ++i) operands.push_back(Operand(instr, i, at));
+  if (!fault_.empty()) return Zero(instr.shape().type());
+  OpCall call{.op = instr.op(),
+              .type = instr.shape().type(),
+              .from = instr.operand(instr.op() == Op::kSelect ? 2 : 0)->shape().type(),
+              .operands = operands,
+              .attrs = &instr.attrs()};
+  std::optional<Element> value = ApplyOp(b_, call);
+  if (value) return *value;
+  Fail(std::string(instr.info().name) + " of " + std::string(HloName(call.from)) +
+       ": has no formula");
+  return Zero(call.type);
+}
+
+Element ElementEmitter::Iota(const Instr& instr, const Coordinates& at) {
+  ElementType type = instr.shape().type();
+  Scalar index = at[static_cast<size_t>(instr.attrs<IotaAttrs>().dimension)];
+  // The short way for what every index fits in.
+  if (type == ElementType::kS32 || type == ElementType::kU32 || type == ElementType::kU64 ||
+      type == ElementType::kS64)
+    return {index.As(ComputeType(type)), {}};
+  return ConvertElement(b_, ElementType::kS64, type, {index.As(ScalarType::kS64), {}});
+}
+
+Element ElementEmitter::ChooseElement(Scalar condition, Element yes, Element no) {
+  Element chosen{Choose(condition, yes[0], no[0]), {}};
+  if (yes[1].ok()) chosen[1] = Choose(condition, yes[1], no[1]);
+  return chosen;
+}
+
+Element ElementEmitter::Pad(const Instr& instr, const Coordinates& at) {
+  const PadAttrs& pad = instr.attrs<PadAttrs>();
+  const Dims& from = instr.operand(0)->shape().dims();
+  Coordinates inside(at.size());
+  Scalar holds = b_.ConstantBits(ScalarType::kPred, 1);
+  for (size_t d = 0; d < at.size(); ++d) {
+    int64_t step = (d < pad.interior.size() ? pad.interior[d] : 0) + 1;
+    Scalar shifted = at[d] - b_.Index(pad.low[d]);
+    int64_t last = (from[d] - 1) * step;
+    holds = holds & (b_.Index(0) <= shifted) & (shifted <= b_.Index(last));
+    Scalar clamped = LesserOf(GreaterOf(shifted, b_.Index(0)), b_.Index(last));
+    if (step > 1) holds = holds & (clamped % b_.Index(step) == b_.Index(0));
+    inside[d] = clamped / b_.Index(step);
+  }
+  Element padding = At(*instr.operand(1), {});
+  return ChooseElement(holds, At(*instr.operand(0), inside), padding);
+}
+
+Element ElementEmitter::Concatenate(const Instr& instr, const Coordinates& at) {
+  auto along = static_cast<size_t>(instr.attrs<DimensionAttrs>().dimension);
+  Element value;
+  int64_t end = instr.shape().dim(along);
+  for (size_t i = instr.operand_count(); i-- > 0;) {
+    int64_t size = instr.operand(i)->shape().dim(along);
+    int64_t begin = end - size;
+    end = begin;
+    if (size == 0) continue;
+    Coordinates from = at;
+    from[along] =
+        LesserOf(GreaterOf(at[along] - b_.Index(begin), b_.Index(0)), b_.Index(size - 1));
+    Element part = At(*instr.operand(i), from);
+    value = value[0].ok()
+                ? ChooseElement(at[along] < b_.Index(begin + size), part, value)
+                : part;
+  }
+  return value;
+}
+
+// A run-time index as it is meant: between 0 and `last`, whatever it holds.
+Scalar ElementEmitter::ClampedStart(const Instr& index, const Coordinates& at, int64_t last) {
+  if (last <= 0) return b_.Index(0);
+  Scalar value = At(index, at)[0];
+  if (value.type() == ScalarType::kU64) {
+    value = LesserOf(value, b_.ConstantBits(ScalarType::kU64, static_cast<Bits>(last)));
+    return LesserOf(value.As(ScalarType::kIndex), b_.Index(last));
+  }
+  return LesserOf(GreaterOf(value.As(ScalarType::kIndex), b_.Index(0)), b_.Index(last));
+}
+
+// Start index d of dynamic-slice and dynamic-update-slice, operands from `first` on: one scalar per
+// dimension, or one vector.
+Scalar ElementEmitter::Start(const Instr& instr, size_t first, size_t d, int64_t last) {
+  const Instr& only = *instr.operand(first);
+  if (instr.operand_count() == first + 1 && only.shape().rank() == 1)
+    return ClampedStart(only, {b_.Index(static_cast<int64_t>(d))}, last);
+  return ClampedStart(*instr.operand(first + d), {}, last);
+}
+
+Element ElementEmitter::DynamicSlice(const Instr& instr, const Coordinates& at) {
+  const Dims& dims = instr.operand(0)->shape().dims();
+  Coordinates from(at.size());
+  for (size_t d = 0; d < at.size(); ++d)
+    from[d] = at[d] + Start(instr, 1, d, dims[d] - instr.shape().dim(d));
+  return At(*instr.operand(0), from);
+}
+
+Element ElementEmitter::DynamicUpdateSlice(const Instr& instr, const Coordinates& at) {
+  const Dims& sizes = instr.operand(1)->shape().dims();
+  Coordinates from(at.size());
+  Scalar holds = b_.ConstantBits(ScalarType::kPred, 1);
+  for (size_t d = 0; d < at.size(); ++d) {
+    Scalar shifted = at[d] - Start(instr, 2, d, instr.shape().dim(d) - sizes[d]);
+    holds = holds & (b_.Index(0) <= shifted) & (shifted < b_.Index(sizes[d]));
+    from[d] = LesserOf(GreaterOf(shifted, b_.Index(0)), b_.Index(sizes[d] - 1));
+  }
+  return ChooseElement(holds, At(*instr.operand(1), from), At(*instr.operand(0), at));
+}
+
+Coordinates ElementEmitter::UpdatePlace(const Instr& instr, const Coordinates& at) {
+  Coordinates place(at.size());
+  for (size_t d = 0; d < at.size(); ++d)
+    place[d] =
+        at[d] + Start(instr, 2, d, instr.shape().dim(d) - instr.operand(1)->shape().dim(d));
+  return place;
+}
+
+// Of the result's dimensions, offset_dims run through one slice and the others through the start
+// indices.
+Element ElementEmitter::Gather(const Instr& instr, const Coordinates& at) {
+  const GatherAttrs& attrs = instr.attrs<GatherAttrs>();
+  const Dims& from = instr.operand(0)->shape().dims();
+  const Instr& indices = *instr.operand(1);
+  Coordinates offset, batch;
+  for (size_t d = 0; d < at.size(); ++d)
+    (Contains(attrs.offset_dims, d) ? offset : batch).push_back(at[d]);
+  auto vector_dim = static_cast<size_t>(attrs.index_vector_dim);
+  auto batch_at = [&](int64_t dim) {  // along a dimension of the index operand
+    auto d = static_cast<size_t>(dim);
+    return batch[d > vector_dim ? d - 1 : d];
+  };
+  Coordinates source(from.size());
+  for (size_t d = 0, next = 0; d < from.size(); ++d) {
+    bool collapsed =
+        Contains(attrs.collapsed_slice_dims, d) || Contains(attrs.operand_batching_dims, d);
+    source[d] = collapsed ? b_.Index(0) : offset[next++];
+  }
+  for (size_t i = 0; i < attrs.start_index_map.size(); ++i) {
+    auto d = static_cast<size_t>(attrs.start_index_map[i]);
+    Coordinates vector = batch;
+    if (vector_dim < static_cast<size_t>(indices.shape().rank()))
+      vector.insert(vector.begin() + static_cast<int64_t>(vector_dim),
+                    b_.Index(static_cast<int64_t>(i)));
+    source[d] = source[d] + ClampedStart(indices, vector, from[d] - attrs.slice_sizes[d]);
+  }
+  for (size_t i = 0; i < attrs.operand_batching_dims.size(); ++i) {
+    auto d = static_cast<size_t>(attrs.operand_batching_dims[i]);
+    source[d] = source[d] + batch_at(attrs.start_indices_batching_dims[i]);
+  }
+  return At(*instr.operand(0), source);
+}
+
+Element ElementEmitter::TorchIndexSelect(const Instr& instr, const Coordinates& at) {
+  const TorchIndexSelectAttrs& attrs = instr.attrs<TorchIndexSelectAttrs>();
+  const Shape &from = instr.operand(0)->shape(), &index = instr.operand(1)->shape();
+  auto along = static_cast<size_t>(attrs.dim < 0 ? attrs.dim + from.rank() : attrs.dim);
+  auto batch = static_cast<size_t>(attrs.batch_dims), index_rank = index.dims().size();
+  Coordinates picks(at.begin(), at.begin() + static_cast<int64_t>(batch));
+  for (size_t d = batch; d < index_rank; ++d) picks.push_back(at[along + d - batch]);
+  Scalar pick = At(*instr.operand(1), picks)[0].As(ScalarType::kIndex);
+  pick = Choose(pick < b_.Index(0), pick + b_.Index(from.dim(along)), pick);
+  pick = LesserOf(GreaterOf(pick, b_.Index(0)), b_.Index(from.dim(along) - 1));
+  Coordinates source(at.begin(), at.begin() + static_cast<int64_t>(along));
+  source.push_back(pick);
+  for (size_t d = along + index_rank - batch; d < at.size(); ++d) source.push_back(at[d]);
+  return At(*instr.operand(0), source);
+}
+
+Element ElementEmitter::BitcastConvert(const Instr& instr, const Coordinates& at) {
+  const Instr& operand = *instr.operand(0);
+  ElementType from = operand.shape().type(), to = instr.shape().type();
+  int from_bits = PackedBits(from), to_bits = PackedBits(to);
+  auto bits_of = [&](const Coordinates& place) {
+    Scalar stored = ToStorage(b_, from, At(operand, place))[0];
+    return stored.BitsAs(BitsTypeOf(stored.type()));
+  };
+  Scalar bits;
+  ScalarType wide = BitsTypeOf(StorageType(to_bits > from_bits ? to : from));
+  if (from_bits == to_bits) {
+    bits = bits_of(at);
+  } else if (from_bits > to_bits) {
+    Coordinates place(at.begin(), at.end() - 1);
+    Scalar shift = (at.back() * b_.Index(to_bits)).As(wide);
+    bits = (bits_of(place) >> shift).As(BitsTypeOf(StorageType(to)));
+  } else {
+    for (int i = 0; i < to_bits / from_bits; ++i) {
+      Coordinates place = at;
+      place.push_back(b_.Index(i));
+      Scalar part = bits_of(place).As(wide) << b_.Constant(wide, i * from_bits);
+      bits = bits.ok() ? bits | part : part;
+    }
+  }
+  return FromStorage(b_, to, {bits.BitsAs(StorageType(to)), {}});
+}
+
+Element ElementEmitter::Mapped(const Instr& instr, const Coordinates& at) {
+  std::vector<Element> arguments;
+  for (size_t i = 0; i < instr.operand_count(); ++i) arguments.push_back(Operand(instr, i, at));
+  std::optional<std::vector<Element>> results =
+      ApplyBody(b_, *instr.called(0), arguments, /*wide=*/false);
+  if (results) return (*results)[0];
+  Fail("map: its computation has no formula");
+  return Zero(instr.shape().type());
+}
+
+}  // namespace tokamak

@@ -1,0 +1,101 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "gen/region.h"
+#include "kernel/builder.h"
+#include "kernel/formulas.h"
+
+namespace tokamak {
+
+// One index per dimension, each in range.
+using Coordinates = std::vector<Scalar>;
+
+// Row-major: the coordinates of element `linear`, and the element at coordinates.
+Coordinates Delinearized(KernelBuilder& b, Scalar linear, const Dims& dims);
+Scalar Linearized(KernelBuilder& b, const Coordinates& at, const Dims& dims);
+
+// Whether the element emitter has code for the instruction; else why not, in words. Looks at the
+// instruction and the shapes of its operands alone.
+std::optional<std::string> WhyNoElement(const Instr& instr);
+
+// A scalar computation (a reducer, a map) applied to values. Narrow floats (bf16, f16, f8) are
+// f32 throughout when `wide`, as a reduce keeps them: its result is rounded by the caller.
+// Nothing when something in it has no formula.
+std::optional<std::vector<Element>> ApplyBody(KernelBuilder& b, const Computation& body,
+                                              std::span<const Element> arguments, bool wide);
+// The type in which a reducer keeps elements of `type`.
+ElementType WideType(ElementType type);
+
+// Code for single elements of the values of a region: each value is computed where it is needed,
+// from elements of its operands, down to loads of inputs. Equal elements are one value.
+class ElementEmitter {
+ public:
+  // Makes the arguments of the kernel: inputs, then (the parts of) roots.
+  ElementEmitter(KernelBuilder& b, const Region& region);
+
+  // The element of an array at coordinates. Part `part` of an instruction with several results.
+  Element At(const Instr& instr, const Coordinates& at, size_t part = 0);
+  // From here on At(instr, at, part) is this value, and other elements of the instruction are a
+  // fault: what a reduction gives is known for the row at hand alone.
+  void Bind(const Instr& instr, size_t part, const Coordinates& at, Element value);
+  // Where a dynamic-update-slice writes the element of its update at coordinates.
+  Coordinates UpdatePlace(const Instr& instr, const Coordinates& at);
+  // Writes an element of a root.
+  void Store(const Instr& root, size_t part, const Coordinates& at, Element value);
+  void StoreLinear(const Instr& root, size_t part, Scalar index, Element value);
+
+  // Why the region cannot be a kernel, in words; "" so far it can. Values after a fault mean
+  // nothing.
+  const std::string& fault() const { return fault_; }
+  void Fail(const std::string& why);
+
+ private:
+  struct Key {
+    const Instr* instr;
+    size_t part;
+    std::vector<ValueId> at;
+    auto operator<=>(const Key&) const = default;
+  };
+  struct Bound {
+    std::vector<ValueId> at;
+    Element value;
+  };
+
+  ArrayId AddArgument(const Instr& instr, size_t part, const Shape& shape, Access access);
+  Element Make(const Instr& instr, const Coordinates& at, size_t part);
+  Element Load(const Instr& instr, const Coordinates& at);
+  Element Immediate(const Instr& instr);
+  Element Operand(const Instr& instr, size_t i, const Coordinates& at);
+  Element Elementwise(const Instr& instr, const Coordinates& at);
+  Element Iota(const Instr& instr, const Coordinates& at);
+  Element Pad(const Instr& instr, const Coordinates& at);
+  Element Concatenate(const Instr& instr, const Coordinates& at);
+  Element Gather(const Instr& instr, const Coordinates& at);
+  Element DynamicSlice(const Instr& instr, const Coordinates& at);
+  Element DynamicUpdateSlice(const Instr& instr, const Coordinates& at);
+  Element BitcastConvert(const Instr& instr, const Coordinates& at);
+  Element Mapped(const Instr& instr, const Coordinates& at);
+  Element TorchIndexSelect(const Instr& instr, const Coordinates& at);
+  Scalar ClampedStart(const Instr& index, const Coordinates& at, int64_t last);
+  Scalar Start(const Instr& instr, size_t first, size_t d, int64_t last);
+  Element ChooseElement(Scalar condition, Element yes, Element no);
+  Element Zero(ElementType type);
+
+  KernelBuilder& b_;
+  const Region& region_;
+  std::unordered_map<const Instr*, ArrayId> inputs_;
+  std::map<std::pair<const Instr*, size_t>, ArrayId> outputs_;
+  std::unordered_map<const Instr*, bool> inside_;
+  std::map<std::pair<const Instr*, size_t>, Bound> bound_;
+  std::map<Key, Element> known_;
+  std::string fault_;
+  int depth_ = 0;
+};
+
+}  // namespace tokamak

@@ -1,0 +1,154 @@
+#include "gen/generator.h"
+
+#include <algorithm>
+
+namespace tokamak {
+
+std::string_view NameOf(RegionKind kind) {
+  switch (kind) {
+    case RegionKind::kLoop:
+      return "loop";
+    case RegionKind::kRows:
+      return "rows";
+    case RegionKind::kColumns:
+      return "columns";
+  }
+  return "";
+}
+
+BuildOutcome BuildRegion(const Region& region, RegionKind kind, const Machine& machine,
+                         const std::string& name) {
+  switch (kind) {
+    case RegionKind::kLoop:
+      return BuildLoop(region, machine, name);
+    case RegionKind::kRows:
+      return BuildRows(region, machine, name);
+    case RegionKind::kColumns:
+      return BuildColumns(region, machine, name);
+  }
+  return {};
+}
+
+std::vector<KernelArgument> ArgumentsOf(const Region& region) {
+  std::vector<KernelArgument> arguments;
+  for (const Instr* input : region.inputs) arguments.push_back({.instr = input});
+  for (const Instr* root : region.roots)
+    for (size_t i = 0; i < PartsOf(root->shape()).size(); ++i)
+      arguments.push_back({.instr = root, .part = i, .is_output = true});
+  return arguments;
+}
+
+int64_t PowerBelow(int64_t x) {
+  int64_t power = 1;
+  while (power <= x / 2) power *= 2;
+  return power;
+}
+
+int64_t ProductOf(const Dims& dims, size_t begin, size_t end) {
+  int64_t product = 1;
+  for (size_t d = begin; d < end; ++d) product *= dims[d];
+  return product;
+}
+
+namespace {
+
+// What a kernel stores and loads, and what each store's value is made of.
+class MemoryFacts {
+ public:
+  explicit MemoryFacts(const Kernel& kernel) : kernel_(kernel), used_(kernel.nodes.size()) {
+    Walk(kernel.body, 1);
+  }
+
+  struct Use {
+    ArrayId array{};
+    ValueId index{};
+  };
+  std::vector<Use> stores, loads;  // in the order of the program; loads: each once
+  std::vector<size_t> load_at;     // the store that a load is computed before, by number
+  double work = 0;
+
+ private:
+  void Walk(const Block& block, double times) {
+    for (const Stmt& stmt : block) {
+      switch (stmt.kind) {
+        case StmtKind::kFor: {
+          const Loop& loop = kernel_.loop(stmt.loop);
+          const ScalarNode& extent = kernel_.node(loop.extent);
+          double trips = extent.prim == Prim::kConst
+                             ? static_cast<double>(IntOfBits(extent.type, extent.bits))
+                             : 16;
+          Walk(stmt.body, loop.role == LoopRole::kGrid ? times : times * trips);
+          break;
+        }
+        case StmtKind::kIf:
+        case StmtKind::kWhile:
+          Visit(stmt.condition, times);
+          Walk(stmt.head, times);
+          Walk(stmt.body, times);
+          Walk(stmt.otherwise, times);
+          break;
+        case StmtKind::kStore:
+          Visit(stmt.value, times);
+          Visit(stmt.index, times);
+          stores.push_back({stmt.array, stmt.index});
+          work += times;
+          break;
+        case StmtKind::kRead:
+        case StmtKind::kShuffle:
+          Visit(stmt.value, times);
+          break;
+        case StmtKind::kBarrier:
+          break;
+      }
+    }
+  }
+
+  void Visit(ValueId root, double times) {
+    std::vector<ValueId> open = {root};
+    while (!open.empty()) {
+      ValueId id = open.back();
+      open.pop_back();
+      if (id == kNoValue || used_[static_cast<size_t>(id)]) continue;
+      used_[static_cast<size_t>(id)] = true;
+      work += times;
+      const ScalarNode& node = kernel_.node(id);
+      if (node.prim == Prim::kLoad) {
+        loads.push_back({node.array(), node.operands[0]});
+        load_at.push_back(stores.size());
+      }
+      for (ValueId operand : kernel_.operands(id)) open.push_back(operand);
+    }
+  }
+
+  const Kernel& kernel_;
+  std::vector<bool> used_;
+};
+
+}  // namespace
+
+void FinishFacts(BuiltKernel& built, bool exact) {
+  MemoryFacts facts(built.kernel);
+  built.work = facts.work;
+  if (!exact) return;
+  for (size_t s = 0; s < facts.stores.size(); ++s) {
+    const MemoryFacts::Use& store = facts.stores[s];
+    const Array& to = built.kernel.array(store.array);
+    if (to.space != Space::kArgument) continue;
+    // Stored at one place alone.
+    auto same = [&](const MemoryFacts::Use& use) { return use.array == store.array; };
+    if (std::count_if(facts.stores.begin(), facts.stores.end(), same) != 1) continue;
+    for (size_t i = 0; i < built.kernel.ArgumentCount(); ++i) {
+      const Array& from = built.kernel.arrays[i];
+      if (from.access != Access::kRead || BytesOf(from.type) != BytesOf(to.type)) continue;
+      bool holds = true, loaded = false;
+      for (size_t l = 0; l < facts.loads.size(); ++l) {
+        if (facts.loads[l].array != ArrayId{static_cast<uint32_t>(i)}) continue;
+        loaded = true;
+        holds = holds && facts.loads[l].index == store.index && facts.load_at[l] <= s;
+      }
+      if (holds && loaded) built.in_place.emplace_back(i, static_cast<size_t>(store.array));
+    }
+  }
+}
+
+}  // namespace tokamak

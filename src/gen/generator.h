@@ -1,0 +1,66 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cost/machine.h"
+#include "gen/region.h"
+#include "kernel/kernel.h"
+
+namespace tokamak {
+
+// What a region is made into. A kind has one generator.
+enum class RegionKind : uint8_t {
+  kLoop,     // every element of its roots by itself
+  kRows,     // reductions over the last dimensions, and elements around them: a row at a time
+  kColumns,  // reductions over other dimensions, contractions: lanes hold neighbouring results
+};
+std::string_view NameOf(RegionKind kind);
+
+// An argument of a kernel's launch: an array that the program makes.
+struct KernelArgument {
+  const Instr* instr = nullptr;
+  size_t part = 0;  // of a root with several results
+  bool is_output = false;
+};
+
+// A kernel of a region, with what a launch and the assignment of memory need to know of it.
+struct BuiltKernel {
+  Kernel kernel;
+  std::vector<KernelArgument> arguments;
+  int64_t grid = 1;  // iterations of the grid's loop
+  // (input, output), by the numbers of arguments: may be one memory, since every element is read
+  // just before it is written and by the same lane.
+  std::vector<std::pair<size_t, size_t>> in_place;
+  // The output must lie where the instruction's operand 0 is: only a part of it is written.
+  std::vector<std::pair<size_t, const Instr*>> updates;
+  double work = 0;  // primitives and bytes of one iteration of the grid, roughly
+};
+
+// A kernel, or why the region has none, in words.
+struct BuildOutcome {
+  std::optional<BuiltKernel> built;
+  std::string why_not;
+};
+
+BuildOutcome BuildRegion(const Region& region, RegionKind kind, const Machine& machine,
+                         const std::string& name);
+
+// One per kind (BuildRegion calls them).
+BuildOutcome BuildLoop(const Region& region, const Machine& machine, const std::string& name);
+BuildOutcome BuildRows(const Region& region, const Machine& machine, const std::string& name);
+BuildOutcome BuildColumns(const Region& region, const Machine& machine, const std::string& name);
+
+// ---- shared by generators
+
+// The arguments of a region's kernel, in the order of ElementEmitter.
+std::vector<KernelArgument> ArgumentsOf(const Region& region);
+// Fills `in_place` and `work` from the kernel. `exact`: no element is written twice.
+void FinishFacts(BuiltKernel& built, bool exact);
+// The largest power of two that is at most x (x >= 1).
+int64_t PowerBelow(int64_t x);
+int64_t ProductOf(const Dims& dims, size_t begin, size_t end);
+
+}  // namespace tokamak

@@ -1,0 +1,206 @@
+#include "gen/reducer.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace tokamak {
+namespace {
+
+bool FoldsInAnyOrder(Op op) {
+  switch (op) {
+    case Op::kAdd:
+    case Op::kMultiply:
+    case Op::kMaximum:
+    case Op::kMinimum:
+    case Op::kAnd:
+    case Op::kOr:
+    case Op::kXor:
+      return true;
+    default:
+      return false;
+  }
+}
+
+std::optional<Op> OpOf(const Computation& body) {
+  const Instr* root = body.root();
+  if (root == nullptr || root->operand_count() != 2 || body.parameters().size() != 2)
+    return std::nullopt;
+  const Instr *x = root->operand(0), *y = root->operand(1);
+  bool both = (x == body.parameter(0) && y == body.parameter(1)) ||
+              (x == body.parameter(1) && y == body.parameter(0));
+  if (!both || !FoldsInAnyOrder(root->op())) return std::nullopt;
+  return root->op();
+}
+
+Element ElementOf(KernelBuilder& b, ElementType type, double value) {
+  Element element{b.Constant(ComputeType(type), value), {}};
+  if (IsComplex(type)) element[1] = b.Constant(ComputeType(type), value);
+  return element;
+}
+
+}  // namespace
+
+Element NeutralOf(KernelBuilder& b, Op op, ElementType type) {
+  ScalarType scalar = ComputeType(type);
+  bool real = IsReal(type);
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  auto integer = [&](bool greatest) {
+    int bits = InfoOf(type).bits;
+    uint64_t ones = bits == 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1;
+    if (IsSigned(type)) {
+      auto most = static_cast<int64_t>(ones >> 1);
+      return Element{b.ConstantBits(scalar, BitsOfInt(scalar, greatest ? most : -most - 1)), {}};
+    }
+    return Element{b.ConstantBits(scalar, greatest ? ones : 0), {}};
+  };
+  switch (op) {
+    case Op::kAdd:
+      // -0 + x is x, also for x = -0.
+      return ElementOf(b, type, real || IsComplex(type) ? -0.0 : 0);
+    case Op::kMultiply:
+      return ElementOf(b, type, 1);
+    case Op::kMaximum:
+      return real ? ElementOf(b, type, -kInfinity) : integer(false);
+    case Op::kMinimum:
+      return real ? ElementOf(b, type, kInfinity) : integer(true);
+    case Op::kAnd:
+      return IsSigned(type) ? ElementOf(b, type, -1) : integer(true);
+    default:
+      return ElementOf(b, type, 0);
+  }
+}
+
+Reducer ReducerOf(const Instr& reduce) {
+  Reducer reducer;
+  reducer.instr = &reduce;
+  reducer.count = (reduce.operand_count() - reduce.captures()) / 2;
+  reducer.body = reduce.called(0);
+  reducer.reduced = reduce.attrs<DimensionsAttrs>().dimensions;
+  std::sort(reducer.reduced.begin(), reducer.reduced.end());
+  for (int64_t d = 0; d < reducer.input().rank(); ++d)
+    if (!std::binary_search(reducer.reduced.begin(), reducer.reduced.end(), d))
+      reducer.kept.push_back(d);
+  if (reducer.count == 1) reducer.op = OpOf(*reducer.body);
+  // (1 + 0i) * x is not x where x is infinite, and max of complex numbers has no least one.
+  bool complex = IsComplex(reducer.type(0));
+  reducer.any_order = reducer.op && (!complex || *reducer.op == Op::kAdd) &&
+                      reducer.type(0) == reducer.result_type(0);
+  return reducer;
+}
+
+std::optional<std::string> WhyNoReducer(const Instr& reduce) {
+  Reducer reducer = ReducerOf(reduce);
+  for (size_t i = 0; i < reducer.count; ++i) {
+    const Shape &input = reduce.operand(i)->shape(), &init = reduce.operand(reducer.count + i)->shape();
+    if (!IsPlainArray(input) || input.ElementCount() == 0) return "reduce: of an empty array";
+    if (!init.IsScalar() || init.type() != input.type()) return "reduce: of mixed types";
+    const Shape& parameter = reducer.body->parameter(i)->shape();
+    if (!parameter.IsArray() || parameter.type() != input.type())
+      return "reduce: its computation takes other types";
+    if (!IsPlainArray(PartsOf(reduce.shape())[i]) || reducer.result_type(i) != input.type())
+      return "reduce: its result has another type";
+  }
+  KernelBuilder b("probe");
+  std::vector<Element> arguments;
+  for (const Instr* parameter : reducer.body->parameters()) {
+    if (!IsPlainArray(parameter->shape())) return "reduce: its computation takes no scalars";
+    ElementType type = WideType(parameter->shape().type());
+    ArrayId array = b.Argument({.name = "x",
+                                .type = StorageType(type),
+                                .access = Access::kRead,
+                                .size = 2});
+    Element loaded{b.Load(array, b.Index(0)), {}};
+    if (IsComplex(type)) loaded[1] = b.Load(array, b.Index(1));
+    arguments.push_back(FromStorage(b, type, loaded));
+  }
+  if (!ApplyBody(b, *reducer.body, arguments, true)) return "reduce: its computation has no formula";
+  return std::nullopt;
+}
+
+Accumulators::Accumulators(KernelBuilder& b, ElementEmitter& emitter, const Reducer& reducer,
+                           int64_t lanes)
+    : b_(b), emitter_(emitter), reducer_(&reducer), lanes_(lanes) {
+  for (size_t i = 0; i < reducer.count; ++i) {
+    ElementType type = WideType(reducer.type(i));
+    std::array<ArrayId, 2> arrays{};
+    for (size_t part = 0; part < (IsComplex(type) ? 2u : 1u); ++part)
+      arrays[part] = b.Local("sum", ComputeType(type), Space::kRegisters, lanes);
+    arrays_.push_back(arrays);
+  }
+}
+
+std::vector<Element> Accumulators::Begin() {
+  std::vector<Element> values;
+  for (size_t i = 0; i < reducer_->count; ++i)
+    values.push_back(reducer_->any_order
+                         ? NeutralOf(b_, *reducer_->op, WideType(reducer_->type(i)))
+                         : emitter_.At(*reducer_->instr->operand(reducer_->count + i), {}));
+  return values;
+}
+
+std::vector<Element> Accumulators::Read(Scalar lane) {
+  std::vector<Element> values;
+  for (size_t i = 0; i < reducer_->count; ++i) {
+    Element value{b_.Read(arrays_[i][0], lane), {}};
+    if (IsComplex(reducer_->type(i))) value[1] = b_.Read(arrays_[i][1], lane);
+    values.push_back(value);
+  }
+  return values;
+}
+
+void Accumulators::Write(Scalar lane, const std::vector<Element>& values) {
+  if (!emitter_.fault().empty()) return;
+  for (size_t i = 0; i < reducer_->count; ++i) {
+    b_.Store(arrays_[i][0], lane, values[i][0]);
+    if (IsComplex(reducer_->type(i))) b_.Store(arrays_[i][1], lane, values[i][1]);
+  }
+}
+
+std::vector<Element> Accumulators::Apply(const std::vector<Element>& x,
+                                         const std::vector<Element>& y) {
+  std::vector<Element> arguments = x;
+  arguments.insert(arguments.end(), y.begin(), y.end());
+  const Instr& instr = *reducer_->instr;
+  for (size_t i = instr.operand_count() - instr.captures(); i < instr.operand_count(); ++i)
+    arguments.push_back(emitter_.At(*instr.operand(i), {}));
+  std::optional<std::vector<Element>> results = ApplyBody(b_, *reducer_->body, arguments, true);
+  if (results && results->size() == reducer_->count) return *results;
+  emitter_.Fail("reduce: its computation has no formula");
+  return x;
+}
+
+void Accumulators::Fold(Scalar lane, const Coordinates& at, Scalar valid) {
+  std::vector<Element> elements;
+  for (size_t i = 0; i < reducer_->count; ++i)
+    elements.push_back(emitter_.At(*reducer_->instr->operand(i), at));
+  if (!emitter_.fault().empty()) return;
+  if (valid.ok()) {
+    Element neutral = NeutralOf(b_, *reducer_->op, WideType(reducer_->type(0)));
+    for (size_t part = 0; part < 2; ++part)
+      if (neutral[part].ok())
+        elements[0][part] = Choose(valid, elements[0][part], neutral[part]);
+  }
+  Write(lane, Apply(Read(lane), elements));
+}
+
+std::vector<Element> Accumulators::Combined() {
+  std::vector<std::vector<Element>> lanes;
+  for (int64_t l = 0; l < lanes_; ++l) lanes.push_back(Read(b_.Index(l)));
+  for (size_t half = lanes.size() / 2; half > 0; half /= 2)
+    for (size_t l = 0; l < half; ++l) lanes[l] = Apply(lanes[l], lanes[l + half]);
+  return lanes[0];
+}
+
+std::vector<Element> Accumulators::Finished(std::vector<Element> sums) {
+  if (reducer_->any_order) {
+    std::vector<Element> first;
+    for (size_t i = 0; i < reducer_->count; ++i)
+      first.push_back(emitter_.At(*reducer_->instr->operand(reducer_->count + i), {}));
+    sums = Apply(first, sums);
+  }
+  for (size_t i = 0; i < reducer_->count; ++i)
+    sums[i] = ConvertElement(b_, WideType(reducer_->type(i)), reducer_->type(i), sums[i]);
+  return sums;
+}
+
+}  // namespace tokamak

@@ -1,0 +1,175 @@
+// The rows generator: reductions over the last dimensions, with what is computed from them, a row
+// at a time.
+//
+//   for each row (the grid)
+//     for each level of reductions:    softmax: max; then the sum of exp(x - max)
+//       for the elements of the row:   vectors; each lane has its own sums
+//         fold
+//       fold the lanes in a fixed tree
+//     write what has one element a row
+//     for the elements of the row: write what has one element for each
+//
+// A value that two loops need is computed in both: the row is in the cache then, and only what a
+// loop needs is computed in it. The order of every sum follows from the length of the row and the
+// machine's vectors alone.
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "gen/reducer.h"
+#include "gen/generator.h"
+
+namespace tokamak {
+namespace {
+
+class RowsBuilder {
+ public:
+  RowsBuilder(const Region& region, const Machine& machine, const std::string& name)
+      : region_(region), machine_(machine), b_(name), emitter_(b_, region) {}
+
+  BuildOutcome Build() {
+    if (std::string why = FindLevels(); !why.empty()) return {std::nullopt, why};
+    BuiltKernel built;
+    built.grid = rows_;
+    b_.For("row", LoopRole::kGrid, b_.Index(rows_), [&](Scalar row) {
+      row_at_ = row;
+      for (std::vector<Reducer>& level : levels_) ReduceLevel(level);
+      StoreRows();
+      StoreElements();
+    });
+    if (!emitter_.fault().empty()) return {std::nullopt, emitter_.fault()};
+    built.kernel = b_.Finish();
+    built.arguments = ArgumentsOf(region_);
+    FinishFacts(built, false);
+    return {std::move(built), ""};
+  }
+
+ private:
+  // Which reductions need the results of which; all must fold rows of one length.
+  std::string FindLevels() {
+    std::unordered_map<const Instr*, size_t> level;  // of reductions below and at it
+    for (const Instr* instr : region_.instrs) {
+      size_t own = 0;
+      for (const Instr* operand : instr->operands())
+        if (auto it = level.find(operand); it != level.end()) own = std::max(own, it->second);
+      if (instr->op() == Op::kReduce) {
+        Reducer reducer = ReducerOf(*instr);
+        if (levels_.size() <= own) levels_.resize(own + 1);
+        const Dims& dims = reducer.input().dims();
+        size_t split = reducer.kept.size();
+        for (size_t i = 0; i < split; ++i)
+          if (reducer.kept[i] != static_cast<int64_t>(i)) return "reduce: not of the last dimensions";
+        int64_t rows = ProductOf(dims, 0, split), row = ProductOf(dims, split, dims.size());
+        if (rows_ != 0 && (rows != rows_ || row != row_)) return "its rows have different lengths";
+        rows_ = rows;
+        row_ = row;
+        levels_[own].push_back(std::move(reducer));
+        ++own;
+      }
+      level[instr] = own;
+    }
+    return rows_ == 0 ? "it has no reduction" : "";
+  }
+
+  Coordinates InputAt(const Reducer& reducer, Scalar element) {
+    const Dims& dims = reducer.input().dims();
+    auto split = static_cast<int64_t>(reducer.kept.size());
+    Coordinates at = Delinearized(b_, row_at_, Dims(dims.begin(), dims.begin() + split));
+    Coordinates rest = Delinearized(b_, element, Dims(dims.begin() + split, dims.end()));
+    at.insert(at.end(), rest.begin(), rest.end());
+    return at;
+  }
+
+  void ReduceLevel(std::vector<Reducer>& level) {
+    bool any_order = std::all_of(level.begin(), level.end(),
+                                 [](const Reducer& reducer) { return reducer.any_order; });
+    int64_t lanes = any_order ? std::min(2 * machine_.Lanes(32), PowerBelow(row_)) : 1;
+    std::vector<Accumulators> sums;
+    for (const Reducer& reducer : level) sums.emplace_back(b_, emitter_, reducer, lanes);
+    ForLanes(lanes, [&](Scalar lane) {
+      for (Accumulators& sum : sums) sum.Write(lane, sum.Begin());
+    });
+    int64_t steps = row_ / lanes, rest = row_ % lanes;
+    b_.For("k", LoopRole::kSerial, b_.Index(steps), [&](Scalar k) {
+      ForLanes(lanes, [&](Scalar lane) {
+        for (Accumulators& sum : sums)
+          sum.Fold(lane, InputAt(sum.reducer(), k * b_.Index(lanes) + lane), {});
+      });
+    });
+    if (rest > 0) {
+      // The last vector again, of which only the new elements count.
+      ForLanes(lanes, [&](Scalar lane) {
+        Scalar valid = b_.Index(lanes - rest) <= lane;
+        for (Accumulators& sum : sums)
+          sum.Fold(lane, InputAt(sum.reducer(), b_.Index(row_ - lanes) + lane), valid);
+      });
+    }
+    for (Accumulators& sum : sums) {
+      std::vector<Element> results = sum.Finished(sum.Combined());
+      const Reducer& reducer = sum.reducer();
+      for (size_t i = 0; i < results.size(); ++i) {
+        const Dims& dims = PartsOf(reducer.instr->shape())[i].dims();
+        emitter_.Bind(*reducer.instr, i, Delinearized(b_, row_at_, dims), results[i]);
+      }
+    }
+  }
+
+  template <typename Body>
+  void ForLanes(int64_t lanes, Body&& body) {
+    if (lanes == 1) return body(b_.Index(0));
+    b_.For("l", LoopRole::kVector, b_.Index(lanes), body);
+  }
+
+  void StoreRows() {
+    for (const Instr* root : region_.roots) {
+      std::vector<Shape> parts = PartsOf(root->shape());
+      for (size_t i = 0; i < parts.size(); ++i) {
+        if (parts[i].ElementCount() != rows_) continue;
+        Element value = emitter_.At(*root, Delinearized(b_, row_at_, parts[i].dims()), i);
+        emitter_.StoreLinear(*root, i, row_at_, value);
+      }
+    }
+  }
+
+  void StoreElements() {
+    std::vector<const Instr*> roots;
+    for (const Instr* root : region_.roots) {
+      if (!root->shape().IsArray() || root->shape().ElementCount() == rows_) continue;
+      if (root->shape().ElementCount() != rows_ * row_)
+        return emitter_.Fail("a root has neither a row's elements nor one a row");
+      roots.push_back(root);
+    }
+    if (roots.empty()) return;
+    int64_t lanes = std::min(machine_.Lanes(32), PowerBelow(row_));
+    int64_t steps = (row_ + lanes - 1) / lanes;
+    const Reducer& like = levels_[0][0];
+    b_.For("k", LoopRole::kSerial, b_.Index(steps), [&](Scalar k) {
+      ForLanes(lanes, [&](Scalar lane) {
+        Scalar begin = LesserOf(k * b_.Index(lanes), b_.Index(row_ - lanes));
+        Scalar element = begin + lane, linear = row_at_ * b_.Index(row_) + element;
+        for (const Instr* root : roots) {
+          const Dims& dims = root->shape().dims();
+          Coordinates at = dims == like.input().dims() ? InputAt(like, element)
+                                                       : Delinearized(b_, linear, dims);
+          emitter_.StoreLinear(*root, 0, linear, emitter_.At(*root, at));
+        }
+      });
+    });
+  }
+
+  const Region& region_;
+  const Machine& machine_;
+  KernelBuilder b_;
+  ElementEmitter emitter_;
+  std::vector<std::vector<Reducer>> levels_;
+  int64_t rows_ = 0, row_ = 0;
+  Scalar row_at_;
+};
+
+}  // namespace
+
+BuildOutcome BuildRows(const Region& region, const Machine& machine, const std::string& name) {
+  return RowsBuilder(region, machine, name).Build();
+}
+
+}  // namespace tokamak
