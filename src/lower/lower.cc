@@ -1,0 +1,495 @@
+// Plans to steps. Every computation is lowered where it is called: a loop's body stands once, inside
+// of its step. The order is that of the program, kernels as early as their first root.
+
+#include "lower/lower.h"
+
+#include <algorithm>
+
+#include "lower/memory.h"
+#include "support/check.h"
+
+namespace tokamak {
+namespace {
+
+using Leaves = std::vector<MemoryValue>;
+
+// Work (primitives of one lane) that is worth another thread: some microseconds.
+constexpr double kGrainWork = 100000;
+
+int64_t BytesOfLeaf(const Shape& shape) {
+  return shape.IsArray() ? shape.ByteSize() : 0;
+}
+
+class Lowerer {
+ public:
+  Lowerer(const Module& module, const LowerOptions& options, DecisionLog& log)
+      : module_(module), options_(options), log_(log), effects_(module) {}
+
+  Result<LoweredProgram> Run() {
+    const Computation& entry = *module_.entry();
+    int32_t memory = 1;
+    std::vector<Leaves> parameters;
+    std::vector<MemoryValue> flat;
+    for (const Instr* parameter : entry.parameters()) {
+      Leaves leaves;
+      for (const Shape& leaf : LeavesOf(parameter->shape())) {
+        leaves.push_back(leaf.IsArray() ? memory_.NewFixed(BytesOfLeaf(leaf), memory) : kNoMemory);
+        flat.push_back(leaves.back());
+        ++memory;
+      }
+      parameters.push_back(std::move(leaves));
+    }
+    std::vector<Shape> results = LeavesOf(entry.root()->shape());
+    first_result_ = memory;
+    first_constant_ = memory + static_cast<int32_t>(results.size());
+    Leaves roots = LowerComputation(entry, parameters, program_.steps);
+    PlaceResults(roots, results, flat);
+    memory_.Assign();
+    std::string fault = memory_.Check();
+    TOK_CHECK(fault.empty(), fault.c_str());
+    Settle(program_.steps);
+    program_.arena_bytes = memory_.arena_bytes();
+    return std::move(program_);
+  }
+
+ private:
+  // ---- computations
+
+  struct Frame {
+    const Computation* computation;
+    const ComputationPlan* plan;
+    std::vector<Step>* steps;
+    InstrMap<Leaves> leaves;
+    InstrMap<bool> done;
+    std::vector<bool> launched;
+
+    Frame(const Computation& of, const ComputationPlan& with, std::vector<Step>& into)
+        : computation(&of),
+          plan(&with),
+          steps(&into),
+          leaves(of),
+          done(of, false),
+          launched(with.kernels.size()) {}
+  };
+
+  const ComputationPlan& PlanOf(const Computation& computation) {
+    auto it = plans_.find(&computation);
+    if (it == plans_.end())
+      it = plans_.emplace(&computation, PlanComputation(computation, options_.machine,
+                                                        options_.plan, log_)).first;
+    return it->second;
+  }
+
+  Leaves LowerComputation(const Computation& computation, const std::vector<Leaves>& arguments,
+                          std::vector<Step>& steps) {
+    Frame frame(computation, PlanOf(computation), steps);
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      frame.leaves[computation.parameter(i)] = arguments[i];
+      frame.done[computation.parameter(i)] = true;
+    }
+    for (const Instr* instr : computation.PostOrder()) {
+      bool needed = instr == computation.root() || effects_.Of(*instr);
+      if (needed) Emit(frame, *instr);
+    }
+    return frame.leaves[computation.root()];
+  }
+
+  // What the value needs, then the value, without recursion over long chains.
+  void Emit(Frame& frame, const Instr& wanted) {
+    std::vector<const Instr*> open = {&wanted};
+    while (!open.empty()) {
+      const Instr& instr = *open.back();
+      if (frame.done[&instr]) {
+        open.pop_back();
+        continue;
+      }
+      size_t before = open.size();
+      auto need = [&](const Instr* other) {
+        if (!frame.done[other]) open.push_back(other);
+      };
+      int kernel = frame.plan->kernel_of[&instr];
+      if (kernel >= 0) {
+        const PlannedKernel& planned = frame.plan->kernels[static_cast<size_t>(kernel)];
+        for (const Instr* input : planned.region.inputs) need(input);
+        for (const auto& [argument, old] : planned.built.updates) need(old);
+      } else {
+        for (const Instr* operand : instr.operands()) need(operand);
+      }
+      if (instr.has_extras())
+        for (const Instr* earlier : instr.extras().control_predecessors) need(earlier);
+      if (open.size() > before) continue;
+      open.pop_back();
+      EmitOne(frame, instr, kernel);
+      frame.done[&instr] = true;
+    }
+  }
+
+  void EmitOne(Frame& frame, const Instr& instr, int kernel) {
+    if (kernel >= 0) return Launch(frame, static_cast<size_t>(kernel));
+    if (instr.op() == Op::kConstant) return AddConstant(frame, instr);
+    if (instr.op() == Op::kWhile) return LowerWhile(frame, instr);
+    if (instr.op() == Op::kConditional) return LowerConditional(frame, instr);
+    if (instr.op() == Op::kAfterAll) {
+      frame.leaves[&instr] = {kNoMemory};
+      return;
+    }
+    if (IsAlias(instr)) return AddAlias(frame, instr);
+    CallHost(frame, instr);
+  }
+
+  void AddAlias(Frame& frame, const Instr& instr) {
+    Leaves& leaves = frame.leaves[&instr];
+    if (instr.op() == Op::kGetTupleElement) {
+      const Shape& tuple = instr.operand(0)->shape();
+      auto index = static_cast<size_t>(instr.attrs<TupleIndexAttrs>().index);
+      size_t first = 0;
+      for (size_t i = 0; i < index; ++i) first += LeavesOf(tuple.elements()[i]).size();
+      const Leaves& all = frame.leaves[instr.operand(0)];
+      size_t count = LeavesOf(instr.shape()).size();
+      leaves.assign(all.begin() + static_cast<int64_t>(first),
+                    all.begin() + static_cast<int64_t>(first + count));
+      return;
+    }
+    bool several = instr.op() == Op::kTuple || instr.op() == Op::kOptimizationBarrier;
+    for (const Instr* operand : instr.operands()) {
+      const Leaves& own = frame.leaves[operand];
+      leaves.insert(leaves.end(), own.begin(), own.end());
+      if (!several) break;
+    }
+  }
+
+  void AddConstant(Frame& frame, const Instr& instr) {
+    auto [it, is_new] = constants_.try_emplace(&instr);
+    if (is_new) {
+      for (const Shape& leaf : LeavesOf(instr.shape())) {
+        TOK_CHECK(leaf.IsArray() && instr.shape().IsArray(), "a constant that is no array");
+        int32_t memory = first_constant_ + static_cast<int32_t>(program_.constants.size());
+        it->second.push_back(memory_.NewFixed(BytesOfLeaf(leaf), memory));
+        program_.constants.push_back(&instr);
+      }
+    }
+    frame.leaves[&instr] = it->second;
+  }
+
+  Leaves NewLeaves(const Shape& shape) {
+    Leaves leaves;
+    for (const Shape& leaf : LeavesOf(shape))
+      leaves.push_back(leaf.IsArray() ? memory_.New(BytesOfLeaf(leaf)) : kNoMemory);
+    return leaves;
+  }
+
+  // ---- steps. Until Settle, the offset of a place is the number of the value.
+
+  static Place Unsettled(MemoryValue value) { return {-1, value}; }
+
+  void Copy(std::vector<Step>& steps, MemoryValue to, MemoryValue from) {
+    if (to == kNoMemory || memory_.bytes(to) == 0) return;
+    memory_.Tick();
+    memory_.Use(from);
+    memory_.Define(to);
+    memory_.AddCopy(to, from);
+    steps.push_back({.kind = StepKind::kCopy,
+                     .places = {Unsettled(to), Unsettled(from)},
+                     .bytes = memory_.bytes(to)});
+  }
+
+  void Launch(Frame& frame, size_t number) {
+    if (frame.launched[number]) return;
+    frame.launched[number] = true;
+    const PlannedKernel& planned = frame.plan->kernels[number];
+    const BuiltKernel& built = planned.built;
+    for (const Instr* root : planned.region.roots) {
+      frame.leaves[root] = NewLeaves(root->shape());
+      frame.done[root] = true;
+    }
+    // What an update leaves alone is copied, unless it is there already (MemoryPlan).
+    std::unordered_map<const Instr*, MemoryValue> copied;
+    for (const auto& [argument, old] : built.updates) {
+      MemoryValue to = frame.leaves[built.arguments[argument].instr][0];
+      Copy(*frame.steps, to, frame.leaves[old][0]);
+      copied.emplace(old, to);
+    }
+    memory_.Tick();
+    Step step{.kind = StepKind::kLaunch};
+    for (const KernelArgument& argument : built.arguments) {
+      MemoryValue value = frame.leaves[argument.instr][argument.part];
+      auto it = copied.find(argument.instr);
+      if (!argument.is_output && it != copied.end()) value = it->second;
+      step.places.push_back(Unsettled(value));
+      if (!argument.is_output) memory_.Use(value);
+    }
+    for (size_t i = 0; i < built.arguments.size(); ++i)
+      if (built.arguments[i].is_output)
+        memory_.Define(static_cast<MemoryValue>(step.places[i].offset));
+    for (auto [input, output] : built.in_place)
+      memory_.MayShare(static_cast<MemoryValue>(step.places[output].offset),
+                       static_cast<MemoryValue>(step.places[input].offset));
+    step.target = program_.kernels.size();
+    step.grid = built.grid;
+    step.grain = std::max<int64_t>(
+        1, static_cast<int64_t>(kGrainWork / std::max(1.0, built.work)));
+    program_.kernels.push_back(built.kernel);
+    ++program_.launches;
+    frame.steps->push_back(std::move(step));
+  }
+
+  void CallHost(Frame& frame, const Instr& instr) {
+    memory_.Tick();
+    Step step{.kind = StepKind::kHost};
+    for (const Instr* operand : instr.operands()) {
+      for (MemoryValue value : frame.leaves[operand]) {
+        if (value == kNoMemory) continue;
+        memory_.Use(value);
+        step.places.push_back(Unsettled(value));
+      }
+    }
+    step.inputs = step.places.size();
+    frame.leaves[&instr] = NewLeaves(instr.shape());
+    for (MemoryValue value : frame.leaves[&instr]) {
+      if (value == kNoMemory) continue;
+      memory_.Define(value);
+      step.places.push_back(Unsettled(value));
+    }
+    step.target = program_.host_instrs.size();
+    program_.host_instrs.push_back(&instr);
+    const std::string& why = frame.plan->why_host[&instr];
+    program_.host_reasons.push_back(why);
+    log_.Add({.pass = "lower",
+              .rule = "host.step",
+              .subject = LabelOf(instr),
+              .origins = instr.origins(),
+              .because = why.empty() ? std::string(instr.info().name) : why});
+    frame.steps->push_back(std::move(step));
+  }
+
+  // ---- control flow
+
+  // Splits the leaves of a while's state into those of its parameters.
+  std::vector<Leaves> Split(const Computation& computation, const Leaves& all) {
+    std::vector<Leaves> split;
+    size_t next = 0;
+    for (const Instr* parameter : computation.parameters()) {
+      size_t count = LeavesOf(parameter->shape()).size();
+      split.emplace_back(all.begin() + static_cast<int64_t>(next),
+                         all.begin() + static_cast<int64_t>(next + count));
+      next += count;
+    }
+    return split;
+  }
+
+  void LowerWhile(Frame& frame, const Instr& instr) {
+    Leaves inits;
+    for (const Instr* operand : instr.operands()) {
+      const Leaves& own = frame.leaves[operand];
+      inits.insert(inits.end(), own.begin(), own.end());
+    }
+    Leaves carries = NewLeaves(instr.shape());
+    for (size_t i = 0; i < carries.size(); ++i) Copy(*frame.steps, carries[i], inits[i]);
+    int64_t begin = memory_.Tick();
+    size_t mark = memory_.BeginLoop();
+    for (MemoryValue carry : carries) memory_.Use(carry);
+    Step step{.kind = StepKind::kWhile};
+    step.blocks.resize(2);
+    const Computation &condition = *instr.called(0), &body = *instr.called(1);
+    Leaves holds = LowerComputation(condition, Split(condition, carries), step.blocks[0]);
+    memory_.Tick();
+    memory_.Use(holds[0]);
+    step.places = {Unsettled(holds[0])};
+    Leaves next = LowerComputation(body, Split(body, carries), step.blocks[1]);
+    CloseBody(carries, next, step.blocks[1]);
+    memory_.Tick();
+    for (MemoryValue carry : carries) memory_.Use(carry);
+    memory_.EndLoop(mark, begin);
+    frame.leaves[&instr] = std::move(carries);
+    frame.steps->push_back(std::move(step));
+  }
+
+  // The values for the next round go to where they are carried. One that is itself carried, and
+  // perhaps overwritten by now, goes by way of another place.
+  void CloseBody(const Leaves& carries, const Leaves& next, std::vector<Step>& steps) {
+    auto is_carry = [&](MemoryValue value) {
+      return std::find(carries.begin(), carries.end(), value) != carries.end();
+    };
+    Leaves from = next;
+    for (size_t i = 0; i < carries.size(); ++i) {
+      if (carries[i] == kNoMemory || next[i] == carries[i] || !is_carry(next[i])) continue;
+      from[i] = memory_.New(memory_.bytes(next[i]));
+      Copy(steps, from[i], next[i]);
+    }
+    std::vector<bool> joined(carries.size());
+    for (size_t i = 0; i < carries.size(); ++i) {
+      if (carries[i] == kNoMemory || next[i] == carries[i]) continue;
+      joined[i] = from[i] == next[i] && memory_.JoinCarry(carries[i], from[i]);
+    }
+    for (size_t i = 0; i < carries.size(); ++i) {
+      if (carries[i] == kNoMemory || next[i] == carries[i] || joined[i]) continue;
+      memory_.Tick();
+      memory_.Use(from[i]);
+      memory_.Use(carries[i]);
+      if (memory_.bytes(carries[i]) == 0) continue;
+      steps.push_back({.kind = StepKind::kCopy,
+                       .places = {Unsettled(carries[i]), Unsettled(from[i])},
+                       .bytes = memory_.bytes(carries[i])});
+    }
+  }
+
+  void LowerConditional(Frame& frame, const Instr& instr) {
+    memory_.Tick();
+    MemoryValue index = frame.leaves[instr.operand(0)][0];
+    memory_.Use(index);
+    Step step{.kind = StepKind::kConditional, .places = {Unsettled(index)}};
+    step.is_pred = instr.operand(0)->shape().type() == ElementType::kPred;
+    step.blocks.resize(instr.called().size());
+    Leaves results = NewLeaves(instr.shape());
+    size_t operand = 1;
+    for (size_t i = 0; i < instr.called().size(); ++i) {
+      const Computation& branch = *instr.called(i);
+      std::vector<Leaves> arguments;
+      for (size_t p = 0; p < branch.parameters().size(); ++p)
+        arguments.push_back(frame.leaves[instr.operand(operand++)]);
+      int64_t begin = memory_.Tick();
+      Leaves values = LowerComputation(branch, arguments, step.blocks[i]);
+      Leaves taken;
+      for (size_t k = 0; k < results.size(); ++k) {
+        if (results[k] == kNoMemory || memory_.bytes(results[k]) == 0) continue;
+        memory_.Tick();
+        memory_.Use(values[k]);
+        bool first = std::find(taken.begin(), taken.end(), values[k]) == taken.end();
+        bool joined = first && memory_.JoinBranch(results[k], values[k], begin);
+        taken.push_back(values[k]);
+        memory_.Define(results[k]);
+        if (joined) continue;
+        step.blocks[i].push_back({.kind = StepKind::kCopy,
+                                  .places = {Unsettled(results[k]), Unsettled(values[k])},
+                                  .bytes = memory_.bytes(results[k])});
+      }
+    }
+    frame.leaves[&instr] = std::move(results);
+    frame.steps->push_back(std::move(step));
+  }
+
+  // ---- results
+
+  void PlaceResults(const Leaves& roots, const std::vector<Shape>& shapes,
+                    const std::vector<MemoryValue>& parameters) {
+    // What may be a parameter's memory, and is another's result, goes by way of the arena.
+    auto donor_of = [&](size_t result) {
+      for (size_t p = 0; p < parameters.size() && p < options_.alias_results.size(); ++p)
+        if (options_.alias_results[p] == static_cast<int64_t>(result)) return parameters[p];
+      return kNoMemory;
+    };
+    Leaves from = roots;
+    memory_.Tick();
+    for (size_t i = 0; i < roots.size(); ++i) {
+      bool is_parameter =
+          std::find(parameters.begin(), parameters.end(), roots[i]) != parameters.end();
+      if (!is_parameter || roots[i] == kNoMemory || donor_of(i) == roots[i]) continue;
+      bool donated = false;
+      for (size_t r = 0; r < roots.size(); ++r) donated = donated || donor_of(r) == roots[i];
+      if (!donated) continue;
+      from[i] = memory_.New(memory_.bytes(roots[i]));
+      Copy(program_.steps, from[i], roots[i]);
+    }
+    Leaves placed;
+    for (size_t i = 0; i < roots.size(); ++i) {
+      if (!shapes[i].IsArray()) continue;
+      auto memory = static_cast<int32_t>(first_result_ + static_cast<int32_t>(i));
+      if (from[i] == roots[i] && memory_.PlaceInResult(from[i], memory, donor_of(i))) continue;
+      memory_.Tick();
+      memory_.Use(from[i]);
+      if (memory_.bytes(from[i]) == 0) continue;
+      program_.steps.push_back({.kind = StepKind::kCopy,
+                                .places = {{memory, 0}, Unsettled(from[i])},
+                                .bytes = memory_.bytes(from[i])});
+    }
+  }
+
+  // Values become places; copies of what is one memory go.
+  void Settle(std::vector<Step>& steps) {
+    for (Step& step : steps) {
+      for (Place& place : step.places)
+        if (place.memory < 0) place = memory_.PlaceOf(static_cast<MemoryValue>(place.offset));
+      for (std::vector<Step>& block : step.blocks) Settle(block);
+      if (step.kind == StepKind::kLaunch) MarkAliases(step);
+    }
+    std::erase_if(steps, [](const Step& step) {
+      return step.kind == StepKind::kCopy && step.places[0] == step.places[1];
+    });
+    program_.copies += std::count_if(steps.begin(), steps.end(), [](const Step& step) {
+      return step.kind == StepKind::kCopy;
+    });
+  }
+
+  // Tells the kernel which of its arguments are, or may be, one memory.
+  void MarkAliases(const Step& step) {
+    Kernel& kernel = program_.kernels[step.target];
+    for (size_t i = 0; i < step.places.size(); ++i) {
+      for (size_t k = 0; k < i; ++k) {
+        if (!MayMeet(step.places[i], step.places[k])) continue;
+        kernel.arrays[i].distinct = kernel.arrays[k].distinct = false;
+      }
+    }
+  }
+
+  bool MayMeet(const Place& x, const Place& y) const {
+    if (x == y) return true;
+    for (auto [parameter, result] : {std::pair(x, y), std::pair(y, x)}) {
+      int64_t p = parameter.memory - 1, r = result.memory - first_result_;
+      if (p >= 0 && p < static_cast<int64_t>(options_.alias_results.size()) && r >= 0 &&
+          options_.alias_results[static_cast<size_t>(p)] == r)
+        return true;
+    }
+    return false;
+  }
+
+  const Module& module_;
+  const LowerOptions& options_;
+  DecisionLog& log_;
+  Effects effects_;
+  MemoryPlan memory_;
+  LoweredProgram program_;
+  std::unordered_map<const Computation*, ComputationPlan> plans_;
+  std::unordered_map<const Instr*, Leaves> constants_;
+  int32_t first_result_ = 1, first_constant_ = 1;
+};
+
+void AddLeaves(const Shape& shape, std::vector<Shape>& leaves) {
+  if (!shape.IsTuple()) {
+    leaves.push_back(shape);
+    return;
+  }
+  for (const Shape& element : shape.elements()) AddLeaves(element, leaves);
+}
+
+std::string WhyNotLoweredHere(const Computation& computation) {
+  for (const Instr* instr : computation.Instrs()) {
+    for (const Shape& leaf : LeavesOf(instr->shape())) {
+      bool fixed = (leaf.IsArray() && !leaf.HasDynamicDims()) || leaf.IsToken();
+      if (!fixed) return LabelOf(*instr) + " is " + ToString(leaf) + ", which has no fixed place";
+    }
+    if (instr->op() == Op::kConstant && !instr->shape().IsArray())
+      return LabelOf(*instr) + " is a constant tuple";
+    if (instr->op() != Op::kWhile && instr->op() != Op::kConditional) continue;
+    for (const Computation* called : instr->called())
+      if (std::string why = WhyNotLoweredHere(*called); !why.empty()) return why;
+  }
+  return "";
+}
+
+}  // namespace
+
+std::vector<Shape> LeavesOf(const Shape& shape) {
+  std::vector<Shape> leaves;
+  AddLeaves(shape, leaves);
+  return leaves;
+}
+
+std::string WhyNotLowered(const Module& module) {
+  return WhyNotLoweredHere(*module.entry());
+}
+
+Result<LoweredProgram> Lower(const Module& module, const LowerOptions& options, DecisionLog& log) {
+  return Lowerer(module, options, log).Run();
+}
+
+}  // namespace tokamak

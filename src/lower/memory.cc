@@ -1,0 +1,267 @@
+#include "lower/memory.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+namespace tokamak {
+namespace {
+
+constexpr int64_t kArenaAlignment = 64;
+
+int64_t Aligned(int64_t bytes) {
+  return std::max(kArenaAlignment,
+                  (bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment);
+}
+
+// Free ranges of the arena, best fit.
+class FreeList {
+ public:
+  int64_t Take(int64_t bytes) {
+    auto best = ranges_.end();
+    for (auto it = ranges_.begin(); it != ranges_.end(); ++it)
+      if (it->second >= bytes && (best == ranges_.end() || it->second < best->second)) best = it;
+    if (best != ranges_.end()) {
+      auto [offset, size] = *best;
+      ranges_.erase(best);
+      if (size > bytes) ranges_.emplace(offset + bytes, size - bytes);
+      return offset;
+    }
+    // The last range may be grown when it touches the end.
+    if (!ranges_.empty()) {
+      auto last = std::prev(ranges_.end());
+      if (last->first + last->second == end_) {
+        int64_t offset = last->first;
+        ranges_.erase(last);
+        end_ = offset + bytes;
+        return offset;
+      }
+    }
+    int64_t offset = end_;
+    end_ += bytes;
+    return offset;
+  }
+
+  void Give(int64_t offset, int64_t bytes) {
+    auto next = ranges_.lower_bound(offset);
+    if (next != ranges_.end() && offset + bytes == next->first) {
+      bytes += next->second;
+      next = ranges_.erase(next);
+    }
+    if (next != ranges_.begin()) {
+      auto before = std::prev(next);
+      if (before->first + before->second == offset) {
+        before->second += bytes;
+        return;
+      }
+    }
+    ranges_.emplace(offset, bytes);
+  }
+
+  int64_t end() const { return end_; }
+
+ private:
+  std::map<int64_t, int64_t> ranges_;  // offset, bytes
+  int64_t end_ = 0;
+};
+
+}  // namespace
+
+MemoryValue MemoryPlan::New(int64_t bytes) {
+  values_.push_back({.bytes = bytes});
+  return static_cast<MemoryValue>(values_.size() - 1);
+}
+
+MemoryValue MemoryPlan::NewFixed(int64_t bytes, int32_t memory) {
+  MemoryValue value = New(bytes);
+  Value& fixed = values_.back();
+  fixed.memory = memory;
+  fixed.is_given = true;
+  fixed.def = -1;
+  fixed.offset = 0;
+  return value;
+}
+
+MemoryValue MemoryPlan::Find(MemoryValue value) const {
+  while (values_[static_cast<size_t>(value)].parent != kNoMemory)
+    value = values_[static_cast<size_t>(value)].parent;
+  return value;
+}
+
+void MemoryPlan::Define(MemoryValue value) {
+  if (value == kNoMemory) return;
+  Value& root = Root(value);
+  root.def = std::min(root.def, now_);
+  root.last = std::max(root.last, now_);
+}
+
+void MemoryPlan::Use(MemoryValue value) {
+  if (value == kNoMemory) return;
+  Root(value).last = now_;
+  uses_.push_back(value);
+}
+
+size_t MemoryPlan::BeginLoop() {
+  return uses_.size();
+}
+
+void MemoryPlan::EndLoop(size_t mark, int64_t begin) {
+  for (size_t i = mark; i < uses_.size(); ++i) {
+    Value& root = Root(uses_[i]);
+    if (root.def < begin) root.last = now_;
+  }
+}
+
+void MemoryPlan::AddCopy(MemoryValue to, MemoryValue from) {
+  copies_.push_back({to, from, now_});
+}
+
+void MemoryPlan::MayShare(MemoryValue output, MemoryValue input) {
+  shares_.push_back({output, input, now_});
+}
+
+void MemoryPlan::Join(MemoryValue into, MemoryValue value) {
+  MemoryValue x = Find(into), y = Find(value);
+  if (x == y) return;
+  Value &kept = values_[static_cast<size_t>(x)], &gone = values_[static_cast<size_t>(y)];
+  kept.def = std::min(kept.def, gone.def);
+  kept.last = std::max(kept.last, gone.last);
+  gone.parent = x;
+}
+
+bool MemoryPlan::JoinCarry(MemoryValue carry, MemoryValue next) {
+  MemoryValue x = Find(carry), y = Find(next);
+  if (x == y) return true;
+  const Value &old = values_[static_cast<size_t>(x)], &made = values_[static_cast<size_t>(y)];
+  if (made.is_given || made.memory != 0 || made.bytes != old.bytes) return false;
+  bool holds = old.last < made.def;
+  // Both meet in one step: a copy of the old value, or a kernel that may write over it.
+  for (const Copy& copy : copies_)
+    holds = holds || (copy.at == made.def && old.last == made.def && Find(copy.to) == y &&
+                      Find(copy.from) == x);
+  for (const Share& share : shares_)
+    holds = holds || (share.at == made.def && old.last == made.def && Find(share.output) == y &&
+                      Find(share.input) == x);
+  if (holds) Join(carry, next);
+  return holds;
+}
+
+bool MemoryPlan::JoinBranch(MemoryValue result, MemoryValue value, int64_t begin) {
+  MemoryValue x = Find(result), y = Find(value);
+  const Value &to = values_[static_cast<size_t>(x)], &made = values_[static_cast<size_t>(y)];
+  if (x == y || made.is_given || made.memory != 0 || made.bytes != to.bytes) return false;
+  if (made.def < begin) return false;
+  Join(result, value);
+  return true;
+}
+
+bool MemoryPlan::PlaceInResult(MemoryValue value, int32_t memory, MemoryValue donor) {
+  Value& root = Root(value);
+  if (root.is_given || root.memory != 0) return false;
+  if (donor != kNoMemory) {
+    const Value& given = Root(donor);
+    bool holds = given.last < root.def;
+    for (const Copy& copy : copies_)
+      holds = holds || (copy.at == root.def && given.last == root.def &&
+                        Find(copy.to) == Find(value) && Find(copy.from) == Find(donor));
+    for (const Share& share : shares_)
+      holds = holds || (share.at == root.def && given.last == root.def &&
+                        Find(share.output) == Find(value) && Find(share.input) == Find(donor));
+    if (!holds) return false;
+  }
+  root.memory = memory;
+  root.offset = 0;
+  root.last = INT64_MAX;
+  return true;
+}
+
+void MemoryPlan::Assign() {
+  // A copy whose source is not read after it is no copy.
+  for (const Copy& copy : copies_) {
+    MemoryValue x = Find(copy.from), y = Find(copy.to);
+    const Value &from = values_[static_cast<size_t>(x)], &to = values_[static_cast<size_t>(y)];
+    if (x == y || from.is_given || to.is_given || from.bytes != to.bytes) continue;
+    if (from.memory != 0 && to.memory != 0) continue;
+    if (from.last != copy.at || to.def != copy.at) continue;
+    int32_t memory = std::max(from.memory, to.memory);
+    int64_t offset = memory != 0 ? 0 : -1;
+    Join(y, x);
+    Root(y).memory = memory;
+    Root(y).offset = offset;
+  }
+  std::vector<MemoryValue> order;
+  for (size_t i = 0; i < values_.size(); ++i) {
+    const Value& value = values_[i];
+    if (value.parent == kNoMemory && value.memory == 0 && value.def != INT64_MAX)
+      order.push_back(static_cast<MemoryValue>(i));
+  }
+  std::sort(order.begin(), order.end(), [&](MemoryValue x, MemoryValue y) {
+    const Value &a = values_[static_cast<size_t>(x)], &b = values_[static_cast<size_t>(y)];
+    return std::pair(a.def, x) < std::pair(b.def, y);
+  });
+  std::multimap<MemoryValue, MemoryValue> inputs_of;  // of outputs
+  for (const Share& share : shares_)
+    if (Root(share.output).def == share.at) inputs_of.emplace(Find(share.output), Find(share.input));
+  FreeList free;
+  std::multimap<int64_t, MemoryValue> live;  // by their end
+  for (MemoryValue id : order) {
+    Value& value = values_[static_cast<size_t>(id)];
+    while (!live.empty() && live.begin()->first < value.def) {
+      const Value& dead = values_[static_cast<size_t>(live.begin()->second)];
+      free.Give(dead.offset, Aligned(dead.bytes));
+      live.erase(live.begin());
+    }
+    // Over an input that dies in the very step.
+    auto [begin, end] = inputs_of.equal_range(id);
+    for (auto it = begin; it != end && value.offset < 0; ++it) {
+      for (auto [dies, alive] = live.equal_range(value.def); dies != alive; ++dies) {
+        const Value& input = values_[static_cast<size_t>(it->second)];
+        if (dies->second != it->second || input.bytes != value.bytes) continue;
+        value.offset = input.offset;
+        live.erase(dies);
+        break;
+      }
+    }
+    if (value.offset < 0) value.offset = free.Take(Aligned(value.bytes));
+    live.emplace(value.last, id);
+  }
+  arena_bytes_ = free.end();
+}
+
+Place MemoryPlan::PlaceOf(MemoryValue value) const {
+  const Value& root = Root(value);
+  return {root.memory, std::max<int64_t>(root.offset, 0)};
+}
+
+std::string MemoryPlan::Check() const {
+  struct Span {
+    int64_t def, last, begin, end;
+    size_t number;
+  };
+  std::vector<Span> spans;
+  for (size_t i = 0; i < values_.size(); ++i) {
+    const Value& v = values_[i];
+    if (v.parent == kNoMemory && v.memory == 0 && v.offset >= 0 && v.def != INT64_MAX)
+      spans.push_back({v.def, v.last, v.offset, v.offset + v.bytes, i});
+  }
+  std::sort(spans.begin(), spans.end(), [](const Span& x, const Span& y) { return x.def < y.def; });
+  std::vector<Span> live;
+  for (const Span& span : spans) {
+    std::erase_if(live, [&](const Span& other) { return other.last < span.def; });
+    for (const Span& other : live) {
+      if (other.end <= span.begin || span.end <= other.begin) continue;
+      bool shared = std::any_of(shares_.begin(), shares_.end(), [&](const Share& share) {
+        return share.at == span.def && other.last == span.def &&
+               static_cast<size_t>(Find(share.output)) == span.number &&
+               static_cast<size_t>(Find(share.input)) == other.number;
+      });
+      if (!shared)
+        return "values " + std::to_string(other.number) + " and " + std::to_string(span.number) +
+               " share bytes at step " + std::to_string(span.def);
+    }
+    live.push_back(span);
+  }
+  return "";
+}
+
+}  // namespace tokamak

@@ -1,0 +1,111 @@
+#include "runtime/steps.h"
+
+#include <array>
+#include <cstring>
+
+#include "runtime/parallel.h"
+
+namespace tokamak {
+namespace {
+
+class Stepper {
+ public:
+  explicit Stepper(const StepContext& context) : context_(context) {}
+
+  Status Run(const std::vector<Step>& steps) {
+    for (const Step& step : steps) TOK_RETURN_IF_ERROR(RunStep(step));
+    return Ok();
+  }
+
+ private:
+  std::byte* At(const Place& place) const {
+    return context_.memories[static_cast<size_t>(place.memory)] + place.offset;
+  }
+
+  Status RunStep(const Step& step) {
+    switch (step.kind) {
+      case StepKind::kLaunch:
+        Launch(step);
+        return Ok();
+      case StepKind::kHost:
+        return CallHost(step);
+      case StepKind::kCopy: {
+        std::byte *to = At(step.places[0]), *from = At(step.places[1]);
+        // A donated parameter may be the result itself.
+        if (to != from) std::memcpy(to, from, static_cast<size_t>(step.bytes));
+        return Ok();
+      }
+      case StepKind::kWhile:
+        return RunWhile(step);
+      case StepKind::kConditional:
+        return Run(step.blocks[BlockOf(step)]);
+    }
+    return Ok();
+  }
+
+  // Arguments on the stack, when they are as few as usual.
+  template <typename Body>
+  auto WithPointers(const Step& step, Body&& body) {
+    std::array<void*, 64> few;
+    if (step.places.size() <= few.size()) {
+      for (size_t i = 0; i < step.places.size(); ++i) few[i] = At(step.places[i]);
+      return body(std::span<void* const>(few.data(), step.places.size()));
+    }
+    std::vector<void*> many;
+    for (const Place& place : step.places) many.push_back(At(place));
+    return body(std::span<void* const>(many));
+  }
+
+  void Launch(const Step& step) {
+    const KernelCode& code = *context_.kernels[step.target];
+    WithPointers(step, [&](std::span<void* const> arguments) {
+      if (step.grid <= step.grain) return code.Run(arguments.data(), nullptr, 0, step.grid);
+      ParallelFor(step.grid, step.grain, [&](int64_t begin, int64_t end) {
+        code.Run(arguments.data(), nullptr, begin, end);
+      });
+    });
+  }
+
+  Status CallHost(const Step& step) {
+    TOK_RETURN_IF_ERROR(CheckStop());
+    const HostFunction& function = *context_.functions[step.target];
+    return WithPointers(step, [&](std::span<void* const> arguments) {
+      return function.Run(arguments.first(step.inputs), arguments.subspan(step.inputs),
+                          *context_.host);
+    });
+  }
+
+  Status RunWhile(const Step& step) {
+    while (true) {
+      TOK_RETURN_IF_ERROR(CheckStop());
+      TOK_RETURN_IF_ERROR(Run(step.blocks[0]));
+      if (At(step.places[0])[0] == std::byte{0}) return Ok();
+      TOK_RETURN_IF_ERROR(Run(step.blocks[1]));
+    }
+  }
+
+  size_t BlockOf(const Step& step) const {
+    const std::byte* index = At(step.places[0]);
+    if (step.is_pred) return index[0] != std::byte{0} ? 0 : 1;
+    int32_t number = 0;
+    std::memcpy(&number, index, sizeof number);
+    size_t count = step.blocks.size();
+    return number < 0 || static_cast<size_t>(number) >= count ? count - 1
+                                                              : static_cast<size_t>(number);
+  }
+
+  Status CheckStop() const {
+    if (context_.stop == nullptr || !context_.stop->load(std::memory_order_relaxed)) return Ok();
+    return MakeError(ErrorCode::kStopped, "run: it was stopped");
+  }
+
+  const StepContext& context_;
+};
+
+}  // namespace
+
+Status RunSteps(const std::vector<Step>& steps, const StepContext& context) {
+  return Stepper(context).Run(steps);
+}
+
+}  // namespace tokamak

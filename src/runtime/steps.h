@@ -1,0 +1,74 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "support/result.h"
+
+// What an executable does when it runs: a flat list of steps over memory that is there already. No
+// step allocates, and no graph is walked.
+
+namespace tokamak {
+
+// Bytes in one of the memories of a run.
+struct Place {
+  int32_t memory = 0;  // by number: 0 is the arena, then parameters, results, constants
+  int64_t offset = 0;
+  bool operator==(const Place&) const = default;
+};
+
+// Machine code (or a simulation) of a kernel. Called by several threads at a time.
+class KernelCode {
+ public:
+  virtual ~KernelCode() = default;
+  // Iterations begin .. end - 1 of the grid.
+  virtual void Run(void* const* arguments, const int64_t* extents, int64_t begin,
+                   int64_t end) const = 0;
+};
+
+// What the host functions of one run share.
+class HostRun {
+ public:
+  virtual ~HostRun() = default;
+};
+
+// A function of the host: an instruction without a kernel, a library's.
+class HostFunction {
+ public:
+  virtual ~HostFunction() = default;
+  virtual Status Run(std::span<void* const> inputs, std::span<void* const> outputs,
+                     HostRun& run) const = 0;
+};
+
+enum class StepKind : uint8_t { kLaunch, kHost, kCopy, kWhile, kConditional };
+
+struct Step {
+  StepKind kind{};
+  // Launch: the arguments. Host: inputs, then outputs. Copy: to, from. While: its condition, a
+  // pred, which the first block computes. Conditional: the index of the block to run.
+  std::vector<Place> places;
+  size_t inputs = 0;               // host: how many places are inputs
+  size_t target = 0;               // launch, host: which kernel, which function
+  int64_t grid = 1;                // launch: iterations, and how many a thread takes at least
+  int64_t grain = 1;
+  int64_t bytes = 0;               // copy
+  bool is_pred = false;            // conditional: true is block 0
+  std::vector<std::vector<Step>> blocks;  // while: condition, body
+};
+
+// One run.
+struct StepContext {
+  std::span<std::byte* const> memories;
+  std::span<const KernelCode* const> kernels;
+  std::span<const HostFunction* const> functions;
+  HostRun* host = nullptr;
+  const std::atomic<bool>* stop = nullptr;  // may be null
+};
+
+// Runs steps in order. TK6103 when it is stopped; errors of host functions.
+Status RunSteps(const std::vector<Step>& steps, const StepContext& context);
+
+}  // namespace tokamak
