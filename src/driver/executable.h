@@ -40,8 +40,15 @@ struct MemoryAnalysis {
   int64_t code = 0, arguments = 0, results = 0, aliased = 0, temporary = 0;
 };
 
+// What the checks of a program (check.expect_eq ...) said.
+struct CheckTally {
+  int64_t passed = 0;
+  std::vector<Error> failures;  // TK6012
+};
+
 struct RunControl {
   const std::atomic<bool>* stop = nullptr;  // once true, the run ends soon with TK6103; may be null
+  CheckTally* checks = nullptr;  // null: a check that fails is an error. Only cpu fills it
 };
 
 // A program ready to run. Everything is const and may be used by any number of threads.

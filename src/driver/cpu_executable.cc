@@ -1,0 +1,197 @@
+#include "driver/cpu_executable.h"
+
+#include <cfenv>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <utility>
+
+#include "driver/array_bytes.h"
+#include "driver/host_calls.h"
+#include "driver/host_steps.h"
+#include "driver/kernel_codes.h"
+#include "driver/program_facts.h"
+#include "lower/lower.h"
+#include "text/write.h"
+
+namespace tokamak {
+namespace {
+
+// Memory that runs of one executable use one after the other.
+class ArenaPool {
+ public:
+  explicit ArenaPool(int64_t bytes) : bytes_(static_cast<size_t>(bytes)) {}
+  ArenaPool(const ArenaPool&) = delete;
+  ArenaPool& operator=(const ArenaPool&) = delete;
+  ~ArenaPool() {
+    for (void* arena : free_) std::free(arena);
+  }
+
+  Result<std::byte*> Take() {
+    if (bytes_ == 0) return nullptr;
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      if (!free_.empty()) {
+        void* arena = free_.back();
+        free_.pop_back();
+        return static_cast<std::byte*>(arena);
+      }
+    }
+    void* arena = std::aligned_alloc(64, (bytes_ + 63) / 64 * 64);
+    if (arena == nullptr)
+      return MakeError(ErrorCode::kOutOfMemory, "run: the machine has no " +
+                                                    std::to_string(bytes_) +
+                                                    " bytes for values of the program");
+    return static_cast<std::byte*>(arena);
+  }
+  void Give(std::byte* arena) {
+    if (arena == nullptr) return;
+    std::lock_guard<std::mutex> lock(mutex_);
+    free_.push_back(arena);
+  }
+
+ private:
+  size_t bytes_;
+  std::mutex mutex_;
+  std::vector<void*> free_;
+};
+
+// Numbers are rounded to nearest and subnormals kept, whatever the caller has set.
+class PlainFloats {
+ public:
+  PlainFloats() {
+    std::fegetenv(&before_);
+    std::fesetenv(FE_DFL_ENV);
+  }
+  ~PlainFloats() { std::fesetenv(&before_); }
+  PlainFloats(const PlainFloats&) = delete;
+  PlainFloats& operator=(const PlainFloats&) = delete;
+
+ private:
+  std::fenv_t before_{};
+};
+
+class CpuExecutable final : public Executable {
+ public:
+  CpuExecutable(std::unique_ptr<Module> module, const CompileOptions& options)
+      : module_(std::move(module)), holds_(*module_) {
+    name_ = module_->name();
+    replicas_ = options.num_replicas;
+    partitions_ = options.num_partitions;
+    cost_ = CostOf(*module_);
+    calls_host_ = CallsHost(*module_);
+  }
+
+  Status Prepare(KernelMaker maker, DecisionLog& log) {
+    TOK_TRY(parameters_, ParametersOf(*module_, 1));
+    TOK_TRY(results_, ResultsOf(*module_, 1));
+    MatchDonors(parameters_, results_);
+    LowerOptions options;
+    options.machine = HostMachine();
+    for (const ParameterInfo& parameter : parameters_)
+      options.alias_results.push_back(parameter.alias_result);
+    TOK_TRY(program_, Lower(*module_, options, log));
+    TOK_TRY(codes_, MakeCodes(program_.kernels, maker));
+    for (const auto& code : codes_.all) kernels_.push_back(code.get());
+    if (maker == KernelMaker::kSimulator) OneThread(program_.steps);
+    for (const Instr* instr : program_.host_instrs) {
+      functions_.push_back(MakeHostStep(*instr));
+      function_pointers_.push_back(functions_.back().get());
+    }
+    for (const Instr* constant : program_.constants) {
+      TOK_TRY(std::vector<std::byte> bytes, BytesOfConstant(*constant));
+      constants_.push_back(std::move(bytes));
+    }
+    arenas_ = std::make_unique<ArenaPool>(program_.arena_bytes);
+    for (const ParameterInfo& parameter : parameters_) {
+      memory_.arguments += parameter.bytes;
+      if (parameter.alias_result >= 0) memory_.aliased += parameter.bytes;
+    }
+    for (const ArrayInfo& result : results_) memory_.results += result.bytes;
+    memory_.temporary = program_.arena_bytes;
+    predicted_us_ = static_cast<double>(program_.launches) * 2 +
+                    static_cast<double>(program_.host_instrs.size()) * 20;
+    return Ok();
+  }
+
+  std::string HloText() const override { return WriteHloText(*module_); }
+
+ private:
+  // The simulator runs whole grids.
+  static void OneThread(std::vector<Step>& steps) {
+    for (Step& step : steps) {
+      step.grain = step.grid;
+      for (std::vector<Step>& block : step.blocks) OneThread(block);
+    }
+  }
+
+  static Result<std::vector<std::byte>> BytesOfConstant(const Instr& instr) {
+    const Literal& literal = instr.attrs<ConstantAttrs>().literal;
+    TOK_TRY(Value value, ValueFromLiteral(literal));
+    std::vector<std::byte> bytes(static_cast<size_t>(instr.shape().ByteSize()));
+    StoreBytes(value.WithShape(instr.shape().WithoutLayout()), bytes.data());
+    return bytes;
+  }
+
+  Status RunOnce(std::span<const void* const> inputs, std::span<void* const> outputs,
+                 const RunControl& control) const override {
+    TOK_TRY(std::byte* arena, arenas_->Take());
+    std::vector<std::byte*> memories = {arena};
+    for (const void* input : inputs)
+      memories.push_back(static_cast<std::byte*>(const_cast<void*>(input)));
+    for (void* output : outputs) memories.push_back(static_cast<std::byte*>(output));
+    for (const std::vector<std::byte>& constant : constants_)
+      memories.push_back(const_cast<std::byte*>(constant.data()));
+    PlainFloats floats;
+    RunOptions options;
+    options.stop = control.stop;
+    options.host_calls = &RegisteredHostCalls();
+    HostSteps host(options);
+    StepContext context{.memories = memories,
+                        .kernels = kernels_,
+                        .functions = function_pointers_,
+                        .host = &host,
+                        .stop = control.stop};
+    Status status = RunSteps(program_.steps, context);
+    arenas_->Give(arena);
+    if (status.ok()) status = codes_.TakeFault();
+    if (status.ok()) status = host.Finish(control.checks);
+    if (!status.ok()) AddOrigin(status.error(), *module_);
+    return status;
+  }
+
+  std::unique_ptr<Module> module_;
+  HostHolds holds_;
+  LoweredProgram program_;
+  KernelCodes codes_;
+  std::vector<const KernelCode*> kernels_;
+  std::vector<std::unique_ptr<HostFunction>> functions_;
+  std::vector<const HostFunction*> function_pointers_;
+  std::vector<std::vector<std::byte>> constants_;
+  std::unique_ptr<ArenaPool> arenas_;
+};
+
+}  // namespace
+
+Result<std::shared_ptr<const Executable>> MakeCpuExecutable(std::unique_ptr<Module>& module,
+                                                            const CompileOptions& options,
+                                                            KernelMaker maker, DecisionLog& log) {
+  std::string why;
+  if (options.num_replicas * options.num_partitions > 1) {
+    why = "the program runs on several devices";
+  } else {
+    why = WhyNotLowered(*module);
+  }
+  if (!why.empty()) {
+    log.Add({.pass = "lower",
+             .rule = "host.program",
+             .subject = module->name(),
+             .because = "the interpreter runs all of it: " + why});
+    return std::shared_ptr<const Executable>();
+  }
+  auto executable = std::make_shared<CpuExecutable>(std::move(module), options);
+  TOK_RETURN_IF_ERROR(executable->Prepare(maker, log));
+  return std::shared_ptr<const Executable>(std::move(executable));
+}
+
+}  // namespace tokamak

@@ -1,0 +1,60 @@
+#include "driver/kernel_codes.h"
+
+#include <thread>
+
+#include "kernel/simulate.h"
+
+namespace tokamak {
+namespace {
+
+class SimulatedCode final : public KernelCode {
+ public:
+  SimulatedCode(const Kernel& kernel, KernelFault& fault) : kernel_(kernel), fault_(fault) {}
+
+  void Run(void* const* arguments, const int64_t* extents, int64_t, int64_t) const override {
+    std::vector<SimArgument> given;
+    for (size_t i = 0; i < kernel_.ArgumentCount(); ++i)
+      given.push_back({arguments[i], kernel_.arrays[i].size});
+    Result<SimReport> report =
+        SimulateKernel(kernel_, given, {extents, kernel_.extents.size()});
+    if (report.ok()) return;
+    std::lock_guard<std::mutex> lock(fault_.mutex);
+    if (!fault_.first) fault_.first = std::move(report.error());
+  }
+
+ private:
+  Kernel kernel_;
+  KernelFault& fault_;
+};
+
+}  // namespace
+
+Status KernelCodes::TakeFault() const {
+  if (!fault) return Ok();
+  std::lock_guard<std::mutex> lock(fault->mutex);
+  if (!fault->first) return Ok();
+  Error error = std::move(*fault->first);
+  fault->first.reset();
+  return error;
+}
+
+Result<KernelCodes> MakeCodes(const std::vector<Kernel>& kernels, KernelMaker) {
+  KernelCodes codes;
+  codes.fault = std::make_unique<KernelFault>();
+  for (const Kernel& kernel : kernels)
+    codes.all.push_back(std::make_unique<SimulatedCode>(kernel, *codes.fault));
+  return codes;
+}
+
+Machine HostMachine() {
+  Machine machine;
+  machine.cores = std::max(1u, std::thread::hardware_concurrency());
+#if defined(__x86_64__)
+  machine.vector_bits = __builtin_cpu_supports("avx512f") != 0 ? 512
+                        : __builtin_cpu_supports("avx2") != 0  ? 256
+                                                               : 128;
+#endif
+  return machine;
+}
+
+}  // namespace tokamak

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "cost/machine.h"
+#include "driver/cpu_executable.h"
+#include "kernel/kernel.h"
+#include "runtime/steps.h"
+#include "support/result.h"
+
+namespace tokamak {
+
+// Where simulated kernels say what was wrong.
+struct KernelFault {
+  std::mutex mutex;
+  std::optional<Error> first;
+};
+
+// The code of a program's kernels, in their order.
+struct KernelCodes {
+  std::vector<std::unique_ptr<KernelCode>> all;
+  std::unique_ptr<KernelFault> fault;
+
+  // The first fault since the last time it was asked for.
+  Status TakeFault() const;
+};
+
+Result<KernelCodes> MakeCodes(const std::vector<Kernel>& kernels, KernelMaker maker);
+// The machine that this process runs on.
+Machine HostMachine();
+
+}  // namespace tokamak

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "interp/interp.h"
+
+namespace tokamak {
+
+// Evaluates single instructions within one run of a program: they share its host, its checks and
+// its limits. For executables that interpret what they have no code for. One thread at a time.
+class InstrRunner {
+ public:
+  // The options must outlive this.
+  explicit InstrRunner(const RunOptions& options);
+  ~InstrRunner();
+  InstrRunner(const InstrRunner&) = delete;
+  InstrRunner& operator=(const InstrRunner&) = delete;
+
+  // The operands are given away. Errors are located at the instruction.
+  Result<Value> Evaluate(const Instr& instr, std::vector<Value>&& operands);
+
+  int64_t checks_passed() const;
+  std::vector<Error> TakeFailures();  // of checks
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace tokamak
