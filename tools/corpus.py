@@ -146,14 +146,17 @@ class Batch:
 
 
 class Runner:
-    def __init__(self, tokamak, jobs):
+    def __init__(self, tokamak, jobs, backend=None):
         self.tokamak, self.jobs = str(tokamak), jobs
+        # Constants become arguments: a compiler would else compute the program and nothing be run.
+        self.run_flags = ["--backend", backend, "--hoist"] if backend else []
 
     def batch(self, command, files, size=40):
         """{file: report}, in parallel."""
         files = [str(f) for f in files]
         chunks = [files[i : i + size] for i in range(0, len(files), size)]
-        worker = Batch([self.tokamak, *command])
+        flags = self.run_flags if command[0] == "run" else []
+        worker = Batch([self.tokamak, *command, *flags])
         reports = {}
         with concurrent.futures.ThreadPoolExecutor(self.jobs) as pool:
             for part in pool.map(worker.run, chunks):
@@ -169,6 +172,7 @@ class Runner:
         with tempfile.TemporaryDirectory() as folder:
             out = Path(folder) / "out.npz"
             command = [self.tokamak, "run", str(program), "--json", "--outputs", str(out), "--inputs", str(inputs), *flags]
+            command += self.run_flags
             begin = time.time()
             try:
                 done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=False)
@@ -552,6 +556,7 @@ def parse_arguments():
     parser.add_argument("--tokamak", default=ROOT / "build/bin/tokamak", help="the program (default: build/bin/tokamak)")
     parser.add_argument("--only", default="", help="corpora or groups, with commas")
     parser.add_argument("--filter", default="", help="only files whose path holds this text")
+    parser.add_argument("--backend", help="run on this backend (default: the one that run takes by itself)")
     parser.add_argument("--json", help="write the results to this file")
     parser.add_argument("-j", "--jobs", type=int, default=os.cpu_count())
     parser.add_argument("-v", "--verbose", action="store_true", help="notes of every group")
@@ -570,7 +575,7 @@ def main():
     only = [word for word in args.only.split(",") if word]
     wanted = lambda group: not only or any(group == o or group.startswith(o + ".") for o in only)
     matches = lambda path: args.filter in path
-    runner = Runner(args.tokamak, args.jobs)
+    runner = Runner(args.tokamak, args.jobs, args.backend)
     begin = time.time()
     results = []
     for name, run in CORPORA.items():

@@ -57,7 +57,7 @@ bool IsUsedOnlyBy(const Instr* value, const Instr* user, const Instr* root) {
 }
 
 // The one dimension whose start is an induction variable; every other start is a known integer.
-std::optional<std::pair<int64_t, size_t>> MovingDimension(const Loop& loop, const Instr* access,
+std::optional<std::pair<int64_t, size_t>> MovingDimension(const WhileLoop& loop, const Instr* access,
                                                           size_t first_start) {
   std::optional<std::pair<int64_t, size_t>> found;
   for (size_t i = first_start; i < access->operand_count(); ++i) {
@@ -72,9 +72,9 @@ std::optional<std::pair<int64_t, size_t>> MovingDimension(const Loop& loop, cons
 
 }  // namespace
 
-std::optional<Loop> LoopOf(Instr* instr) {
+std::optional<WhileLoop> LoopOf(Instr* instr) {
   if (instr->op() != Op::kWhile || instr->operand_count() == 0) return std::nullopt;
-  Loop loop{instr, instr->called(0), instr->called(1)};
+  WhileLoop loop{instr, instr->called(0), instr->called(1)};
   for (const Instr* operand : instr->operands())
     if (operand->shape().IsTuple()) return std::nullopt;
   const Instr* root = loop.body->root();
@@ -87,13 +87,13 @@ std::optional<size_t> ParameterNumber(const Instr* instr) {
   return static_cast<size_t>(instr->attrs<ParameterAttrs>().number);
 }
 
-std::optional<int64_t> KnownInteger(const Loop& loop, const Instr* value) {
+std::optional<int64_t> KnownInteger(const WhileLoop& loop, const Instr* value) {
   if (std::optional<size_t> number = ParameterNumber(value))
     return loop.IsInvariant(*number) ? ConstantInteger(loop.init(*number)) : std::nullopt;
   return ConstantInteger(value);
 }
 
-std::optional<Induction> InductionOf(const Loop& loop, size_t i) {
+std::optional<Induction> InductionOf(const WhileLoop& loop, size_t i) {
   const Shape& shape = loop.in_body(i)->shape();
   if (!shape.IsScalar() || !IsInteger(shape.type()) || shape.quant() != nullptr)
     return std::nullopt;
@@ -134,7 +134,7 @@ std::optional<uint64_t> CountTrips(ElementType type, int64_t start, int64_t step
   return std::nullopt;
 }
 
-std::optional<uint64_t> TripCount(const Loop& loop) {
+std::optional<uint64_t> TripCount(const WhileLoop& loop) {
   const Instr* root = loop.condition->root();
   if (root->op() == Op::kConstant && root->shape().IsScalar() &&
       root->attrs<ConstantAttrs>().literal.IntAt(0) == 0)
@@ -166,7 +166,7 @@ int64_t ValueAfter(const Induction& induction, uint64_t count) {
                                   : static_cast<int64_t>(bits >> unused);
 }
 
-std::vector<ScanAccess> ScanAccesses(const Loop& loop) {
+std::vector<ScanAccess> ScanAccesses(const WhileLoop& loop) {
   std::vector<ScanAccess> accesses;
   const Instr* root = loop.body->root();
   for (size_t i = 0; i < loop.size(); ++i) {

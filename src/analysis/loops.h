@@ -14,7 +14,7 @@ namespace tokamak {
 
 // A while that carries values one by one (no tuple among them; rewrite by flatten-tuples). Pointers
 // hold as long as nobody edits the three computations.
-struct Loop {
+struct WhileLoop {
   Instr* instr = nullptr;
   Computation *condition = nullptr, *body = nullptr;
 
@@ -28,14 +28,14 @@ struct Loop {
 };
 
 // Null for what is no while, carries a tuple, or whose body does not end in a tuple made there.
-std::optional<Loop> LoopOf(Instr* instr);
+std::optional<WhileLoop> LoopOf(Instr* instr);
 
 // Parameter number of `instr` in its computation; nothing when it is none.
 std::optional<size_t> ParameterNumber(const Instr* instr);
 
 // The scalar integer that a value of the body or of the condition always is: a constant, or a
 // carried value that starts as one and stays.
-std::optional<int64_t> KnownInteger(const Loop& loop, const Instr* value);
+std::optional<int64_t> KnownInteger(const WhileLoop& loop, const Instr* value);
 
 // A carried scalar integer that grows by `step` in each round, with wrap-around.
 struct Induction {
@@ -43,7 +43,7 @@ struct Induction {
   std::optional<int64_t> start;  // when it is constant
   int64_t step = 0;
 };
-std::optional<Induction> InductionOf(const Loop& loop, size_t i);
+std::optional<Induction> InductionOf(const WhileLoop& loop, size_t i);
 
 // Rounds of `for (x = start; x DIRECTION limit; x += step)` on integers of `type`, which wrap.
 // Nothing when it never ends, or ends only after an overflow of an order comparison.
@@ -51,7 +51,7 @@ std::optional<uint64_t> CountTrips(ElementType type, int64_t start, int64_t step
                                    CompareDirection direction);
 
 // How often the body runs: exactly, or unknown (perhaps for ever).
-std::optional<uint64_t> TripCount(const Loop& loop);
+std::optional<uint64_t> TripCount(const WhileLoop& loop);
 
 // The integer `start + count * step` of `type`, which wraps.
 int64_t ValueAfter(const Induction& induction, uint64_t count);
@@ -64,6 +64,6 @@ struct ScanAccess {
   bool is_write = false;            // else read: the array itself stays
 };
 // The scan pattern: slices in, updates out. In the order of the carried values.
-std::vector<ScanAccess> ScanAccesses(const Loop& loop);
+std::vector<ScanAccess> ScanAccesses(const WhileLoop& loop);
 
 }  // namespace tokamak

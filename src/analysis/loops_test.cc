@@ -95,7 +95,7 @@ TEST(Loop, FactsOfAScan) {
   Instr* loop = m.While(until, body, {m.Scalar(ElementType::kS32, 0), in, in});
   module.set_entry(m.Finish(loop).value());
 
-  std::optional<Loop> found = LoopOf(loop);
+  std::optional<WhileLoop> found = LoopOf(loop);
   ASSERT_TRUE(found);
   EXPECT_EQ(TripCount(*found), 4u);
   EXPECT_TRUE(found->IsInvariant(1));

@@ -67,6 +67,7 @@ Examples:
   tokamak reduce big.hlo --command './crashes.sh {}' --seconds 60
 )";
 
+constexpr char kKernelsHelp[] = "Prints the kernels and steps that FILE becomes on the CPU.";
 constexpr char kOptHelp[] = "Runs passes over every program of FILE and prints the result as HLO.";
 constexpr char kOptExamples[] =
     R"(A pipeline is a list of passes; a group in parentheses with a star is repeated until
@@ -118,6 +119,7 @@ void AddRun(CLI::App& app, RunCommand& run) {
   command->add_flag("--json", run.json, "One line of JSON a file");
   // Tests of the tests only: hidden.
   command->add_flag("--spoil", run.spoil, "Change what every check expects")->group("");
+  command->add_flag("--hoist", run.hoist, "Constants of the entry become arguments")->group("");
 }
 
 void AddCheck(CLI::App& app, CheckCommand& check) {
@@ -205,6 +207,17 @@ void AddBisect(CLI::App& app, BisectCommand& bisect) {
   command->add_flag("--json", bisect.json, "One line of JSON a program");
 }
 
+void AddKernels(CLI::App& app, KernelsCommand& kernels) {
+  CLI::App* command = app.add_subcommand("kernels", kKernelsHelp);
+  command->add_option("FILE", kernels.file, "A program; - is standard input")->required();
+  command->add_option("--passes", kernels.passes, "The pipeline before it");
+  command->add_option("--vector-bits", kernels.vector_bits, "Of the machine (default: this one)");
+  command->add_flag("--unfused", kernels.unfused, "One kernel for each instruction");
+  command->add_flag("--text,!--no-text", kernels.text, "Print the kernels, not only the steps");
+  command->add_flag("--decisions", kernels.decisions, "Print every judgement, on standard error");
+  command->add_flag("--strict", kernels.strict, "No rewrite that may change a bit of a result");
+}
+
 struct Commands {
   RunCommand run;
   CheckCommand check;
@@ -213,6 +226,7 @@ struct Commands {
   ReduceCommand reduce;
   OptCommand opt;
   BisectCommand bisect;
+  KernelsCommand kernels;
 };
 
 int Dispatch(const CLI::App& app, const Commands& commands, Console& console) {
@@ -221,6 +235,7 @@ int Dispatch(const CLI::App& app, const Commands& commands, Console& console) {
   if (app.got_subcommand("convert")) return Convert(commands.convert, console);
   if (app.got_subcommand("ops")) return Ops(commands.ops, console);
   if (app.got_subcommand("opt")) return Opt(commands.opt, console);
+  if (app.got_subcommand("kernels")) return Kernels(commands.kernels, console);
   if (app.got_subcommand("bisect")) return Bisect(commands.bisect, console);
   return Reduce(commands.reduce, console);
 }
@@ -239,6 +254,7 @@ int ParseAndRun(const std::vector<std::string>& words, Console& console) {
   AddReduce(app, commands.reduce);
   AddOpt(app, commands.opt);
   AddBisect(app, commands.bisect);
+  AddKernels(app, commands.kernels);
   try {
     std::vector<std::string> reversed(words.rbegin(), words.rend());  // as CLI11 wants them
     app.parse(reversed);

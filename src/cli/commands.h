@@ -27,6 +27,7 @@ struct RunCommand {
   Tolerance tolerance;
   bool json = false;
   bool spoil = false;  // change what every check expects (driver/spoil.h)
+  bool hoist = false;  // constants of the entry become arguments (driver/compiled_run.h)
 };
 int Run(const RunCommand& command, Console& console);
 
@@ -76,6 +77,13 @@ struct BisectCommand {
   double seconds = 60;
 };
 int Bisect(const BisectCommand& command, Console& console);
+
+struct KernelsCommand {
+  std::string file, passes = "default";
+  bool text = true, decisions = false, strict = false, unfused = false;
+  int64_t vector_bits = 0;  // of the machine; 0: this one's
+};
+int Kernels(const KernelsCommand& command, Console& console);
 
 // Parses the words of a command line (without the program's name) and runs
 // the command. What escapes as an exception is caught: memory gives 4, all

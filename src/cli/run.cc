@@ -8,6 +8,7 @@
 #include "cli/json_error.h"
 #include "driver/arguments.h"
 #include "driver/backend.h"
+#include "driver/compiled_run.h"
 #include "driver/expect.h"
 #include "driver/load.h"
 #include "driver/spoil.h"
@@ -152,11 +153,21 @@ class Runner : private ProgressListener {
     options.mode = command_.oracle ? NumericMode::kOracle : NumericMode::kLaw;
     options.flush_subnormals = command_.flush_subnormals;
     if (console_.ShowsProgress()) options.progress = this;
+    bool compiled = !command_.backend.empty() && command_.backend != "interp";
+    std::optional<CompiledRun> program;
+    if (compiled) {
+      CompiledRunOptions compile;
+      compile.compile.backend = command_.backend;
+      compile.compile.strict = command_.strict;
+      compile.hoist = command_.hoist;
+      TOK_TRY(program, CompiledRun::Make(module, compile));
+    }
     std::vector<double> times;
     std::optional<Result<RunOutcome>> first;
     for (int64_t turn = 0; turn < std::max<int64_t>(command_.repeat, 1); ++turn) {
       auto begin = std::chrono::steady_clock::now();
-      Result<RunOutcome> outcome = Interpret(module, arguments, options);
+      Result<RunOutcome> outcome =
+          program ? program->Run(arguments) : Interpret(module, arguments, options);
       std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
       times.push_back(taken.count());
       if (!outcome.ok()) return outcome;

@@ -8,9 +8,16 @@ namespace {
 // Best first.
 constexpr BackendInfo kBackends[] = {
     {"cuda", false, "it is not written yet"},
-    {"cpu", false, "it is not written yet"},
+#if TOK_HAVE_LLVM
+    {"cpu", true, ""},
+#else
+    {"cpu", false, "it was built without LLVM"},
+#endif
     {"interp", true, ""},
+    {"sim", true, ""},  // kernels of the cpu, simulated and checked: for tests
 };
+// Until the cpu passes what the interpreter passes.
+constexpr std::string_view kStandard = "interp";
 
 }  // namespace
 
@@ -19,9 +26,10 @@ std::span<const BackendInfo> AllBackends() {
 }
 
 Result<const BackendInfo*> FindBackend(std::string_view name) {
+  if (name.empty()) name = kStandard;
   std::string known;
   for (const BackendInfo& backend : kBackends) {
-    if (name.empty() ? backend.built : backend.name == name) {
+    if (backend.name == name) {
       if (backend.built) return &backend;
       return MakeError(ErrorCode::kBackendNotBuilt,
                        "backend '" + std::string(name) +

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "driver/backend.h"
+#include "driver/cpu_executable.h"
 #include "driver/dump.h"
 #include "driver/executable.h"
 #include "driver/interp_executable.h"
@@ -76,7 +77,7 @@ Status Executable::Run(std::span<const void* const> inputs, std::span<void* cons
 
 Result<std::shared_ptr<const Executable>> Compile(std::unique_ptr<Module> module,
                                                   const CompileOptions& options) {
-  TOK_TRY([[maybe_unused]] const BackendInfo* backend, FindBackend(options.backend));
+  TOK_TRY(const BackendInfo* backend, FindBackend(options.backend));
   if (module->entry() == nullptr)
     return MakeError(ErrorCode::kNoEntry,
                      "compile: the module has neither @main nor an only public function",
@@ -96,8 +97,15 @@ Result<std::shared_ptr<const Executable>> Compile(std::unique_ptr<Module> module
   TOK_RETURN_IF_ERROR(Optimize(*module, options, log));
   times.passes_us = MicrosSince(begin);
   begin = Clock::now();
-  TOK_TRY(std::shared_ptr<const Executable> executable,
-          MakeInterpExecutable(std::move(module), options));
+  std::shared_ptr<const Executable> executable;
+  if (backend->name != "interp") {
+    KernelMaker maker =
+        backend->name == "sim" ? KernelMaker::kSimulator : KernelMaker::kMachineCode;
+    TOK_TRY(executable, MakeCpuExecutable(module, options, maker, log));
+  }
+  if (executable == nullptr) {
+    TOK_TRY(executable, MakeInterpExecutable(std::move(module), options));
+  }
   times.prepare_us = MicrosSince(begin);
   ReportCompile(*executable, times);
   dump.After(*executable);

@@ -11,6 +11,7 @@
 #include "driver/host_steps.h"
 #include "driver/kernel_codes.h"
 #include "driver/program_facts.h"
+#include "fusion/split_reductions.h"
 #include "lower/lower.h"
 #include "text/write.h"
 
@@ -90,6 +91,7 @@ class CpuExecutable final : public Executable {
     options.machine = HostMachine();
     for (const ParameterInfo& parameter : parameters_)
       options.alias_results.push_back(parameter.alias_result);
+    SplitReductions(*module_, log);
     TOK_TRY(program_, Lower(*module_, options, log));
     TOK_TRY(codes_, MakeCodes(program_.kernels, maker));
     for (const auto& code : codes_.all) kernels_.push_back(code.get());
@@ -118,10 +120,10 @@ class CpuExecutable final : public Executable {
 
  private:
   // The simulator runs whole grids.
-  static void OneThread(std::vector<Step>& steps) {
-    for (Step& step : steps) {
+  static void OneThread(std::vector<RunStep>& steps) {
+    for (RunStep& step : steps) {
       step.grain = step.grid;
-      for (std::vector<Step>& block : step.blocks) OneThread(block);
+      for (std::vector<RunStep>& block : step.blocks) OneThread(block);
     }
   }
 

@@ -4,6 +4,10 @@
 
 #include "kernel/simulate.h"
 
+#if TOK_HAVE_LLVM
+#include "backend/cpu/codegen.h"
+#endif
+
 namespace tokamak {
 namespace {
 
@@ -38,7 +42,45 @@ Status KernelCodes::TakeFault() const {
   return error;
 }
 
-Result<KernelCodes> MakeCodes(const std::vector<Kernel>& kernels, KernelMaker) {
+#if TOK_HAVE_LLVM
+namespace {
+
+class MachineCode final : public KernelCode {
+ public:
+  MachineCode(std::shared_ptr<const cpu::LoadedCode> code, size_t number)
+      : code_(std::move(code)), function_(code_->function(number)) {}
+
+  void Run(void* const* arguments, const int64_t* extents, int64_t begin,
+           int64_t end) const override {
+    function_(arguments, extents, begin, end);
+  }
+
+ private:
+  std::shared_ptr<const cpu::LoadedCode> code_;
+  cpu::KernelFn function_;
+};
+
+Result<KernelCodes> MakeMachineCodes(const std::vector<Kernel>& kernels) {
+  KernelCodes codes;
+  if (kernels.empty()) return codes;
+  TOK_TRY(cpu::Target target, cpu::HostTarget());
+  std::vector<const Kernel*> all;
+  for (const Kernel& kernel : kernels) all.push_back(&kernel);
+  TOK_TRY(std::string object, cpu::MakeObject(all, target));
+  TOK_TRY(std::shared_ptr<const cpu::LoadedCode> loaded, cpu::LoadObject(object, all.size()));
+  for (size_t i = 0; i < all.size(); ++i)
+    codes.all.push_back(std::make_unique<MachineCode>(loaded, i));
+  return codes;
+}
+
+}  // namespace
+#endif
+
+Result<KernelCodes> MakeCodes(const std::vector<Kernel>& kernels, KernelMaker maker) {
+#if TOK_HAVE_LLVM
+  if (maker == KernelMaker::kMachineCode) return MakeMachineCodes(kernels);
+#endif
+  static_cast<void>(maker);
   KernelCodes codes;
   codes.fault = std::make_unique<KernelFault>();
   for (const Kernel& kernel : kernels)

@@ -18,6 +18,8 @@ namespace tokamak {
 namespace {
 
 constexpr int kMaxRounds = 20;
+// A larger array of one value is written when it is needed, not kept.
+constexpr int64_t kMaxStoredSplat = 4096;
 
 class Planner {
  public:
@@ -63,7 +65,8 @@ class Planner {
 
   static bool IsKernelless(const Instr& instr) {
     return instr.op() == Op::kParameter || instr.op() == Op::kWhile ||
-           instr.op() == Op::kConditional || !instr.shape().IsArray() && instr.op() != Op::kReduce;
+           instr.op() == Op::kConditional ||
+           (!instr.shape().IsArray() && instr.op() != Op::kReduce);
   }
 
   void Place(const Instr& instr, RegionTable& table, std::vector<Decision>& records) {
@@ -74,7 +77,7 @@ class Planner {
     bool wanted = table.IsNeededAsArray(instr);
     std::vector<int> users = table.RegionsOfUsers(instr);
     if (!wanted && users.empty()) return;  // dead
-    if (IsImmediate(instr) && !wanted) return;
+    if (IsImmediate(instr) && (!wanted || instr.shape().ByteSize() <= kMaxStoredSplat)) return;
     if (options_.fuse && !alone_[&instr] && !users.empty() &&
         Join(instr, wanted, users, table, records))
       return;

@@ -133,6 +133,12 @@ Region RegionTable::FinishOpen(const OpenRegion& open) const {
   Region done;
   done.computation = open.instrs[0]->parent();
   done.instrs = open.instrs;
+  // A part of what is made elsewhere is an array to be read.
+  std::erase_if(done.instrs, [&](const Instr* instr) {
+    return instr->op() == Op::kGetTupleElement &&
+           std::find(open.instrs.begin(), open.instrs.end(), instr->operand(0)) ==
+               open.instrs.end();
+  });
   auto before = [&](const Instr* x, const Instr* y) { return places_[x] < places_[y]; };
   std::sort(done.instrs.begin(), done.instrs.end(), before);
   done.roots = open.roots;

@@ -19,8 +19,10 @@ std::string_view NameOf(RegionKind kind) {
 BuildOutcome BuildRegion(const Region& region, RegionKind kind, const Machine& machine,
                          const std::string& name) {
   switch (kind) {
-    case RegionKind::kLoop:
-      return BuildLoop(region, machine, name);
+    case RegionKind::kLoop: {
+      BuildOutcome tiled = BuildTranspose(region, machine, name);
+      return tiled.built ? std::move(tiled) : BuildLoop(region, machine, name);
+    }
     case RegionKind::kRows:
       return BuildRows(region, machine, name);
     case RegionKind::kColumns:

@@ -50,6 +50,8 @@ BuildOutcome BuildRegion(const Region& region, RegionKind kind, const Machine& m
 
 // One per kind (BuildRegion calls them).
 BuildOutcome BuildLoop(const Region& region, const Machine& machine, const std::string& name);
+// Only regions of kLoop that read a large input across their rows.
+BuildOutcome BuildTranspose(const Region& region, const Machine& machine, const std::string& name);
 BuildOutcome BuildRows(const Region& region, const Machine& machine, const std::string& name);
 BuildOutcome BuildColumns(const Region& region, const Machine& machine, const std::string& name);
 

@@ -6,13 +6,13 @@
 
 namespace tokamak {
 
-Scalar ScalarAt(const Value& array, int64_t i) {
+ScalarSlot ScalarAt(const Value& array, int64_t i) {
   return DispatchStorage(array.type(), [&]<typename T>() {
     return ScalarOf<T>(array.Data<T>()[static_cast<size_t>(i)]);
   });
 }
 
-Value ArrayOf(Shape shape, std::span<const Scalar> scalars) {
+Value ArrayOf(Shape shape, std::span<const ScalarSlot> scalars) {
   return DispatchStorage(shape.type(), [&]<typename T>() {
     std::vector<T> elements(scalars.size());
     for (size_t i = 0; i < scalars.size(); ++i) elements[i] = scalars[i].Get<T>();
@@ -20,10 +20,10 @@ Value ArrayOf(Shape shape, std::span<const Scalar> scalars) {
   });
 }
 
-std::vector<Scalar> ScalarsOf(const Value& array, ElementType as) {
+std::vector<ScalarSlot> ScalarsOf(const Value& array, ElementType as) {
   return DispatchStorage(as, [&]<typename T>() {
     std::vector<T> elements = ElementsAs<T>(array);
-    std::vector<Scalar> scalars(elements.size());
+    std::vector<ScalarSlot> scalars(elements.size());
     for (size_t i = 0; i < scalars.size(); ++i) scalars[i].Set<T>(elements[i]);
     return scalars;
   });
@@ -36,7 +36,7 @@ BodyCall::BodyCall(const Computation& body, std::span<const Value> captures, Con
   for (size_t i = 0; i < captures.size(); ++i) body_->Bind(own + i, captures[i]);
 }
 
-Status BodyCall::Apply(std::span<const Scalar> arguments, std::span<Scalar> results) {
+Status BodyCall::Apply(std::span<const ScalarSlot> arguments, std::span<ScalarSlot> results) {
   for (size_t i = 0; i < arguments.size(); ++i) body_->in(i) = arguments[i];
   TOK_RETURN_IF_ERROR(body_->Apply());
   for (size_t i = 0; i < results.size(); ++i) results[i] = body_->out(i);

@@ -15,18 +15,18 @@
 namespace tokamak {
 
 template <typename T>
-Scalar ScalarOf(T value) {
-  Scalar scalar;
+ScalarSlot ScalarOf(T value) {
+  ScalarSlot scalar;
   scalar.Set<T>(value);
   return scalar;
 }
 
 // Element i of an array; the array of many scalars.
-Scalar ScalarAt(const Value& array, int64_t i);
-Value ArrayOf(Shape shape, std::span<const Scalar> scalars);
+ScalarSlot ScalarAt(const Value& array, int64_t i);
+Value ArrayOf(Shape shape, std::span<const ScalarSlot> scalars);
 // The elements of an array in the storage of another type (a body may compute
 // in a wider type than its inputs have).
-std::vector<Scalar> ScalarsOf(const Value& array, ElementType as);
+std::vector<ScalarSlot> ScalarsOf(const Value& array, ElementType as);
 
 // A ScalarBody whose arguments and results are handed over together.
 class BodyCall {
@@ -35,7 +35,7 @@ class BodyCall {
   BodyCall(const Computation& body, std::span<const Value> captures, Context& context,
            ScalarBody::Narrow narrow = ScalarBody::Narrow::kRounded);
   // One argument per other parameter; one result per element of the root.
-  Status Apply(std::span<const Scalar> arguments, std::span<Scalar> results);
+  Status Apply(std::span<const ScalarSlot> arguments, std::span<ScalarSlot> results);
 
  private:
   std::unique_ptr<ScalarBody> body_;

@@ -12,10 +12,10 @@ namespace tokamak {
 Result<Value> EvalMap(const Instr& instr, std::span<const Value> operands, Context& context) {
   const size_t n = operands.size() - instr.captures();
   BodyCall call(*instr.called(0), operands.subspan(n), context);
-  std::vector<std::vector<Scalar>> inputs;
+  std::vector<std::vector<ScalarSlot>> inputs;
   for (size_t k = 0; k < n; ++k)
     inputs.push_back(ScalarsOf(operands[k], instr.called(0)->parameter(k)->shape().type()));
-  std::vector<Scalar> arguments(n), results(static_cast<size_t>(operands[0].ElementCount()));
+  std::vector<ScalarSlot> arguments(n), results(static_cast<size_t>(operands[0].ElementCount()));
   for (size_t i = 0; i < results.size(); ++i) {
     for (size_t k = 0; k < n; ++k) arguments[k] = inputs[k][i];
     TOK_RETURN_IF_ERROR(call.Apply(arguments, std::span(&results[i], 1)));

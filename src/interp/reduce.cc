@@ -130,7 +130,7 @@ class BodyFold {
 
   Status Run(const Pass& pass) {
     const size_t n = inputs_.size();
-    std::vector<Scalar> arguments(2 * n), results(n);
+    std::vector<ScalarSlot> arguments(2 * n), results(n);
     Status status = Ok();
     ForEachRow<2>(
         pass.box, {pass.input, pass.result},
@@ -154,7 +154,7 @@ class BodyFold {
     for (size_t k = 0; k < results_.size(); ++k) {
       ElementType type = folding_.ShapeAt(k).type();
       if (IsReal(type)) {  // kept as f32 until here
-        for (Scalar& s : results_[k]) s.real = context_.Round(type, s.real);
+        for (ScalarSlot& s : results_[k]) s.real = context_.Round(type, s.real);
       }
       results.push_back(
           ArrayOf(ResultShape(folding_.ShapeAt(k), folding_.result_dims), results_[k]));
@@ -166,7 +166,7 @@ class BodyFold {
   const Folding& folding_;
   Context& context_;
   BodyCall call_;
-  std::vector<std::vector<Scalar>> inputs_, results_;
+  std::vector<std::vector<ScalarSlot>> inputs_, results_;
 };
 
 template <typename Fold, typename NextPass>

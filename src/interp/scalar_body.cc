@@ -12,7 +12,7 @@ namespace tokamak {
 // One step: run(step, registers) reads registers a, b, c and writes dst. Steps with an instruction
 // call its evaluator instead.
 struct ScalarBody::Step {
-  void (*run)(const Step&, Scalar*) = nullptr;
+  void (*run)(const Step&, ScalarSlot*) = nullptr;
   uint32_t dst = 0, a = 0, b = 0, c = 0;
   int bits = 0;
   CompareDirection direction{};
@@ -58,21 +58,21 @@ void LeafTypes(const Shape& shape, std::vector<ElementType>& types) {
   for (const Shape& element : shape.elements()) LeafTypes(element, types);
 }
 
-Value ToValue(const Shape& shape, const Scalar* scalars, std::span<const uint32_t>& leaves) {
+Value ToValue(const Shape& shape, const ScalarSlot* scalars, std::span<const uint32_t>& leaves) {
   if (shape.IsTuple()) {
     std::vector<Value> elements;
     for (const Shape& element : shape.elements())
       elements.push_back(ToValue(element, scalars, leaves));
     return Value::Tuple(std::move(elements));
   }
-  const Scalar& scalar = scalars[leaves[0]];
+  const ScalarSlot& scalar = scalars[leaves[0]];
   leaves = leaves.subspan(1);
   return DispatchStorage(shape.type(), [&]<typename T>() {
     return Value::Array(shape, std::vector<T>{scalar.Get<T>()});
   });
 }
 
-void FromValue(const Value& value, Scalar* scalars, std::span<const uint32_t>& leaves) {
+void FromValue(const Value& value, ScalarSlot* scalars, std::span<const uint32_t>& leaves) {
   if (value.shape().IsTuple()) {
     for (const Value& element : value.elements()) FromValue(element, scalars, leaves);
     return;
@@ -188,10 +188,10 @@ class ScalarBody::Compiler {
       case Op::kCompare:
         return CompileCompare(instr.attrs<CompareAttrs>(), type, step);
       case Op::kSelect:
-        step.run = [](const Step& s, Scalar* r) { r[s.dst] = r[s.a].u != 0 ? r[s.b] : r[s.c]; };
+        step.run = [](const Step& s, ScalarSlot* r) { r[s.dst] = r[s.a].u != 0 ? r[s.b] : r[s.c]; };
         return true;
       case Op::kComplex:
-        step.run = [](const Step& s, Scalar* r) {
+        step.run = [](const Step& s, ScalarSlot* r) {
           r[s.dst].Set<Complex>({r[s.a].real, r[s.b].real});
         };
         return true;
@@ -204,10 +204,10 @@ class ScalarBody::Compiler {
       case TypeKind::kComplex:
         return CompileComplex(instr.op(), operands.size(), wide, step);
       case TypeKind::kSigned:
-        return CompileInteger<&Scalar::s, &Step::signed1, &Step::signed2>(
+        return CompileInteger<&ScalarSlot::s, &Step::signed1, &Step::signed2>(
             operands.size(), SignedUnary(instr.op()), SignedBinary(instr.op()), step);
       case TypeKind::kUnsigned:
-        return CompileInteger<&Scalar::u, &Step::unsigned1, &Step::unsigned2>(
+        return CompileInteger<&ScalarSlot::u, &Step::unsigned1, &Step::unsigned2>(
             operands.size(), UnsignedUnary(instr.op()), UnsignedBinary(instr.op()), step);
       case TypeKind::kBool:
         return CompilePred(instr.op(), operands.size(), step);
@@ -219,7 +219,7 @@ class ScalarBody::Compiler {
     step.convert = ElementConverter(to, mode);
     DispatchStorage(from, [&]<typename From>() {
       DispatchStorage(to, [&]<typename To>() {
-        step.run = [](const Step& s, Scalar* r) {
+        step.run = [](const Step& s, ScalarSlot* r) {
           r[s.dst].Set<To>(s.convert.Convert<To>(r[s.a].Get<From>()));
         };
       });
@@ -230,14 +230,14 @@ class ScalarBody::Compiler {
   static bool CompileCompare(const CompareAttrs& attrs, ElementType type, Step& step) {
     step.direction = attrs.direction;
     if (IsReal(type) && attrs.type == CompareType::kTotalOrder) {
-      step.run = [](const Step& s, Scalar* r) {
+      step.run = [](const Step& s, ScalarSlot* r) {
         r[s.dst].u =
             InOrder(s.direction, TotalOrderKey(r[s.a].real), TotalOrderKey(r[s.b].real)) ? 1 : 0;
       };
       return true;
     }
     DispatchStorage(type, [&]<typename T>() {
-      step.run = [](const Step& s, Scalar* r) {
+      step.run = [](const Step& s, ScalarSlot* r) {
         r[s.dst].u = InOrder(s.direction, r[s.a].Get<T>(), r[s.b].Get<T>()) ? 1 : 0;
       };
     });
@@ -247,7 +247,7 @@ class ScalarBody::Compiler {
   static bool CompileReal(Op op, size_t arity, bool wide, Step& step) {
     if (arity == 2) {
       step.real2 = RealBinary(op, wide);
-      step.run = [](const Step& s, Scalar* r) {
+      step.run = [](const Step& s, ScalarSlot* r) {
         r[s.dst].real = s.round(s.real2(r[s.a].real, r[s.b].real));
       };
       return step.real2 != nullptr;
@@ -255,18 +255,18 @@ class ScalarBody::Compiler {
     if (arity == 3) return false;
     if (RealTestFn test = RealTest(op)) {
       step.test = test;
-      step.run = [](const Step& s, Scalar* r) { r[s.dst].u = s.test(r[s.a].real) ? 1 : 0; };
+      step.run = [](const Step& s, ScalarSlot* r) { r[s.dst].u = s.test(r[s.a].real) ? 1 : 0; };
       return true;
     }
     step.real1 = RealUnary(op, wide);
-    step.run = [](const Step& s, Scalar* r) { r[s.dst].real = s.round(s.real1(r[s.a].real)); };
+    step.run = [](const Step& s, ScalarSlot* r) { r[s.dst].real = s.round(s.real1(r[s.a].real)); };
     return step.real1 != nullptr;
   }
 
   static bool CompileComplex(Op op, size_t arity, bool wide, Step& step) {
     if (arity == 2) {
       step.complex2 = ComplexBinary(op, wide);
-      step.run = [](const Step& s, Scalar* r) {
+      step.run = [](const Step& s, ScalarSlot* r) {
         r[s.dst].Set(s.round(s.complex2(r[s.a].Get<Complex>(), r[s.b].Get<Complex>())));
       };
       return step.complex2 != nullptr;
@@ -274,16 +274,16 @@ class ScalarBody::Compiler {
     if (arity == 3) return false;
     switch (op) {
       case Op::kReal:
-        step.run = [](const Step& s, Scalar* r) { r[s.dst].real = r[s.a].real; };
+        step.run = [](const Step& s, ScalarSlot* r) { r[s.dst].real = r[s.a].real; };
         return true;
       case Op::kImag:
-        step.run = [](const Step& s, Scalar* r) { r[s.dst].real = r[s.a].imag; };
+        step.run = [](const Step& s, ScalarSlot* r) { r[s.dst].real = r[s.a].imag; };
         return true;
       default:
         break;
     }
     step.complex1 = ComplexUnary(op, wide);
-    step.run = [](const Step& s, Scalar* r) {
+    step.run = [](const Step& s, ScalarSlot* r) {
       r[s.dst].Set(s.round(s.complex1(r[s.a].Get<Complex>())));
     };
     return step.complex1 != nullptr;
@@ -294,14 +294,14 @@ class ScalarBody::Compiler {
   static bool CompileInteger(size_t arity, One one, Two two, Step& step) {
     if (arity == 1) {
       step.*kOne = one;
-      step.run = [](const Step& s, Scalar* r) {
+      step.run = [](const Step& s, ScalarSlot* r) {
         r[s.dst].*kPart = s.round((s.*kOne)(r[s.a].*kPart, s.bits));
       };
       return one != nullptr;
     }
     if (arity == 3) return false;
     step.*kTwo = two;
-    step.run = [](const Step& s, Scalar* r) {
+    step.run = [](const Step& s, ScalarSlot* r) {
       r[s.dst].*kPart = s.round((s.*kTwo)(r[s.a].*kPart, r[s.b].*kPart, s.bits));
     };
     return two != nullptr;
@@ -310,14 +310,14 @@ class ScalarBody::Compiler {
   static bool CompilePred(Op op, size_t arity, Step& step) {
     if (arity == 1) {
       step.pred1 = PredUnary(op);
-      step.run = [](const Step& s, Scalar* r) {
+      step.run = [](const Step& s, ScalarSlot* r) {
         r[s.dst].u = s.pred1(static_cast<uint8_t>(r[s.a].u));
       };
       return step.pred1 != nullptr;
     }
     if (arity == 3) return false;
     step.pred2 = PredBinary(op);
-    step.run = [](const Step& s, Scalar* r) {
+    step.run = [](const Step& s, ScalarSlot* r) {
       r[s.dst].u = s.pred2(static_cast<uint8_t>(r[s.a].u), static_cast<uint8_t>(r[s.b].u));
     };
     return step.pred2 != nullptr;
@@ -389,7 +389,7 @@ Status ScalarBody::CallWhole() {
 
 Status ScalarBody::Apply() {
   if (whole_) return CallWhole();
-  Scalar* registers = registers_.data();
+  ScalarSlot* registers = registers_.data();
   for (const Step& step : steps_) {
     if (step.instr == nullptr) [[likely]] {
       step.run(step, registers);

@@ -17,7 +17,7 @@
 namespace tokamak {
 
 // One element of any type, in the storage type of its kind.
-struct Scalar {
+struct ScalarSlot {
   union {
     double real = 0;
     int64_t s;
@@ -62,8 +62,8 @@ class ScalarBody {
   ~ScalarBody();
 
   // Parameters that are scalars; results are the leaves of the root.
-  Scalar& in(size_t parameter) { return registers_[parameter]; }
-  const Scalar& out(size_t result) const { return registers_[outputs_[result]]; }
+  ScalarSlot& in(size_t parameter) { return registers_[parameter]; }
+  const ScalarSlot& out(size_t result) const { return registers_[outputs_[result]]; }
   size_t result_count() const { return outputs_.size(); }
   ElementType parameter_type(size_t i) const { return parameter_types_[i]; }
   ElementType result_type(size_t i) const { return result_types_[i]; }
@@ -95,7 +95,7 @@ class ScalarBody {
 
   const Computation& computation_;
   Context& context_;
-  std::vector<Scalar> registers_;  // parameters first
+  std::vector<ScalarSlot> registers_;  // parameters first
   std::vector<Step> steps_;
   std::vector<uint32_t> outputs_;
   std::vector<ElementType> parameter_types_, result_types_;

@@ -119,13 +119,13 @@ Result<Value> EvalScatter(const Instr& instr, std::span<const Value> operands, C
     if (op || IsParameter(body, 1)) return ScatterSimply(instr, operands, places, op, context);
   }
   BodyCall call(body, operands.subspan(2 * n + 1), context);
-  std::vector<std::vector<Scalar>> results, updates;
+  std::vector<std::vector<ScalarSlot>> results, updates;
   for (size_t k = 0; k < n; ++k) {
     ElementType type = body.parameter(k)->shape().type();
     results.push_back(ScalarsOf(operands[k], type));
     updates.push_back(ScalarsOf(operands[n + 1 + k], type));
   }
-  std::vector<Scalar> arguments(2 * n), combined(n);
+  std::vector<ScalarSlot> arguments(2 * n), combined(n);
   auto combine = [&](size_t to, size_t from) -> Status {
     for (size_t k = 0; k < n; ++k) {
       arguments[k] = results[k][to];
@@ -155,9 +155,9 @@ Result<Value> EvalSelectAndScatter(const Instr& instr, std::span<const Value> op
   BodyCall select(*instr.called(0), captures, context),
       scatter(*instr.called(1), captures, context);
   ElementType type = instr.shape().type();
-  std::vector<Scalar> inputs = ScalarsOf(operand, operand.type()),
+  std::vector<ScalarSlot> inputs = ScalarsOf(operand, operand.type()),
                       sources = ScalarsOf(source, type);
-  std::vector<Scalar> results(inputs.size(), ScalarsOf(operands[2], type)[0]);
+  std::vector<ScalarSlot> results(inputs.size(), ScalarsOf(operands[2], type)[0]);
   Dims first_tap, taps;
   for (size_t d = 0; d < dims.size(); ++d) {
     auto [first, limit] = TapsInside(window[d], dims[d], source.dims()[d]);
@@ -180,17 +180,17 @@ Result<Value> EvalSelectAndScatter(const Instr& instr, std::span<const Value> op
         offset += i * strides[d];
       }
       if (!inside) continue;
-      Scalar keep = ScalarOf<uint8_t>(0);
+      ScalarSlot keep = ScalarOf<uint8_t>(0);
       if (selected >= 0) {
-        Scalar pair[2] = {inputs[static_cast<size_t>(selected)],
+        ScalarSlot pair[2] = {inputs[static_cast<size_t>(selected)],
                           inputs[static_cast<size_t>(offset)]};
         TOK_RETURN_IF_ERROR(select.Apply(pair, std::span(&keep, 1)));
       }
       if (keep.Get<uint8_t>() == 0) selected = offset;
     } while (NextIndex(tap, taps));
     if (selected >= 0) {
-      Scalar& result = results[static_cast<size_t>(selected)];
-      Scalar pair[2] = {result, sources[at]};
+      ScalarSlot& result = results[static_cast<size_t>(selected)];
+      ScalarSlot pair[2] = {result, sources[at]};
       TOK_RETURN_IF_ERROR(scatter.Apply(pair, std::span(&result, 1)));
     }
     ++at;

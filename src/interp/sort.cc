@@ -156,7 +156,7 @@ class LineSorter {
         arguments_[2 * k] = scalars_[k][static_cast<size_t>(base + a * stride)];
         arguments_[2 * k + 1] = scalars_[k][static_cast<size_t>(base + b * stride)];
       }
-      Scalar less;
+      ScalarSlot less;
       TOK_RETURN_IF_ERROR(call_.Apply(arguments_, std::span(&less, 1)));
       return less.Get<uint8_t>() != 0;
     });
@@ -182,8 +182,8 @@ class LineSorter {
   bool stable_;
   std::optional<PlainComparator> plain_;
   BodyCall call_;
-  std::vector<std::vector<Scalar>> scalars_;
-  std::vector<Scalar> arguments_;
+  std::vector<std::vector<ScalarSlot>> scalars_;
+  std::vector<ScalarSlot> arguments_;
 };
 
 }  // namespace
@@ -254,7 +254,7 @@ Result<Value> EvalTopK(const Instr& instr, std::span<const Value> operands, Cont
         }
       }
       Value index = Value::Array(Shape::Array(ElementType::kS64, dims), std::move(indices));
-      std::vector<Scalar> scalars = ScalarsOf(index, index_shape.type());
+      std::vector<ScalarSlot> scalars = ScalarsOf(index, index_shape.type());
       return Value::Tuple({Value::Array(ResultShape(values_shape, dims), std::move(values)),
                            ArrayOf(ResultShape(index_shape, dims), scalars)});
     }

@@ -58,12 +58,12 @@ class Lowerer {
   struct Frame {
     const Computation* computation;
     const ComputationPlan* plan;
-    std::vector<Step>* steps;
+    std::vector<RunStep>* steps;
     InstrMap<Leaves> leaves;
     InstrMap<bool> done;
     std::vector<bool> launched;
 
-    Frame(const Computation& of, const ComputationPlan& with, std::vector<Step>& into)
+    Frame(const Computation& of, const ComputationPlan& with, std::vector<RunStep>& into)
         : computation(&of),
           plan(&with),
           steps(&into),
@@ -81,7 +81,7 @@ class Lowerer {
   }
 
   Leaves LowerComputation(const Computation& computation, const std::vector<Leaves>& arguments,
-                          std::vector<Step>& steps) {
+                          std::vector<RunStep>& steps) {
     Frame frame(computation, PlanOf(computation), steps);
     for (size_t i = 0; i < arguments.size(); ++i) {
       frame.leaves[computation.parameter(i)] = arguments[i];
@@ -182,7 +182,7 @@ class Lowerer {
 
   static Place Unsettled(MemoryValue value) { return {-1, value}; }
 
-  void Copy(std::vector<Step>& steps, MemoryValue to, MemoryValue from) {
+  void Copy(std::vector<RunStep>& steps, MemoryValue to, MemoryValue from) {
     if (to == kNoMemory || memory_.bytes(to) == 0) return;
     memory_.Tick();
     memory_.Use(from);
@@ -210,7 +210,7 @@ class Lowerer {
       copied.emplace(old, to);
     }
     memory_.Tick();
-    Step step{.kind = StepKind::kLaunch};
+    RunStep step{.kind = StepKind::kLaunch};
     for (const KernelArgument& argument : built.arguments) {
       MemoryValue value = frame.leaves[argument.instr][argument.part];
       auto it = copied.find(argument.instr);
@@ -235,7 +235,7 @@ class Lowerer {
 
   void CallHost(Frame& frame, const Instr& instr) {
     memory_.Tick();
-    Step step{.kind = StepKind::kHost};
+    RunStep step{.kind = StepKind::kHost};
     for (const Instr* operand : instr.operands()) {
       for (MemoryValue value : frame.leaves[operand]) {
         if (value == kNoMemory) continue;
@@ -288,7 +288,7 @@ class Lowerer {
     int64_t begin = memory_.Tick();
     size_t mark = memory_.BeginLoop();
     for (MemoryValue carry : carries) memory_.Use(carry);
-    Step step{.kind = StepKind::kWhile};
+    RunStep step{.kind = StepKind::kWhile};
     step.blocks.resize(2);
     const Computation &condition = *instr.called(0), &body = *instr.called(1);
     Leaves holds = LowerComputation(condition, Split(condition, carries), step.blocks[0]);
@@ -306,7 +306,7 @@ class Lowerer {
 
   // The values for the next round go to where they are carried. One that is itself carried, and
   // perhaps overwritten by now, goes by way of another place.
-  void CloseBody(const Leaves& carries, const Leaves& next, std::vector<Step>& steps) {
+  void CloseBody(const Leaves& carries, const Leaves& next, std::vector<RunStep>& steps) {
     auto is_carry = [&](MemoryValue value) {
       return std::find(carries.begin(), carries.end(), value) != carries.end();
     };
@@ -337,7 +337,7 @@ class Lowerer {
     memory_.Tick();
     MemoryValue index = frame.leaves[instr.operand(0)][0];
     memory_.Use(index);
-    Step step{.kind = StepKind::kConditional, .places = {Unsettled(index)}};
+    RunStep step{.kind = StepKind::kConditional, .places = {Unsettled(index)}};
     step.is_pred = instr.operand(0)->shape().type() == ElementType::kPred;
     step.blocks.resize(instr.called().size());
     Leaves results = NewLeaves(instr.shape());
@@ -405,23 +405,23 @@ class Lowerer {
   }
 
   // Values become places; copies of what is one memory go.
-  void Settle(std::vector<Step>& steps) {
-    for (Step& step : steps) {
+  void Settle(std::vector<RunStep>& steps) {
+    for (RunStep& step : steps) {
       for (Place& place : step.places)
         if (place.memory < 0) place = memory_.PlaceOf(static_cast<MemoryValue>(place.offset));
-      for (std::vector<Step>& block : step.blocks) Settle(block);
+      for (std::vector<RunStep>& block : step.blocks) Settle(block);
       if (step.kind == StepKind::kLaunch) MarkAliases(step);
     }
-    std::erase_if(steps, [](const Step& step) {
+    std::erase_if(steps, [](const RunStep& step) {
       return step.kind == StepKind::kCopy && step.places[0] == step.places[1];
     });
-    program_.copies += std::count_if(steps.begin(), steps.end(), [](const Step& step) {
+    program_.copies += std::count_if(steps.begin(), steps.end(), [](const RunStep& step) {
       return step.kind == StepKind::kCopy;
     });
   }
 
   // Tells the kernel which of its arguments are, or may be, one memory.
-  void MarkAliases(const Step& step) {
+  void MarkAliases(const RunStep& step) {
     Kernel& kernel = program_.kernels[step.target];
     for (size_t i = 0; i < step.places.size(); ++i) {
       for (size_t k = 0; k < i; ++k) {

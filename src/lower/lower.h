@@ -17,7 +17,7 @@ namespace tokamak {
 
 // A program as steps, ready but for the code of its kernels and the functions of its host steps.
 struct LoweredProgram {
-  std::vector<Step> steps;
+  std::vector<RunStep> steps;
   std::vector<Kernel> kernels;             // what launches name
   std::vector<const Instr*> host_instrs;   // what host steps name; one step each
   std::vector<std::string> host_reasons;   // why each has no kernel

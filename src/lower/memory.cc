@@ -129,21 +129,29 @@ void MemoryPlan::Join(MemoryValue into, MemoryValue value) {
   gone.parent = x;
 }
 
+bool MemoryPlan::MayOverwrite(MemoryValue input, MemoryValue output, int64_t at) const {
+  const Value& old = Root(input);
+  if (old.last < at) return true;
+  if (old.last > at) return false;
+  MemoryValue x = Find(input), y = Find(output);
+  auto meets = [&](MemoryValue to, MemoryValue from, int64_t when) {
+    return when == at && Find(to) == y && Find(from) == x;
+  };
+  for (const Copy& copy : copies_)
+    if (meets(copy.to, copy.from, copy.at)) return true;
+  for (const Share& share : shares_)
+    if (meets(share.output, share.input, share.at)) return true;
+  return false;
+}
+
 bool MemoryPlan::JoinCarry(MemoryValue carry, MemoryValue next) {
   MemoryValue x = Find(carry), y = Find(next);
   if (x == y) return true;
   const Value &old = values_[static_cast<size_t>(x)], &made = values_[static_cast<size_t>(y)];
   if (made.is_given || made.memory != 0 || made.bytes != old.bytes) return false;
-  bool holds = old.last < made.def;
-  // Both meet in one step: a copy of the old value, or a kernel that may write over it.
-  for (const Copy& copy : copies_)
-    holds = holds || (copy.at == made.def && old.last == made.def && Find(copy.to) == y &&
-                      Find(copy.from) == x);
-  for (const Share& share : shares_)
-    holds = holds || (share.at == made.def && old.last == made.def && Find(share.output) == y &&
-                      Find(share.input) == x);
-  if (holds) Join(carry, next);
-  return holds;
+  if (!MayOverwrite(carry, next, made.def)) return false;
+  Join(carry, next);
+  return true;
 }
 
 bool MemoryPlan::JoinBranch(MemoryValue result, MemoryValue value, int64_t begin) {
@@ -158,17 +166,8 @@ bool MemoryPlan::JoinBranch(MemoryValue result, MemoryValue value, int64_t begin
 bool MemoryPlan::PlaceInResult(MemoryValue value, int32_t memory, MemoryValue donor) {
   Value& root = Root(value);
   if (root.is_given || root.memory != 0) return false;
-  if (donor != kNoMemory) {
-    const Value& given = Root(donor);
-    bool holds = given.last < root.def;
-    for (const Copy& copy : copies_)
-      holds = holds || (copy.at == root.def && given.last == root.def &&
-                        Find(copy.to) == Find(value) && Find(copy.from) == Find(donor));
-    for (const Share& share : shares_)
-      holds = holds || (share.at == root.def && given.last == root.def &&
-                        Find(share.output) == Find(value) && Find(share.input) == Find(donor));
-    if (!holds) return false;
-  }
+  if (donor != kNoMemory && !MayOverwrite(donor, value, root.def)) return false;
+  root.donor = donor;
   root.memory = memory;
   root.offset = 0;
   root.last = INT64_MAX;
@@ -183,11 +182,14 @@ void MemoryPlan::Assign() {
     if (x == y || from.is_given || to.is_given || from.bytes != to.bytes) continue;
     if (from.memory != 0 && to.memory != 0) continue;
     if (from.last != copy.at || to.def != copy.at) continue;
+    MemoryValue donor = std::max(from.donor, to.donor);
+    if (donor != kNoMemory && Root(donor).last >= std::min(from.def, to.def)) continue;
     int32_t memory = std::max(from.memory, to.memory);
     int64_t offset = memory != 0 ? 0 : -1;
     Join(y, x);
     Root(y).memory = memory;
     Root(y).offset = offset;
+    Root(y).donor = donor;
   }
   std::vector<MemoryValue> order;
   for (size_t i = 0; i < values_.size(); ++i) {

@@ -63,6 +63,7 @@ class MemoryPlan {
     int32_t memory = 0;  // 0: the arena
     bool is_given = false;
     MemoryValue parent = kNoMemory;
+    MemoryValue donor = kNoMemory;  // of a result: the parameter whose memory it may be
     int64_t offset = -1;
   };
   struct Copy {
@@ -78,6 +79,9 @@ class MemoryPlan {
   Value& Root(MemoryValue value) { return values_[static_cast<size_t>(Find(value))]; }
   const Value& Root(MemoryValue value) const { return values_[static_cast<size_t>(Find(value))]; }
   void Join(MemoryValue into, MemoryValue value);
+  // Whether `output`, written first at `at`, may lie over `input`: that one is read no more by then,
+  // or by this very step, which allows it.
+  bool MayOverwrite(MemoryValue input, MemoryValue output, int64_t at) const;
 
   std::vector<Value> values_;
   std::vector<Copy> copies_;

@@ -90,7 +90,7 @@ class Hoister {
 
  private:
   Changed Hoist(Instr* instr, Places& places) {
-    std::optional<Loop> loop = LoopOf(instr);
+    std::optional<WhileLoop> loop = LoopOf(instr);
     if (!loop || IsPinned(*instr) || !loop->body->results.empty()) return Changed::kNo;
     if (!(loop->body->root()->shape() == instr->shape())) return Changed::kNo;
     std::vector<Instr*> chosen = Choose(*loop, true);
@@ -103,7 +103,7 @@ class Hoister {
   }
 
   // The invariant instructions of the body that are to be carried, in program order.
-  std::vector<Instr*> Choose(const Loop& loop, bool records) {
+  std::vector<Instr*> Choose(const WhileLoop& loop, bool records) {
     std::vector<Instr*> order = loop.body->PostOrder();
     InstrMap<char> stays(*loop.body, 0);
     InstrMap<int64_t> sources(*loop.body, 0);
@@ -159,7 +159,7 @@ class Hoister {
   }
 
   // Copies of `chosen` and of what they are made of, before the loop.
-  static std::vector<Instr*> CopyBefore(const Loop& loop, const std::vector<Instr*>& chosen) {
+  static std::vector<Instr*> CopyBefore(const WhileLoop& loop, const std::vector<Instr*>& chosen) {
     InstrMap<char> wanted(*loop.body, 0);
     for (const Instr* instr : chosen) wanted[instr] = 1;
     std::vector<Instr*> order = loop.body->PostOrder();
@@ -189,7 +189,7 @@ class Hoister {
     return moved;
   }
 
-  void Move(const Loop& loop, const std::vector<Instr*>& chosen, Places& places) {
+  void Move(const WhileLoop& loop, const std::vector<Instr*>& chosen, Places& places) {
     std::vector<Instr*> moved = CopyBefore(loop, chosen);
     std::vector<Instr*> operands(loop.instr->operands().begin(), loop.instr->operands().end());
     size_t size = operands.size();

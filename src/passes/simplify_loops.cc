@@ -40,7 +40,7 @@ bool IsNeeded(const Instr& instr) {
 }
 
 // Which results somebody uses. All, when something takes the tuple as a whole.
-std::vector<char> UsedResults(const Loop& loop) {
+std::vector<char> UsedResults(const WhileLoop& loop) {
   const Instr& instr = *loop.instr;
   if (loop.size() == 1) return {static_cast<char>(IsNeeded(instr))};
   std::vector<char> used(loop.size(), IsRoot(instr) || instr.is_control_predecessor());
@@ -59,7 +59,7 @@ struct Needs {
 
 class Marker {
  public:
-  Marker(const Loop& loop, const Effects& effects)
+  Marker(const WhileLoop& loop, const Effects& effects)
       : loop_(loop),
         effects_(effects),
         needs_{std::vector<char>(loop.size(), 0), InstrMap<char>(*loop.condition, 0),
@@ -100,7 +100,7 @@ class Marker {
       if (effects_.Of(*instr) || instr->is_control_predecessor()) Mark(instr, live);
   }
 
-  const Loop& loop_;
+  const WhileLoop& loop_;
   const Effects& effects_;
   Needs needs_;
   std::vector<const Instr*> open_;
@@ -143,7 +143,7 @@ class LoopSimplifier {
  private:
   void Simplify(Instr* instr, Places& places) {
     if (IsPinned(*instr)) return;
-    std::optional<Loop> loop = LoopOf(instr);
+    std::optional<WhileLoop> loop = LoopOf(instr);
     if (!loop) return;
     std::optional<uint64_t> trips = TripCount(*loop);
     bool tests_only = trips && !effects_.Of(*loop->condition);
@@ -163,7 +163,7 @@ class LoopSimplifier {
 
   // ---- rounds
 
-  bool RunZeroTimes(const Loop& loop) {
+  bool RunZeroTimes(const WhileLoop& loop) {
     Instr* instr = loop.instr;
     Instr* value = loop.init(0);
     if (loop.size() == 1 && !(value->shape() == instr->shape())) return false;
@@ -174,7 +174,7 @@ class LoopSimplifier {
     return Replace(instr, value, "loop.no-round");
   }
 
-  bool RunOnce(const Loop& loop, Places& places) {
+  bool RunOnce(const WhileLoop& loop, Places& places) {
     if (IsPinned(*loop.body, loop.instr->operands())) return false;
     if (!(loop.body->root()->shape() == loop.instr->shape())) return false;
     std::vector<Instr*> made;
@@ -205,7 +205,7 @@ class LoopSimplifier {
 
   // Carried values with equal keys are equal in every round.
   using Key = std::tuple<int, uint64_t, uint64_t>;
-  static Key KeyOf(const Loop& loop, size_t i) {
+  static Key KeyOf(const WhileLoop& loop, size_t i) {
     auto id = [](const Instr* instr) { return static_cast<uint64_t>(instr->id()); };
     if (loop.IsInvariant(i)) return {0, id(loop.init(i)), 0};
     std::optional<Induction> induction = InductionOf(loop, i);
@@ -215,7 +215,7 @@ class LoopSimplifier {
     return {1, id(loop.init(i)), id(loop.next(i))};
   }
 
-  void MergeEqual(Loop& loop) {
+  void MergeEqual(WhileLoop& loop) {
     std::map<Key, size_t> first;
     std::vector<size_t> equal_to;  // all before any edit: keys hold ids
     for (size_t i = 0; i < loop.size(); ++i)
@@ -230,7 +230,7 @@ class LoopSimplifier {
     }
   }
 
-  static bool IsMergeable(const Loop& loop, size_t i, size_t kept) {
+  static bool IsMergeable(const WhileLoop& loop, size_t i, size_t kept) {
     if (!loop.in_body(i)->shape().IsArray()) return false;
     if (!CanReplace(*loop.in_body(i), *loop.in_body(kept)) ||
         !CanReplace(*loop.in_condition(i), *loop.in_condition(kept)))
@@ -240,7 +240,7 @@ class LoopSimplifier {
   }
 
   // Besides being handed on, and by `but`.
-  static bool IsUsedInside(const Loop& loop, size_t i, const Instr* but = nullptr) {
+  static bool IsUsedInside(const WhileLoop& loop, size_t i, const Instr* but = nullptr) {
     if (!loop.in_condition(i)->users().empty() || IsRoot(*loop.in_condition(i))) return true;
     const Instr* self = loop.in_body(i);
     const Instr* root = loop.body->root();
@@ -252,18 +252,18 @@ class LoopSimplifier {
     return false;
   }
 
-  static bool HasResult(const Loop& loop, size_t i) {
+  static bool HasResult(const WhileLoop& loop, size_t i) {
     for (const Instr* user : loop.instr->users())
       if (IsPlainElement(*user, loop, i)) return true;
     return false;
   }
 
-  static bool IsPlainElement(const Instr& user, const Loop& loop, size_t i) {
+  static bool IsPlainElement(const Instr& user, const WhileLoop& loop, size_t i) {
     return IsElementOf(&user, loop.instr) && IndexOf(user) == i && IsNeeded(user) &&
            !user.has_extras() && !user.is_control_predecessor();
   }
 
-  void MergeResults(const Loop& loop, size_t i, size_t kept) {
+  void MergeResults(const WhileLoop& loop, size_t i, size_t kept) {
     std::vector<Instr*> users(loop.instr->users().begin(), loop.instr->users().end());
     Instr* other = nullptr;
     for (Instr* user : users) {
@@ -277,7 +277,7 @@ class LoopSimplifier {
   }
 
   // Uses of carried value i inside go to the other two; it is handed on as before.
-  static void ReplaceInside(const Loop& loop, size_t i, Instr* in_body, Instr* in_condition) {
+  static void ReplaceInside(const WhileLoop& loop, size_t i, Instr* in_body, Instr* in_condition) {
     Instr *self = loop.in_body(i), *next = loop.next(i), *root = loop.body->root();
     MergeOrigins(in_body, *self);
     MergeOrigins(in_condition, *loop.in_condition(i));
@@ -290,7 +290,7 @@ class LoopSimplifier {
       root->set_operand(i, self);
   }
 
-  void SinkConstants(Loop& loop) {
+  void SinkConstants(WhileLoop& loop) {
     for (size_t i = 0; i < loop.size(); ++i) {
       if (!loop.IsInvariant(i) || !IsSinkable(loop.init(i)) || !IsUsedInside(loop, i)) continue;
       if (IsPinned(*loop.in_body(i)) || IsPinned(*loop.in_condition(i))) continue;
@@ -310,7 +310,7 @@ class LoopSimplifier {
 
   // A value that stays is what it was before the loop; a counter of known rounds ends at a known
   // number. Never takes the last result of a loop that may not end.
-  void TakeResultsOut(const Loop& loop, std::optional<uint64_t> trips) {
+  void TakeResultsOut(const WhileLoop& loop, std::optional<uint64_t> trips) {
     if (loop.size() == 1) return;
     std::vector<char> used = UsedResults(loop);
     std::vector<Instr*> users(loop.instr->users().begin(), loop.instr->users().end());
@@ -348,7 +348,7 @@ class LoopSimplifier {
 
   // ---- dead carries
 
-  void DropUnneeded(Loop loop, Places& places) {
+  void DropUnneeded(WhileLoop loop, Places& places) {
     if (loop.size() == 1) return;
     std::vector<char> used = UsedResults(loop);
     Needs needs = Marker(loop, effects_).Run(used);
@@ -375,7 +375,7 @@ class LoopSimplifier {
     return Shape::Tuple(std::move(shapes));
   }
 
-  static void ShrinkBody(const Loop& loop, const std::vector<size_t>& kept,
+  static void ShrinkBody(const WhileLoop& loop, const std::vector<size_t>& kept,
                          const std::vector<Instr*>& next, Needs& needs) {
     Computation& body = *loop.body;
     Instr* root = body.root();
@@ -414,7 +414,7 @@ class LoopSimplifier {
       if (stays[i] == 0) computation.Remove(old[i]);
   }
 
-  void ReplaceByShorter(const Loop& loop, const std::vector<size_t>& kept, Places& places) {
+  void ReplaceByShorter(const WhileLoop& loop, const std::vector<size_t>& kept, Places& places) {
     Instr* old = loop.instr;
     std::vector<Instr*> operands;
     std::vector<int64_t> numbers(loop.size(), -1);
@@ -450,8 +450,8 @@ class LoopSimplifier {
   }
 
   // Makes condition and body the loop's own; true when that made `loop` look elsewhere.
-  bool Own(Loop& loop) {
-    Loop before = loop;
+  bool Own(WhileLoop& loop) {
+    WhileLoop before = loop;
     counts_.Own(loop.instr, 0);
     counts_.Own(loop.instr, 1);
     loop = *LoopOf(loop.instr);

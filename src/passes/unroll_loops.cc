@@ -9,7 +9,7 @@ namespace tokamak {
 namespace {
 
 // Rounds to write out; nothing when the loop stays.
-std::optional<uint64_t> RoundsOf(const Loop& loop, const Effects& effects, PassContext& context) {
+std::optional<uint64_t> RoundsOf(const WhileLoop& loop, const Effects& effects, PassContext& context) {
   std::optional<uint64_t> rounds = TripCount(loop);
   const Instr& instr = *loop.instr;
   if (!rounds || effects.Of(*loop.condition) || IsPinned(instr)) return std::nullopt;
@@ -33,7 +33,7 @@ Changed UnrollAll(Computation& computation, const Effects& effects, PassContext&
   Places places(computation);
   Changed changed = Changed::kNo;
   for (Instr* instr : loops) {
-    std::optional<Loop> loop = LoopOf(instr);
+    std::optional<WhileLoop> loop = LoopOf(instr);
     std::optional<uint64_t> rounds = loop ? RoundsOf(*loop, effects, context) : std::nullopt;
     if (!rounds) continue;
     std::vector<Instr*> made;

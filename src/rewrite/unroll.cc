@@ -24,14 +24,14 @@ Instr* Paste(const Computation& body, std::vector<Instr*> state, uint64_t rounds
 
 }  // namespace
 
-Instr* WriteOutRounds(const Loop& loop, uint64_t rounds, std::vector<Instr*>& made) {
+Instr* WriteOutRounds(const WhileLoop& loop, uint64_t rounds, std::vector<Instr*>& made) {
   std::vector<Instr*> state(loop.instr->operands().begin(), loop.instr->operands().end());
   if (rounds > 0) return Paste(*loop.body, std::move(state), rounds, *loop.instr->parent(), made);
   if (loop.size() == 1) return state[0];
   return AppendLike(*loop.instr, Op::kTuple, loop.instr->shape(), std::move(state));
 }
 
-void UnrollBody(const Loop& loop, uint64_t factor, CallCounts& counts) {
+void UnrollBody(const WhileLoop& loop, uint64_t factor, CallCounts& counts) {
   Computation* once = loop.body;
   Computation* body = once->module()->AddComputation(once->name());
   body->is_public = false;

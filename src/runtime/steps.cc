@@ -12,8 +12,8 @@ class Stepper {
  public:
   explicit Stepper(const StepContext& context) : context_(context) {}
 
-  Status Run(const std::vector<Step>& steps) {
-    for (const Step& step : steps) TOK_RETURN_IF_ERROR(RunStep(step));
+  Status Run(const std::vector<RunStep>& steps) {
+    for (const RunStep& step : steps) TOK_RETURN_IF_ERROR(RunOne(step));
     return Ok();
   }
 
@@ -22,7 +22,7 @@ class Stepper {
     return context_.memories[static_cast<size_t>(place.memory)] + place.offset;
   }
 
-  Status RunStep(const Step& step) {
+  Status RunOne(const RunStep& step) {
     switch (step.kind) {
       case StepKind::kLaunch:
         Launch(step);
@@ -45,7 +45,7 @@ class Stepper {
 
   // Arguments on the stack, when they are as few as usual.
   template <typename Body>
-  auto WithPointers(const Step& step, Body&& body) {
+  auto WithPointers(const RunStep& step, Body&& body) {
     std::array<void*, 64> few;
     if (step.places.size() <= few.size()) {
       for (size_t i = 0; i < step.places.size(); ++i) few[i] = At(step.places[i]);
@@ -56,7 +56,7 @@ class Stepper {
     return body(std::span<void* const>(many));
   }
 
-  void Launch(const Step& step) {
+  void Launch(const RunStep& step) {
     const KernelCode& code = *context_.kernels[step.target];
     WithPointers(step, [&](std::span<void* const> arguments) {
       if (step.grid <= step.grain) return code.Run(arguments.data(), nullptr, 0, step.grid);
@@ -66,7 +66,7 @@ class Stepper {
     });
   }
 
-  Status CallHost(const Step& step) {
+  Status CallHost(const RunStep& step) {
     TOK_RETURN_IF_ERROR(CheckStop());
     const HostFunction& function = *context_.functions[step.target];
     return WithPointers(step, [&](std::span<void* const> arguments) {
@@ -75,7 +75,7 @@ class Stepper {
     });
   }
 
-  Status RunWhile(const Step& step) {
+  Status RunWhile(const RunStep& step) {
     while (true) {
       TOK_RETURN_IF_ERROR(CheckStop());
       TOK_RETURN_IF_ERROR(Run(step.blocks[0]));
@@ -84,7 +84,7 @@ class Stepper {
     }
   }
 
-  size_t BlockOf(const Step& step) const {
+  size_t BlockOf(const RunStep& step) const {
     const std::byte* index = At(step.places[0]);
     if (step.is_pred) return index[0] != std::byte{0} ? 0 : 1;
     int32_t number = 0;
@@ -104,7 +104,7 @@ class Stepper {
 
 }  // namespace
 
-Status RunSteps(const std::vector<Step>& steps, const StepContext& context) {
+Status RunSteps(const std::vector<RunStep>& steps, const StepContext& context) {
   return Stepper(context).Run(steps);
 }
 

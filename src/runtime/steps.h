@@ -45,7 +45,7 @@ class HostFunction {
 
 enum class StepKind : uint8_t { kLaunch, kHost, kCopy, kWhile, kConditional };
 
-struct Step {
+struct RunStep {
   StepKind kind{};
   // Launch: the arguments. Host: inputs, then outputs. Copy: to, from. While: its condition, a
   // pred, which the first block computes. Conditional: the index of the block to run.
@@ -56,7 +56,7 @@ struct Step {
   int64_t grain = 1;
   int64_t bytes = 0;               // copy
   bool is_pred = false;            // conditional: true is block 0
-  std::vector<std::vector<Step>> blocks = {};  // while: condition, body
+  std::vector<std::vector<RunStep>> blocks = {};  // while: condition, body
 };
 
 // One run.
@@ -69,6 +69,6 @@ struct StepContext {
 };
 
 // Runs steps in order. TK6103 when it is stopped; errors of host functions.
-Status RunSteps(const std::vector<Step>& steps, const StepContext& context);
+Status RunSteps(const std::vector<RunStep>& steps, const StepContext& context);
 
 }  // namespace tokamak

@@ -13,14 +13,16 @@ namespace {
 constexpr int64_t kMaxSteps = 100'000;
 constexpr int kInfeeds = 40;
 
-Result<std::vector<Value>> Run(const Module& module, uint64_t input_seed, bool ordinary) {
+Result<std::vector<Value>> Run(const Module& module, uint64_t input_seed, bool ordinary,
+                               const Transformation* how = nullptr) {
   RunOptions options;
   options.max_steps = kMaxSteps;
   for (int i = 0; i < kInfeeds; ++i)
     options.infeed.push_back(
         Value::Array(Shape::Array(ElementType::kF32, {2}), std::vector<double>{i * 1.0, i + 0.5}));
   std::vector<Value> inputs = DrawInputs(input_seed, *module.entry(), ordinary);
-  TOK_TRY(RunOutcome outcome, Interpret(module, inputs, options));
+  TOK_TRY(RunOutcome outcome, how != nullptr ? how->Run(module, inputs, options)
+                                             : Interpret(module, inputs, options));
   // Checks are results too: how many held, and how many did not.
   outcome.results.push_back(Value::Scalar<int64_t>(ElementType::kS64, outcome.checks_passed));
   outcome.results.push_back(
@@ -50,7 +52,7 @@ Finding CheckOne(const Module& module, const Values& before, uint64_t input_seed
   for (size_t i = 0; i < before.of.size(); ++i) {
     const auto& was = before.of[i];
     if (!was.ok()) return {Finding::Kind::kRefused, was.error().message};
-    auto is = Run(after, input_seed, i == 0);
+    auto is = Run(after, input_seed, i == 0, &transformation);
     if (!is.ok()) return {Finding::Kind::kRun, is.error().message};
     std::string difference = DifferenceOf(was.value(), is.value(), transformation.closeness());
     if (!difference.empty()) return {Finding::Kind::kValues, difference};

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "interp/interp.h"
 #include "ir/ir.h"
 #include "random/compare.h"
 #include "support/result.h"
@@ -21,6 +22,11 @@ class Transformation {
   // Whether it promises anything for a program.
   virtual bool Keeps(const Module&) const { return true; }
   virtual Result<std::unique_ptr<Module>> Apply(const Module& module) const = 0;
+  // How what comes of it is run.
+  virtual Result<RunOutcome> Run(const Module& module, std::span<const Value> inputs,
+                                 const RunOptions& options) const {
+    return Interpret(module, inputs, options);
+  }
 };
 
 // Those that are there: "clone", "hlo", "mlir", "normal-form", every pass (behind those that give
@@ -29,6 +35,9 @@ class Transformation {
 std::unique_ptr<Transformation> TransformationNamed(std::string_view name);
 std::vector<std::string> TransformationNames();
 std::unique_ptr<Transformation> PassNamed(std::string_view name);
+// "on:cpu", "on:sim": compiled and run there. Promised are programs whose every bit follows from
+// the law: no functions, no sums of reals.
+std::unique_ptr<Transformation> BackendNamed(std::string_view name);
 std::vector<std::string> PassNames();
 
 struct Finding {

@@ -95,6 +95,7 @@ std::unique_ptr<Transformation> TransformationNamed(std::string_view name) {
   if (name == "hlo") return std::make_unique<RoundTrip>(true);
   if (name == "mlir") return std::make_unique<RoundTrip>(false);
   if (name == "normal-form") return std::make_unique<Normal>();
+  if (name.starts_with("on:")) return BackendNamed(name);
   return PassNamed(name);
 }
 

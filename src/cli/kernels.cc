@@ -1,0 +1,107 @@
+#include <fmt/format.h>
+
+#include "cli/commands.h"
+#include "driver/kernel_codes.h"
+#include "driver/load.h"
+#include "fusion/split_reductions.h"
+#include "kernel/verify.h"
+#include "kernel/write.h"
+#include "lower/lower.h"
+#include "passes/passes.h"
+
+// `tokamak kernels`: what a program becomes on the CPU.
+
+namespace tokamak {
+namespace {
+
+class Shower {
+ public:
+  Shower(const KernelsCommand& command, Console& console) : command_(command), console_(console) {}
+
+  Status Show(Module& module) {
+    DecisionLog log;
+    TOK_TRY(Pipeline pipeline, ParsePipeline(command_.passes));
+    PassContext context(log, {}, {.strict = command_.strict});
+    TOK_TRY([[maybe_unused]] std::vector<PassRun> runs,
+            RunPasses(module, pipeline, context, PipelineOptions{}));
+    if (std::string why = WhyNotLowered(module); !why.empty()) {
+      console_.Out("the interpreter runs all of it: " + why + "\n");
+      return Ok();
+    }
+    LowerOptions options;
+    options.machine = HostMachine();
+    if (command_.vector_bits > 0) options.machine.vector_bits = command_.vector_bits;
+    options.plan.fuse = !command_.unfused;
+    SplitReductions(module, log);
+    TOK_TRY(program_, Lower(module, options, log));
+    for (const Kernel& kernel : program_.kernels) {
+      TOK_RETURN_IF_ERROR(VerifyKernel(kernel));
+      if (command_.text) console_.Out(WriteKernel(kernel));
+    }
+    ShowSteps(program_.steps, 0);
+    console_.Out(fmt::format("{} launches, {} host steps, {} copies, {} bytes of arena\n",
+                             program_.launches, program_.host_instrs.size(), program_.copies,
+                             program_.arena_bytes));
+    if (command_.decisions)
+      for (const Decision& decision : log.all()) console_.Err(ToString(decision) + "\n");
+    return Ok();
+  }
+
+ private:
+  void ShowSteps(const std::vector<RunStep>& steps, int depth) {
+    for (const RunStep& step : steps) {
+      console_.Out(std::string(static_cast<size_t>(depth) * 2, ' ') + TextOf(step) + "\n");
+      for (const std::vector<RunStep>& block : step.blocks) {
+        ShowSteps(block, depth + 1);
+        if (&block != &step.blocks.back())
+          console_.Out(std::string(static_cast<size_t>(depth) * 2, ' ') + "--\n");
+      }
+    }
+  }
+
+  std::string TextOf(const RunStep& step) const {
+    std::string places;
+    for (const Place& place : step.places)
+      places += fmt::format(" {}+{}", place.memory, place.offset);
+    switch (step.kind) {
+      case StepKind::kLaunch:
+        return fmt::format("launch {} of {}:{}", program_.kernels[step.target].name, step.grid,
+                           places);
+      case StepKind::kHost:
+        return fmt::format("host {} ({}):{}",
+                           program_.host_instrs[step.target]->info().name,
+                           program_.host_reasons[step.target], places);
+      case StepKind::kCopy:
+        return fmt::format("copy {} bytes:{}", step.bytes, places);
+      case StepKind::kWhile:
+        return "while" + places;
+      case StepKind::kConditional:
+        return "conditional" + places;
+    }
+    return "";
+  }
+
+  const KernelsCommand& command_;
+  Console& console_;
+  LoweredProgram program_;
+};
+
+}  // namespace
+
+int Kernels(const KernelsCommand& command, Console& console) {
+  Result<LoadedFile> file = LoadFile(command.file, Verification::kYes);
+  if (!file.ok()) return console.Report(file.error());
+  int exit = 0;
+  for (auto& program : file.value().programs) {
+    if (!program.ok()) {
+      exit = std::max(exit, console.Report(program.error(), file.value().source()));
+      continue;
+    }
+    if (program.value()->entry() == nullptr) continue;
+    Status shown = Shower(command, console).Show(*program.value());
+    if (!shown.ok()) exit = std::max(exit, console.Report(shown.error(), file.value().source()));
+  }
+  return exit;
+}
+
+}  // namespace tokamak

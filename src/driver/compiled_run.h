@@ -1,0 +1,37 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "driver/executable.h"
+#include "interp/interp.h"
+#include "ir/ir.h"
+#include "support/result.h"
+
+namespace tokamak {
+
+struct CompiledRunOptions {
+  CompileOptions compile;
+  // Constants of the entry, and what a function @inputs gives it, become arguments: compilation
+  // would else compute the whole program.
+  bool hoist = false;
+};
+
+// A program compiled for values as the interpreter has them. The module is left as it is.
+class CompiledRun {
+ public:
+  static Result<CompiledRun> Make(const Module& module, const CompiledRunOptions& options);
+
+  // The arguments have the shapes of the entry's parameters, tuples too.
+  Result<RunOutcome> Run(std::span<const Value> arguments) const;
+  const Executable& executable() const { return *executable_; }
+
+ private:
+  CompiledRun() = default;
+  std::shared_ptr<const Executable> executable_;
+  std::vector<Value> hoisted_;
+  std::vector<Shape> results_;
+};
+
+}  // namespace tokamak

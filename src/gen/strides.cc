@@ -1,0 +1,78 @@
+#include "gen/strides.h"
+
+#include <cstdlib>
+#include <functional>
+
+#include "gen/element.h"
+#include "kernel/linear.h"
+
+namespace tokamak {
+namespace {
+
+// An input that the nearest cache holds needs no tiles.
+constexpr int64_t kSmallInput = 16384;
+
+// Opens a loop for each dimension around `body`.
+void ForAll(KernelBuilder& b, const Dims& domain, Coordinates& at,
+            const std::function<void()>& body) {
+  if (at.size() == domain.size()) return body();
+  b.For("d", LoopRole::kSerial, b.Index(domain[at.size()]), [&](Scalar i) {
+    at.push_back(i);
+    ForAll(b, domain, at, body);
+  });
+}
+
+}  // namespace
+
+std::vector<LoadStrides> StridesOfLoads(const Region& region, const Dims& domain) {
+  KernelBuilder b("strides");
+  ElementEmitter emitter(b, region);
+  Coordinates at;
+  ForAll(b, domain, at, [&] {
+    for (const Instr* root : region.roots) {
+      bool updates = root->op() == Op::kDynamicUpdateSlice;
+      emitter.At(updates ? *root->operand(1) : *root, at);
+    }
+  });
+  std::vector<LoadStrides> loads;
+  const Kernel& kernel = b.kernel();
+  for (const ScalarNode& node : kernel.nodes) {
+    if (node.prim != Prim::kLoad) continue;
+    auto number = static_cast<size_t>(node.array());
+    if (number >= region.inputs.size()) continue;
+    LoadStrides load{region.inputs[number], true, Dims(domain.size(), 0)};
+    std::optional<LinearIndex> index = LinearOf(kernel, node.operands[0]);
+    load.is_linear = index.has_value();
+    for (size_t t = 0; index && t < index->terms.size(); ++t) {
+      auto [value, factor] = index->terms[t];
+      size_t d = 0;
+      while (d < at.size() && at[d].id() != value) ++d;
+      if (d < at.size()) {
+        load.strides[d] = factor;
+      } else if (kernel.node(value).prim != Prim::kLoad) {
+        load.is_linear = false;
+      }
+    }
+    loads.push_back(std::move(load));
+  }
+  return loads;
+}
+
+int64_t TransposedDimension(const Region& region, const Dims& domain) {
+  if (domain.size() < 2) return -1;
+  int64_t found = -1, bytes = 0;
+  for (const LoadStrides& load : StridesOfLoads(region, domain)) {
+    int64_t size = load.input->shape().ByteSize();
+    if (!load.is_linear || size <= kSmallInput || size <= bytes) continue;
+    int64_t unit = IsComplex(load.input->shape().type()) ? 2 : 1;
+    if (std::abs(load.strides.back()) <= unit) continue;
+    for (size_t d = 0; d + 1 < domain.size(); ++d) {
+      if (std::abs(load.strides[d]) != unit || domain[d] < 4) continue;
+      found = static_cast<int64_t>(d);
+      bytes = size;
+    }
+  }
+  return found;
+}
+
+}  // namespace tokamak

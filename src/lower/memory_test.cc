@@ -1,0 +1,112 @@
+#include "lower/memory.h"
+
+#include <gtest/gtest.h>
+
+namespace tokamak {
+namespace {
+
+// A step that reads some values and writes others.
+void Step(MemoryPlan& plan, std::vector<MemoryValue> reads, std::vector<MemoryValue> writes) {
+  plan.Tick();
+  for (MemoryValue value : reads) plan.Use(value);
+  for (MemoryValue value : writes) plan.Define(value);
+}
+
+void Copy(MemoryPlan& plan, MemoryValue to, MemoryValue from) {
+  Step(plan, {from}, {to});
+  plan.AddCopy(to, from);
+}
+
+TEST(MemoryPlan, BytesOfTheDeadAreUsedAgain) {
+  MemoryPlan plan;
+  MemoryValue a = plan.New(100), b = plan.New(100), c = plan.New(100);
+  Step(plan, {}, {a});
+  Step(plan, {a}, {b});
+  Step(plan, {b}, {c});
+  Step(plan, {c}, {});
+  plan.Assign();
+  EXPECT_EQ(plan.Check(), "");
+  EXPECT_FALSE(plan.SameMemory(a, b));
+  EXPECT_TRUE(plan.SameMemory(a, c));
+  EXPECT_EQ(plan.arena_bytes(), 256);
+}
+
+TEST(MemoryPlan, InPlaceOnlyWhereTheInputDies) {
+  MemoryPlan plan;
+  MemoryValue a = plan.New(64), b = plan.New(64), c = plan.New(64);
+  Step(plan, {}, {a});
+  Step(plan, {a}, {b});
+  plan.MayShare(b, a);
+  Step(plan, {b}, {c});
+  plan.MayShare(c, b);
+  Step(plan, {b, c}, {});
+  plan.Assign();
+  EXPECT_EQ(plan.Check(), "");
+  EXPECT_TRUE(plan.SameMemory(a, b));
+  EXPECT_FALSE(plan.SameMemory(b, c));
+}
+
+TEST(MemoryPlan, CopyOfWhatIsReadNoMoreIsNone) {
+  MemoryPlan plan;
+  MemoryValue a = plan.New(64), b = plan.New(64), c = plan.New(64);
+  Step(plan, {}, {a});
+  Copy(plan, b, a);
+  Copy(plan, c, b);
+  Step(plan, {b, c}, {});
+  plan.Assign();
+  EXPECT_EQ(plan.Check(), "");
+  EXPECT_TRUE(plan.SameMemory(a, b));
+  EXPECT_FALSE(plan.SameMemory(b, c));
+}
+
+TEST(MemoryPlan, WhatALoopReadsLivesThroughIt) {
+  MemoryPlan plan;
+  MemoryValue outside = plan.New(64), first = plan.New(64), second = plan.New(64);
+  Step(plan, {}, {outside});
+  int64_t begin = plan.Tick();
+  size_t mark = plan.BeginLoop();
+  Step(plan, {outside}, {first});
+  Step(plan, {first}, {second});
+  Step(plan, {second}, {});
+  plan.Tick();
+  plan.EndLoop(mark, begin);
+  plan.Assign();
+  EXPECT_EQ(plan.Check(), "");
+  EXPECT_FALSE(plan.SameMemory(outside, second));
+}
+
+TEST(MemoryPlan, ACarryIsOverwrittenOnceItIsDead) {
+  MemoryPlan plan;
+  MemoryValue carry = plan.New(64), other = plan.New(64), next = plan.New(64);
+  Step(plan, {}, {carry, other});
+  Step(plan, {carry}, {next});
+  EXPECT_FALSE(plan.JoinCarry(carry, next));  // read and written by one step
+  plan.MayShare(next, carry);
+  EXPECT_TRUE(plan.JoinCarry(carry, next));
+  EXPECT_FALSE(plan.JoinCarry(other, carry));
+}
+
+TEST(MemoryPlan, AResultIsNotWrittenIntoADonorThatIsStillRead) {
+  MemoryPlan plan;
+  MemoryValue donor = plan.NewFixed(64, 1), early = plan.New(64), late = plan.New(64);
+  Step(plan, {}, {early});
+  Step(plan, {donor, early}, {});
+  Step(plan, {}, {late});
+  EXPECT_FALSE(plan.PlaceInResult(early, 2, donor));
+  EXPECT_TRUE(plan.PlaceInResult(late, 2, donor));
+  EXPECT_EQ(plan.PlaceOf(late).memory, 2);
+}
+
+TEST(MemoryPlan, ACopyIntoAResultDoesNotReachBackOverItsDonor) {
+  MemoryPlan plan;
+  MemoryValue donor = plan.NewFixed(64, 1), source = plan.New(64), result = plan.New(64);
+  Step(plan, {}, {source});
+  Step(plan, {donor}, {});
+  Copy(plan, result, source);
+  EXPECT_TRUE(plan.PlaceInResult(result, 2, donor));
+  plan.Assign();
+  EXPECT_FALSE(plan.SameMemory(source, result));
+}
+
+}  // namespace
+}  // namespace tokamak

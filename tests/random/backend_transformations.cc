@@ -1,0 +1,108 @@
+// Programs compiled for a backend and run there.
+#include <algorithm>
+
+#include "driver/compiled_run.h"
+#include "ir/clone.h"
+#include "random/check.h"
+
+namespace tokamak::fuzz {
+namespace {
+
+// Whose result is one number of the type, whatever computes it.
+bool IsExactOnReals(Op op) {
+  switch (op) {
+    case Op::kAbs:
+    case Op::kNegate:
+    case Op::kSign:
+    case Op::kSqrt:
+    case Op::kCeil:
+    case Op::kFloor:
+    case Op::kRoundAfz:
+    case Op::kRoundEven:
+    case Op::kIsFinite:
+    case Op::kReal:
+    case Op::kImag:
+    case Op::kConvert:
+    case Op::kReducePrecision:
+    case Op::kSquare:
+    case Op::kConj:
+    case Op::kIsInf:
+    case Op::kIsPosInf:
+    case Op::kIsNegInf:
+    case Op::kAdd:
+    case Op::kSubtract:
+    case Op::kMultiply:
+    case Op::kDivide:
+    case Op::kRemainder:
+    case Op::kMaximum:
+    case Op::kMinimum:
+    case Op::kComplex:
+    case Op::kCompare:
+    case Op::kNextAfter:
+    case Op::kSelect:
+    case Op::kClamp:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool IsExactOnComplex(Op op) {
+  return op == Op::kAdd || op == Op::kSubtract || op == Op::kNegate || op == Op::kReal ||
+         op == Op::kImag || op == Op::kConj || op == Op::kCompare || op == Op::kSelect ||
+         op == Op::kComplex || op == Op::kConvert;
+}
+
+bool HasReals(const Instr& instr, bool (*is)(ElementType)) {
+  auto has = [&](const Shape& shape) { return shape.IsArray() && is(shape.type()); };
+  if (has(instr.shape())) return true;
+  return std::any_of(instr.operands().begin(), instr.operands().end(),
+                     [&](const Instr* operand) { return has(operand->shape()); });
+}
+
+bool IsExact(const Instr& instr) {
+  if (instr.op() == Op::kReduce || instr.op() == Op::kDot)
+    return !HasReals(instr, IsReal) && !HasReals(instr, IsComplex);
+  if (!instr.info().Is(kElementwise)) return true;
+  if (HasReals(instr, IsComplex)) return IsExactOnComplex(instr.op());
+  return !HasReals(instr, IsReal) || IsExactOnReals(instr.op());
+}
+
+class OnBackend : public Transformation {
+ public:
+  explicit OnBackend(std::string backend) : backend_(std::move(backend)) {}
+  std::string name() const override { return "on:" + backend_; }
+  bool Keeps(const Module& module) const override {
+    for (const auto& computation : module.computations())
+      for (const Instr* instr : computation->Instrs()) {
+        // What the host is asked for is not given to compiled programs here.
+        if (!IsExact(*instr) || instr->op() == Op::kInfeed || instr->op() == Op::kRng ||
+            instr->op() == Op::kRngGetAndUpdateState)
+          return false;
+      }
+    return true;
+  }
+  Result<std::unique_ptr<Module>> Apply(const Module& module) const override {
+    return CloneModule(module);
+  }
+  Result<RunOutcome> Run(const Module& module, std::span<const Value> inputs,
+                         const RunOptions&) const override {
+    CompiledRunOptions options;
+    options.compile.backend = backend_;
+    options.compile.strict = true;
+    options.hoist = true;
+    TOK_TRY(CompiledRun program, CompiledRun::Make(module, options));
+    return program.Run(inputs);
+  }
+
+ private:
+  std::string backend_;
+};
+
+}  // namespace
+
+std::unique_ptr<Transformation> BackendNamed(std::string_view name) {
+  return std::make_unique<OnBackend>(std::string(name.substr(3)));
+}
+
+}  // namespace tokamak::fuzz
