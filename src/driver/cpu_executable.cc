@@ -1,7 +1,6 @@
 #include "driver/cpu_executable.h"
 
 #include <cfenv>
-#include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <utility>
@@ -13,6 +12,7 @@
 #include "driver/program_facts.h"
 #include "fusion/split_reductions.h"
 #include "lower/lower.h"
+#include "runtime/host_allocator.h"
 #include "text/write.h"
 
 namespace tokamak {
@@ -25,7 +25,7 @@ class ArenaPool {
   ArenaPool(const ArenaPool&) = delete;
   ArenaPool& operator=(const ArenaPool&) = delete;
   ~ArenaPool() {
-    for (void* arena : free_) std::free(arena);
+    for (void* arena : free_) HostAllocator::OfProcess().Free(arena, bytes_);
   }
 
   Result<std::byte*> Take() {
@@ -38,7 +38,7 @@ class ArenaPool {
         return static_cast<std::byte*>(arena);
       }
     }
-    void* arena = std::aligned_alloc(64, (bytes_ + 63) / 64 * 64);
+    void* arena = HostAllocator::OfProcess().Allocate(bytes_);
     if (arena == nullptr)
       return MakeError(ErrorCode::kOutOfMemory, "run: the machine has no " +
                                                     std::to_string(bytes_) +
@@ -95,7 +95,7 @@ class CpuExecutable final : public Executable {
     TOK_TRY(program_, Lower(*module_, options, log));
     TOK_TRY(codes_, MakeCodes(program_.kernels, maker));
     for (const auto& code : codes_.all) kernels_.push_back(code.get());
-    if (maker == KernelMaker::kSimulator) OneThread(program_.steps);
+    SetGrains(program_.steps);
     for (const Instr* instr : program_.host_instrs) {
       functions_.push_back(MakeHostStep(*instr));
       function_pointers_.push_back(functions_.back().get());
@@ -119,11 +119,10 @@ class CpuExecutable final : public Executable {
   std::string HloText() const override { return WriteHloText(*module_); }
 
  private:
-  // The simulator runs whole grids.
-  static void OneThread(std::vector<RunStep>& steps) {
+  void SetGrains(std::vector<RunStep>& steps) {
     for (RunStep& step : steps) {
-      step.grain = step.grid;
-      for (std::vector<RunStep>& block : step.blocks) OneThread(block);
+      if (step.kind == StepKind::kLaunch) step.grain = codes_.grains[step.target];
+      for (std::vector<RunStep>& block : step.blocks) SetGrains(block);
     }
   }
 

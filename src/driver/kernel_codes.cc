@@ -5,7 +5,8 @@
 #include "kernel/simulate.h"
 
 #if TOK_HAVE_LLVM
-#include "backend/cpu/codegen.h"
+#include "backend/cpu/code.h"
+#include "backend/cpu/launch.h"
 #endif
 
 namespace tokamak {
@@ -47,7 +48,7 @@ namespace {
 
 class MachineCode final : public KernelCode {
  public:
-  MachineCode(std::shared_ptr<const cpu::LoadedCode> code, size_t number)
+  MachineCode(std::shared_ptr<const cpu::Code> code, size_t number)
       : code_(std::move(code)), function_(code_->function(number)) {}
 
   void Run(void* const* arguments, const int64_t* extents, int64_t begin,
@@ -56,20 +57,20 @@ class MachineCode final : public KernelCode {
   }
 
  private:
-  std::shared_ptr<const cpu::LoadedCode> code_;
+  std::shared_ptr<const cpu::Code> code_;
   cpu::KernelFn function_;
 };
 
 Result<KernelCodes> MakeMachineCodes(const std::vector<Kernel>& kernels) {
   KernelCodes codes;
   if (kernels.empty()) return codes;
-  TOK_TRY(cpu::Target target, cpu::HostTarget());
   std::vector<const Kernel*> all;
   for (const Kernel& kernel : kernels) all.push_back(&kernel);
-  TOK_TRY(std::string object, cpu::MakeObject(all, target));
-  TOK_TRY(std::shared_ptr<const cpu::LoadedCode> loaded, cpu::LoadObject(object, all.size()));
-  for (size_t i = 0; i < all.size(); ++i)
-    codes.all.push_back(std::make_unique<MachineCode>(loaded, i));
+  TOK_TRY(std::shared_ptr<const cpu::Code> code, cpu::Code::Compile(all));
+  for (size_t i = 0; i < all.size(); ++i) {
+    codes.all.push_back(std::make_unique<MachineCode>(code, i));
+    codes.grains.push_back(cpu::PlanLaunch(kernels[i], code->function(i)).grain);
+  }
   return codes;
 }
 
@@ -83,8 +84,10 @@ Result<KernelCodes> MakeCodes(const std::vector<Kernel>& kernels, KernelMaker ma
   static_cast<void>(maker);
   KernelCodes codes;
   codes.fault = std::make_unique<KernelFault>();
-  for (const Kernel& kernel : kernels)
+  for (const Kernel& kernel : kernels) {
     codes.all.push_back(std::make_unique<SimulatedCode>(kernel, *codes.fault));
+    codes.grains.push_back(INT64_MAX);  // whole grids
+  }
   return codes;
 }
 

@@ -13,9 +13,6 @@ namespace {
 
 using Leaves = std::vector<MemoryValue>;
 
-// Work (primitives of one lane) that is worth another thread: some microseconds.
-constexpr double kGrainWork = 100000;
-
 int64_t BytesOfLeaf(const Shape& shape) {
   return shape.IsArray() ? shape.ByteSize() : 0;
 }
@@ -226,8 +223,7 @@ class Lowerer {
                        static_cast<MemoryValue>(step.places[input].offset));
     step.target = program_.kernels.size();
     step.grid = built.grid;
-    step.grain = std::max<int64_t>(
-        1, static_cast<int64_t>(kGrainWork / std::max(1.0, built.work)));
+    step.grain = step.grid;  // until somebody knows what an iteration takes
     program_.kernels.push_back(built.kernel);
     ++program_.launches;
     frame.steps->push_back(std::move(step));

@@ -3,7 +3,7 @@
 #include <array>
 #include <cstring>
 
-#include "runtime/parallel.h"
+#include "runtime/thread_pool.h"
 
 namespace tokamak {
 namespace {
@@ -60,7 +60,7 @@ class Stepper {
     const KernelCode& code = *context_.kernels[step.target];
     WithPointers(step, [&](std::span<void* const> arguments) {
       if (step.grid <= step.grain) return code.Run(arguments.data(), nullptr, 0, step.grid);
-      ParallelFor(step.grid, step.grain, [&](int64_t begin, int64_t end) {
+      ThreadPool::OfProcess().For(step.grid, step.grain, [&](int64_t begin, int64_t end) {
         code.Run(arguments.data(), nullptr, begin, end);
       });
     });
