@@ -57,8 +57,8 @@ bool IsUsedOnlyBy(const Instr* value, const Instr* user, const Instr* root) {
 }
 
 // The one dimension whose start is an induction variable; every other start is a known integer.
-std::optional<std::pair<int64_t, size_t>> MovingDimension(const WhileLoop& loop, const Instr* access,
-                                                          size_t first_start) {
+std::optional<std::pair<int64_t, size_t>> MovingDimension(const WhileLoop& loop,
+                                                          const Instr* access, size_t first_start) {
   std::optional<std::pair<int64_t, size_t>> found;
   for (size_t i = first_start; i < access->operand_count(); ++i) {
     const Instr* start = access->operand(i);

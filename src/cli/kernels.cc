@@ -68,8 +68,7 @@ class Shower {
         return fmt::format("launch {} of {}:{}", program_.kernels[step.target].name, step.grid,
                            places);
       case StepKind::kHost:
-        return fmt::format("host {} ({}):{}",
-                           program_.host_instrs[step.target]->info().name,
+        return fmt::format("host {} ({}):{}", program_.host_instrs[step.target]->info().name,
                            program_.host_reasons[step.target], places);
       case StepKind::kCopy:
         return fmt::format("copy {} bytes:{}", step.bytes, places);

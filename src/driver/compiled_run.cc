@@ -78,7 +78,8 @@ void FlattenEdges(Module& module) {
 }
 
 bool IsHoisted(const Instr& instr) {
-  if (instr.op() == Op::kCall) return instr.operand_count() == 0 && instr.called(0)->name() == "inputs";
+  if (instr.op() == Op::kCall)
+    return instr.operand_count() == 0 && instr.called(0)->name() == "inputs";
   return instr.op() == Op::kConstant && instr.shape().IsArray() && instr.shape().rank() > 0 &&
          instr.shape().quant() == nullptr;
 }

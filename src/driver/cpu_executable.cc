@@ -40,9 +40,9 @@ class ArenaPool {
     }
     void* arena = HostAllocator::OfProcess().Allocate(bytes_);
     if (arena == nullptr)
-      return MakeError(ErrorCode::kOutOfMemory, "run: the machine has no " +
-                                                    std::to_string(bytes_) +
-                                                    " bytes for values of the program");
+      return MakeError(
+          ErrorCode::kOutOfMemory,
+          "run: the machine has no " + std::to_string(bytes_) + " bytes for values of the program");
     return static_cast<std::byte*>(arena);
   }
   void Give(std::byte* arena) {
@@ -136,7 +136,7 @@ class CpuExecutable final : public Executable {
 
   Status RunOnce(std::span<const void* const> inputs, std::span<void* const> outputs,
                  const RunControl& control) const override {
-    TOK_TRY(std::byte* arena, arenas_->Take());
+    TOK_TRY(std::byte * arena, arenas_->Take());
     std::vector<std::byte*> memories = {arena};
     for (const void* input : inputs)
       memories.push_back(static_cast<std::byte*>(const_cast<void*>(input)));

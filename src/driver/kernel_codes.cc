@@ -20,8 +20,7 @@ class SimulatedCode final : public KernelCode {
     std::vector<SimArgument> given;
     for (size_t i = 0; i < kernel_.ArgumentCount(); ++i)
       given.push_back({arguments[i], kernel_.arrays[i].size});
-    Result<SimReport> report =
-        SimulateKernel(kernel_, given, {extents, kernel_.extents.size()});
+    Result<SimReport> report = SimulateKernel(kernel_, given, {extents, kernel_.extents.size()});
     if (report.ok()) return;
     std::lock_guard<std::mutex> lock(fault_.mutex);
     if (!fault_.first) fault_.first = std::move(report.error());

@@ -1,10 +1,10 @@
 // The first planner: producers into consumers, from the last instruction to the first.
 //
-// An instruction whose users all sit in one region joins it, if a generator takes it; one with users
-// in several joins all of them when it costs less to compute again than to store. One that others
-// need as an array joins a region of its users as another root. What is left begins a region of its
-// own. A region that turns out to have no kernel is taken apart and the computation is planned
-// again.
+// An instruction whose users all sit in one region joins it, if a generator takes it; one with
+// users in several joins all of them when it costs less to compute again than to store. One that
+// others need as an array joins a region of its users as another root. What is left begins a region
+// of its own. A region that turns out to have no kernel is taken apart and the computation is
+// planned again.
 
 #include <algorithm>
 #include <set>
@@ -36,11 +36,11 @@ class Planner {
   ComputationPlan Run() {
     for (int round = 0;; ++round) {
       RegionTable table(computation_, order_);
-      std::vector<Decision> records;
-      for (auto it = order_.rbegin(); it != order_.rend(); ++it) Place(**it, table, records);
+      records_.clear();
+      for (auto it = order_.rbegin(); it != order_.rend(); ++it) Place(**it, table);
       ComputationPlan plan(computation_);
       if (Build(table, plan, round) || round == kMaxRounds) {
-        for (Decision& record : records) log_.Add(std::move(record));
+        for (Decision& record : records_) log_.Add(std::move(record));
         return plan;
       }
     }
@@ -69,7 +69,7 @@ class Planner {
            (!instr.shape().IsArray() && instr.op() != Op::kReduce);
   }
 
-  void Place(const Instr& instr, RegionTable& table, std::vector<Decision>& records) {
+  void Place(const Instr& instr, RegionTable& table) {
     if (IsKernelless(instr) || IsMemoryConstant(instr)) return;
     // Parts of a reduce with several results follow it.
     if (instr.op() == Op::kGetTupleElement) return PlacePart(instr, table);
@@ -78,8 +78,7 @@ class Planner {
     std::vector<int> users = table.RegionsOfUsers(instr);
     if (!wanted && users.empty()) return;  // dead
     if (IsImmediate(instr) && (!wanted || instr.shape().ByteSize() <= kMaxStoredSplat)) return;
-    if (options_.fuse && !alone_[&instr] && !users.empty() &&
-        Join(instr, wanted, users, table, records))
+    if (options_.fuse && !alone_[&instr] && !users.empty() && Join(instr, wanted, users, table))
       return;
     if (IsAlias(instr) && CanBeAlias(instr)) return;
     table.Begin(instr);
@@ -99,8 +98,7 @@ class Planner {
       table.Add(part, users[0]);
   }
 
-  bool Join(const Instr& instr, bool wanted, const std::vector<int>& users, RegionTable& table,
-            std::vector<Decision>& records) {
+  bool Join(const Instr& instr, bool wanted, const std::vector<int>& users, RegionTable& table) {
     std::string why;
     if (wanted) {
       // Kept and consumed: one region may have it as another root.
@@ -108,7 +106,7 @@ class Planner {
         why = table.WhyNotRoot(instr, region, machine_);
         if (why.empty()) {
           table.AddRoot(instr, region);
-          Record(instr, table, region, Verdict::kTaken, "fusion.kept-and-used", "", records);
+          Record(instr, table, region, Verdict::kTaken, "fusion.kept-and-used", "");
           return true;
         }
       }
@@ -123,12 +121,12 @@ class Planner {
         for (int region : users) {
           table.Add(instr, region);
           Record(instr, table, region, Verdict::kTaken, "fusion.not-stored",
-                 std::to_string(BytesOfParts(instr)) + " bytes are not stored", records);
+                 std::to_string(BytesOfParts(instr)) + " bytes are not stored");
         }
         return true;
       }
     }
-    Record(instr, table, users[0], Verdict::kRejected, "fusion.refused", why, records);
+    Record(instr, table, users[0], Verdict::kRejected, "fusion.refused", why);
     return false;
   }
 
@@ -138,15 +136,15 @@ class Planner {
     return bytes;
   }
 
-  static void Record(const Instr& instr, const RegionTable& table, int region, Verdict verdict,
-                     std::string_view rule, std::string because, std::vector<Decision>& records) {
-    records.push_back({.pass = "fuse",
-                       .rule = rule,
-                       .verdict = verdict,
-                       .subject = LabelOf(instr),
-                       .other = LabelOf(*table.region(region).roots[0]),
-                       .origins = instr.origins(),
-                       .because = std::move(because)});
+  void Record(const Instr& instr, const RegionTable& table, int region, Verdict verdict,
+              std::string_view rule, std::string because) {
+    records_.push_back({.pass = "fuse",
+                        .rule = rule,
+                        .verdict = verdict,
+                        .subject = LabelOf(instr),
+                        .other = LabelOf(*table.region(region).roots[0]),
+                        .origins = instr.origins(),
+                        .because = std::move(because)});
   }
 
   // Makes the kernels. Of a region that has none, the instructions are marked, and false is the
@@ -199,6 +197,7 @@ class Planner {
   const PlanOptions& options_;
   DecisionLog& log_;
   std::vector<Instr*> order_;
+  std::vector<Decision> records_;  // of this round
   InstrMap<bool> alone_;
   InstrMap<std::string> host_;
 };

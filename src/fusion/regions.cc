@@ -113,8 +113,8 @@ OpenRegion RegionTable::With(const Instr& instr, int region) const {
           IsRowReduction(instr))
         open.kind = RegionKind::kRows;
     }
-    open.domain = std::max(
-        open.domain, instr.op() == Op::kReduce ? CountOf(*instr.operand(0)) : CountOf(instr));
+    open.domain = std::max(open.domain,
+                           instr.op() == Op::kReduce ? CountOf(*instr.operand(0)) : CountOf(instr));
   }
   return open;
 }
@@ -135,9 +135,8 @@ Region RegionTable::FinishOpen(const OpenRegion& open) const {
   done.instrs = open.instrs;
   // A part of what is made elsewhere is an array to be read.
   std::erase_if(done.instrs, [&](const Instr* instr) {
-    return instr->op() == Op::kGetTupleElement &&
-           std::find(open.instrs.begin(), open.instrs.end(), instr->operand(0)) ==
-               open.instrs.end();
+    return instr->op() == Op::kGetTupleElement && std::find(open.instrs.begin(), open.instrs.end(),
+                                                            instr->operand(0)) == open.instrs.end();
   });
   auto before = [&](const Instr* x, const Instr* y) { return places_[x] < places_[y]; };
   std::sort(done.instrs.begin(), done.instrs.end(), before);

@@ -60,8 +60,8 @@ void Split(Instr& reduce, size_t d, int64_t parts, const Literal& neutral, Decis
   Dims folded, rest, kept;
   for (size_t i = 0; i < dims.size(); ++i) {
     int64_t before = static_cast<int64_t>(i > d ? i - 1 : i);
-    bool is_folded = std::find(reducer.reduced.begin(), reducer.reduced.end(), before) !=
-                     reducer.reduced.end();
+    bool is_folded =
+        std::find(reducer.reduced.begin(), reducer.reduced.end(), before) != reducer.reduced.end();
     if (i == d) rest.push_back(static_cast<int64_t>(kept.size()));
     if (i != d && is_folded) {
       folded.push_back(static_cast<int64_t>(i));
@@ -69,8 +69,8 @@ void Split(Instr& reduce, size_t d, int64_t parts, const Literal& neutral, Decis
       kept.push_back(dims[i]);
     }
   }
-  Instr* zero = computation.Append(Op::kConstant, Shape::Scalar(plain.type()), {},
-                                   ConstantAttrs{neutral});
+  Instr* zero =
+      computation.Append(Op::kConstant, Shape::Scalar(plain.type()), {}, ConstantAttrs{neutral});
   Instr* partial = computation.Append(Op::kReduce, Shape::Array(plain.type(), kept), {cut, zero},
                                       DimensionsAttrs{folded}, reduce.name() + ".parts");
   partial->set_called({reduce.called(0)});

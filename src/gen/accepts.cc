@@ -27,8 +27,8 @@ bool HasFormula(const Instr& instr) {
   std::vector<Element> operands;
   for (const Instr* operand : instr.operands()) {
     ElementType type = operand->shape().type();
-    ArrayId array = b.Argument(
-        {.name = "x", .type = StorageType(type), .access = Access::kRead, .size = 2});
+    ArrayId array =
+        b.Argument({.name = "x", .type = StorageType(type), .access = Access::kRead, .size = 2});
     Element loaded{b.Load(array, b.Index(0)), {}};
     if (IsComplex(type)) loaded[1] = b.Load(array, b.Index(1));
     operands.push_back(FromStorage(b, type, loaded));

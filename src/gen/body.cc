@@ -15,8 +15,7 @@ class BodyEmitter {
   bool Add(const Instr& instr) {
     switch (instr.op()) {
       case Op::kParameter:
-        values_[&instr] =
-            arguments_[static_cast<size_t>(instr.attrs<ParameterAttrs>().number)];
+        values_[&instr] = arguments_[static_cast<size_t>(instr.attrs<ParameterAttrs>().number)];
         return true;
       case Op::kConstant:
         return AddConstant(instr);

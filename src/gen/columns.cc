@@ -95,8 +95,7 @@ class ColumnsBuilder {
   Coordinates ResultAt(Scalar lane) {
     auto split = static_cast<int64_t>(split_);
     Coordinates at = Delinearized(b_, row_at_, Dims(dims_.begin(), dims_.begin() + split));
-    Coordinates rest =
-        Delinearized(b_, begin_ + lane, Dims(dims_.begin() + split, dims_.end()));
+    Coordinates rest = Delinearized(b_, begin_ + lane, Dims(dims_.begin() + split, dims_.end()));
     at.insert(at.end(), rest.begin(), rest.end());
     return at;
   }
@@ -112,14 +111,15 @@ class ColumnsBuilder {
   void ForRuns(const std::vector<Run>& runs, const Dims& dims, Coordinates at, Body&& body) {
     if (at.size() == 0 && runs.empty()) return body(at);
     size_t done = 0, next = 0;
-    for (; next < runs.size() && done < at.size(); ++next) done += runs[next].end - runs[next].begin;
+    for (; next < runs.size() && done < at.size(); ++next)
+      done += runs[next].end - runs[next].begin;
     if (next == runs.size()) return body(at);
     const Run& run = runs[next];
     b_.For("r", LoopRole::kSerial, b_.Index(ProductOf(dims, run.begin, run.end)), [&](Scalar r) {
       Coordinates all = at;
-      Coordinates own = Delinearized(
-          b_, r, Dims(dims.begin() + static_cast<int64_t>(run.begin),
-                      dims.begin() + static_cast<int64_t>(run.end)));
+      Coordinates own = Delinearized(b_, r,
+                                     Dims(dims.begin() + static_cast<int64_t>(run.begin),
+                                          dims.begin() + static_cast<int64_t>(run.end)));
       all.insert(all.end(), own.begin(), own.end());
       ForRuns(runs, dims, all, body);
     });
@@ -170,10 +170,12 @@ class ColumnsBuilder {
     ForRuns(runs, lhs, {}, [&](const Coordinates& contracted) {
       ForLanes([&](Scalar lane) {
         Coordinates at = ResultAt(lane);
-        Element x = Operand(dot, 0, type, OperandAt(lhs, attrs.lhs_batch, attrs.lhs_contracting,
-                                                    at, lhs_free, contracted));
-        Element y = Operand(dot, 1, type, OperandAt(rhs, attrs.rhs_batch, attrs.rhs_contracting,
-                                                    at, rhs_free, contracted));
+        Element x = Operand(
+            dot, 0, type,
+            OperandAt(lhs, attrs.lhs_batch, attrs.lhs_contracting, at, lhs_free, contracted));
+        Element y = Operand(
+            dot, 1, type,
+            OperandAt(rhs, attrs.rhs_batch, attrs.rhs_contracting, at, rhs_free, contracted));
         if (!emitter_.fault().empty()) return;
         Write(sum, lane, Added(type, Read(sum, lane), x, y));
       });

@@ -65,14 +65,15 @@ ElementEmitter::ElementEmitter(KernelBuilder& b, const Region& region) : b_(b), 
 
 ArrayId ElementEmitter::AddArgument(const Instr& instr, size_t part, const Shape& shape,
                                     Access access) {
-  std::string name = instr.name().empty() ? "v" + std::to_string(static_cast<uint32_t>(instr.id()))
-                                          : instr.name();
+  std::string name =
+      instr.name().empty() ? "v" + std::to_string(static_cast<uint32_t>(instr.id())) : instr.name();
   if (part > 0) name += "_" + std::to_string(part);
   int64_t count = shape.ElementCount() * (IsComplex(shape.type()) ? 2 : 1);
   return b_.Argument({.name = std::move(name),
                       .type = StorageType(shape.type()),
                       .access = access,
-                      .size = count});
+                      .size = count,
+                      .alignment = BytesOf(StorageType(shape.type()))});
 }
 
 void ElementEmitter::Fail(const std::string& why) {
@@ -88,8 +89,7 @@ Element ElementEmitter::Zero(ElementType type) {
 
 Element ElementEmitter::At(const Instr& instr, const Coordinates& at, size_t part) {
   if (instr.op() == Op::kGetTupleElement && inside_.contains(&instr))
-    return At(*instr.operand(0), at,
-              static_cast<size_t>(instr.attrs<TupleIndexAttrs>().index));
+    return At(*instr.operand(0), at, static_cast<size_t>(instr.attrs<TupleIndexAttrs>().index));
   ElementType type = PartsOf(instr.shape())[part].type();
   if (!fault_.empty()) return Zero(type);
   std::vector<ValueId> ids;
@@ -303,12 +303,9 @@ Element ElementEmitter::Concatenate(const Instr& instr, const Coordinates& at) {
     end = begin;
     if (size == 0) continue;
     Coordinates from = at;
-    from[along] =
-        LesserOf(GreaterOf(at[along] - b_.Index(begin), b_.Index(0)), b_.Index(size - 1));
+    from[along] = LesserOf(GreaterOf(at[along] - b_.Index(begin), b_.Index(0)), b_.Index(size - 1));
     Element part = At(*instr.operand(i), from);
-    value = value[0].ok()
-                ? ChooseElement(at[along] < b_.Index(begin + size), part, value)
-                : part;
+    value = value[0].ok() ? ChooseElement(at[along] < b_.Index(begin + size), part, value) : part;
   }
   return value;
 }
@@ -356,8 +353,7 @@ Element ElementEmitter::DynamicUpdateSlice(const Instr& instr, const Coordinates
 Coordinates ElementEmitter::UpdatePlace(const Instr& instr, const Coordinates& at) {
   Coordinates place(at.size());
   for (size_t d = 0; d < at.size(); ++d)
-    place[d] =
-        at[d] + Start(instr, 2, d, instr.shape().dim(d) - instr.operand(1)->shape().dim(d));
+    place[d] = at[d] + Start(instr, 2, d, instr.shape().dim(d) - instr.operand(1)->shape().dim(d));
   return place;
 }
 

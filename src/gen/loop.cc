@@ -163,8 +163,8 @@ bool DividesInside(const Kernel& kernel) {
     }
     for (ValueId operand : kernel.operands(ValueId{static_cast<uint32_t>(i)}))
       if (inside[static_cast<size_t>(operand)]) inside[i] = true;
-    bool divides = (node.prim == Prim::kDiv || node.prim == Prim::kRem) &&
-                   node.type == ScalarType::kIndex;
+    bool divides =
+        (node.prim == Prim::kDiv || node.prim == Prim::kRem) && node.type == ScalarType::kIndex;
     if (divides && inside[i] && used[i]) return true;
   }
   return false;

@@ -91,7 +91,8 @@ Reducer ReducerOf(const Instr& reduce) {
 std::optional<std::string> WhyNoReducer(const Instr& reduce) {
   Reducer reducer = ReducerOf(reduce);
   for (size_t i = 0; i < reducer.count; ++i) {
-    const Shape &input = reduce.operand(i)->shape(), &init = reduce.operand(reducer.count + i)->shape();
+    const Shape &input = reduce.operand(i)->shape(),
+                &init = reduce.operand(reducer.count + i)->shape();
     if (!IsPlainArray(input) || input.ElementCount() == 0) return "reduce: of an empty array";
     if (!init.IsScalar() || init.type() != input.type()) return "reduce: of mixed types";
     const Shape& parameter = reducer.body->parameter(i)->shape();
@@ -105,15 +106,14 @@ std::optional<std::string> WhyNoReducer(const Instr& reduce) {
   for (const Instr* parameter : reducer.body->parameters()) {
     if (!IsPlainArray(parameter->shape())) return "reduce: its computation takes no scalars";
     ElementType type = WideType(parameter->shape().type());
-    ArrayId array = b.Argument({.name = "x",
-                                .type = StorageType(type),
-                                .access = Access::kRead,
-                                .size = 2});
+    ArrayId array =
+        b.Argument({.name = "x", .type = StorageType(type), .access = Access::kRead, .size = 2});
     Element loaded{b.Load(array, b.Index(0)), {}};
     if (IsComplex(type)) loaded[1] = b.Load(array, b.Index(1));
     arguments.push_back(FromStorage(b, type, loaded));
   }
-  if (!ApplyBody(b, *reducer.body, arguments, true)) return "reduce: its computation has no formula";
+  if (!ApplyBody(b, *reducer.body, arguments, true))
+    return "reduce: its computation has no formula";
   return std::nullopt;
 }
 
@@ -177,8 +177,7 @@ void Accumulators::Fold(Scalar lane, const Coordinates& at, Scalar valid) {
   if (valid.ok()) {
     Element neutral = NeutralOf(b_, *reducer_->op, WideType(reducer_->type(0)));
     for (size_t part = 0; part < 2; ++part)
-      if (neutral[part].ok())
-        elements[0][part] = Choose(valid, elements[0][part], neutral[part]);
+      if (neutral[part].ok()) elements[0][part] = Choose(valid, elements[0][part], neutral[part]);
   }
   Write(lane, Apply(Read(lane), elements));
 }

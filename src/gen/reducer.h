@@ -11,11 +11,11 @@ namespace tokamak {
 // A reduce: what it folds and how.
 struct Reducer {
   const Instr* instr = nullptr;
-  size_t count = 0;             // inputs, and results
+  size_t count = 0;  // inputs, and results
   const Computation* body = nullptr;
-  std::optional<Op> op;         // of a body that is x op y, whatever the order
-  bool any_order = false;       // lanes may fold apart, from the neutral element
-  Dims reduced, kept;           // dimensions of the inputs
+  std::optional<Op> op;    // of a body that is x op y, whatever the order
+  bool any_order = false;  // lanes may fold apart, from the neutral element
+  Dims reduced, kept;      // dimensions of the inputs
 
   const Shape& input() const { return instr->operand(0)->shape(); }
   ElementType type(size_t i) const { return instr->operand(i)->shape().type(); }

@@ -16,8 +16,8 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "gen/reducer.h"
 #include "gen/generator.h"
+#include "gen/reducer.h"
 
 namespace tokamak {
 namespace {
@@ -58,7 +58,8 @@ class RowsBuilder {
         const Dims& dims = reducer.input().dims();
         size_t split = reducer.kept.size();
         for (size_t i = 0; i < split; ++i)
-          if (reducer.kept[i] != static_cast<int64_t>(i)) return "reduce: not of the last dimensions";
+          if (reducer.kept[i] != static_cast<int64_t>(i))
+            return "reduce: not of the last dimensions";
         int64_t rows = ProductOf(dims, 0, split), row = ProductOf(dims, split, dims.size());
         if (rows_ != 0 && (rows != rows_ || row != row_)) return "its rows have different lengths";
         rows_ = rows;
@@ -149,8 +150,8 @@ class RowsBuilder {
         Scalar element = begin + lane, linear = row_at_ * b_.Index(row_) + element;
         for (const Instr* root : roots) {
           const Dims& dims = root->shape().dims();
-          Coordinates at = dims == like.input().dims() ? InputAt(like, element)
-                                                       : Delinearized(b_, linear, dims);
+          Coordinates at =
+              dims == like.input().dims() ? InputAt(like, element) : Delinearized(b_, linear, dims);
           emitter_.StoreLinear(*root, 0, linear, emitter_.At(*root, at));
         }
       });

@@ -72,8 +72,7 @@ class TransposeBuilder {
   void Store(const Coordinates& at) {
     std::vector<Element> values;
     for (const Instr* root : region_.roots) values.push_back(emitter_.At(*root, at));
-    for (size_t i = 0; i < values.size(); ++i)
-      emitter_.Store(*region_.roots[i], 0, at, values[i]);
+    for (size_t i = 0; i < values.size(); ++i) emitter_.Store(*region_.roots[i], 0, at, values[i]);
   }
 
   const Region& region_;

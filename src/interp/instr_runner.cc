@@ -9,7 +9,8 @@
 namespace tokamak {
 
 struct InstrRunner::State {
-  explicit State(const RunOptions& options) : host(options.probe_dir), walker(options.mode, &tally) {
+  explicit State(const RunOptions& options)
+      : host(options.probe_dir), walker(options.mode, &tally) {
     host.calls = options.host_calls;
     for (const Value& value : options.infeed) host.Feed(value);
     walker.options = &options;

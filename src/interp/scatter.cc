@@ -156,7 +156,7 @@ Result<Value> EvalSelectAndScatter(const Instr& instr, std::span<const Value> op
       scatter(*instr.called(1), captures, context);
   ElementType type = instr.shape().type();
   std::vector<ScalarSlot> inputs = ScalarsOf(operand, operand.type()),
-                      sources = ScalarsOf(source, type);
+                          sources = ScalarsOf(source, type);
   std::vector<ScalarSlot> results(inputs.size(), ScalarsOf(operands[2], type)[0]);
   Dims first_tap, taps;
   for (size_t d = 0; d < dims.size(); ++d) {
@@ -183,7 +183,7 @@ Result<Value> EvalSelectAndScatter(const Instr& instr, std::span<const Value> op
       ScalarSlot keep = ScalarOf<uint8_t>(0);
       if (selected >= 0) {
         ScalarSlot pair[2] = {inputs[static_cast<size_t>(selected)],
-                          inputs[static_cast<size_t>(offset)]};
+                              inputs[static_cast<size_t>(offset)]};
         TOK_RETURN_IF_ERROR(select.Apply(pair, std::span(&keep, 1)));
       }
       if (keep.Get<uint8_t>() == 0) selected = offset;

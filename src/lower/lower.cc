@@ -1,5 +1,5 @@
-// Plans to steps. Every computation is lowered where it is called: a loop's body stands once, inside
-// of its step. The order is that of the program, kernels as early as their first root.
+// Plans to steps. Every computation is lowered where it is called: a loop's body stands once,
+// inside of its step. The order is that of the program, kernels as early as their first root.
 
 #include "lower/lower.h"
 
@@ -72,8 +72,10 @@ class Lowerer {
   const ComputationPlan& PlanOf(const Computation& computation) {
     auto it = plans_.find(&computation);
     if (it == plans_.end())
-      it = plans_.emplace(&computation, PlanComputation(computation, options_.machine,
-                                                        options_.plan, log_)).first;
+      it = plans_
+               .emplace(&computation,
+                        PlanComputation(computation, options_.machine, options_.plan, log_))
+               .first;
     return it->second;
   }
 

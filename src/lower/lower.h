@@ -18,12 +18,12 @@ namespace tokamak {
 // A program as steps, ready but for the code of its kernels and the functions of its host steps.
 struct LoweredProgram {
   std::vector<RunStep> steps;
-  std::vector<Kernel> kernels;             // what launches name
-  std::vector<const Instr*> host_instrs;   // what host steps name; one step each
-  std::vector<std::string> host_reasons;   // why each has no kernel
-  std::vector<const Instr*> constants;     // memories after parameters and results
+  std::vector<Kernel> kernels;            // what launches name
+  std::vector<const Instr*> host_instrs;  // what host steps name; one step each
+  std::vector<std::string> host_reasons;  // why each has no kernel
+  std::vector<const Instr*> constants;    // memories after parameters and results
   int64_t arena_bytes = 0;
-  int64_t launches = 0, copies = 0;        // steps, those of loops counted once
+  int64_t launches = 0, copies = 0;  // steps, those of loops counted once
 };
 
 struct LowerOptions {

@@ -203,7 +203,8 @@ void MemoryPlan::Assign() {
   });
   std::multimap<MemoryValue, MemoryValue> inputs_of;  // of outputs
   for (const Share& share : shares_)
-    if (Root(share.output).def == share.at) inputs_of.emplace(Find(share.output), Find(share.input));
+    if (Root(share.output).def == share.at)
+      inputs_of.emplace(Find(share.output), Find(share.input));
   FreeList free;
   std::multimap<int64_t, MemoryValue> live;  // by their end
   for (MemoryValue id : order) {

@@ -12,7 +12,7 @@
 
 namespace tokamak {
 
-using MemoryValue = int32_t;  // a value, by number
+using MemoryValue = int32_t;                  // a value, by number
 inline constexpr MemoryValue kNoMemory = -1;  // of tokens
 
 // The life of values is counted in steps of the whole program, loops' bodies where they stand. What
@@ -79,8 +79,8 @@ class MemoryPlan {
   Value& Root(MemoryValue value) { return values_[static_cast<size_t>(Find(value))]; }
   const Value& Root(MemoryValue value) const { return values_[static_cast<size_t>(Find(value))]; }
   void Join(MemoryValue into, MemoryValue value);
-  // Whether `output`, written first at `at`, may lie over `input`: that one is read no more by then,
-  // or by this very step, which allows it.
+  // Whether `output`, written first at `at`, may lie over `input`: that one is read no more by
+  // then, or by this very step, which allows it.
   bool MayOverwrite(MemoryValue input, MemoryValue output, int64_t at) const;
 
   std::vector<Value> values_;

@@ -9,7 +9,8 @@ namespace tokamak {
 namespace {
 
 // Rounds to write out; nothing when the loop stays.
-std::optional<uint64_t> RoundsOf(const WhileLoop& loop, const Effects& effects, PassContext& context) {
+std::optional<uint64_t> RoundsOf(const WhileLoop& loop, const Effects& effects,
+                                 PassContext& context) {
   std::optional<uint64_t> rounds = TripCount(loop);
   const Instr& instr = *loop.instr;
   if (!rounds || effects.Of(*loop.condition) || IsPinned(instr)) return std::nullopt;

@@ -50,12 +50,12 @@ struct RunStep {
   // Launch: the arguments. Host: inputs, then outputs. Copy: to, from. While: its condition, a
   // pred, which the first block computes. Conditional: the index of the block to run.
   std::vector<Place> places = {};
-  size_t inputs = 0;               // host: how many places are inputs
-  size_t target = 0;               // launch, host: which kernel, which function
-  int64_t grid = 1;                // launch: iterations, and how many a thread takes at least
+  size_t inputs = 0;  // host: how many places are inputs
+  size_t target = 0;  // launch, host: which kernel, which function
+  int64_t grid = 1;   // launch: iterations, and how many a thread takes at least
   int64_t grain = 1;
-  int64_t bytes = 0;               // copy
-  bool is_pred = false;            // conditional: true is block 0
+  int64_t bytes = 0;                              // copy
+  bool is_pred = false;                           // conditional: true is block 0
   std::vector<std::vector<RunStep>> blocks = {};  // while: condition, body
 };
 

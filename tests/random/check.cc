@@ -21,8 +21,8 @@ Result<std::vector<Value>> Run(const Module& module, uint64_t input_seed, bool o
     options.infeed.push_back(
         Value::Array(Shape::Array(ElementType::kF32, {2}), std::vector<double>{i * 1.0, i + 0.5}));
   std::vector<Value> inputs = DrawInputs(input_seed, *module.entry(), ordinary);
-  TOK_TRY(RunOutcome outcome, how != nullptr ? how->Run(module, inputs, options)
-                                             : Interpret(module, inputs, options));
+  TOK_TRY(RunOutcome outcome,
+          how != nullptr ? how->Run(module, inputs, options) : Interpret(module, inputs, options));
   // Checks are results too: how many held, and how many did not.
   outcome.results.push_back(Value::Scalar<int64_t>(ElementType::kS64, outcome.checks_passed));
   outcome.results.push_back(
