@@ -161,6 +161,8 @@ class Runner : private ProgressListener {
       compile.compile.strict = command_.strict;
       compile.hoist = command_.hoist;
       TOK_TRY(program, CompiledRun::Make(module, compile));
+      entry["launches"] = program->executable().Launches();
+      entry["host_steps"] = program->executable().HostSteps();
     }
     std::vector<double> times;
     std::optional<Result<RunOutcome>> first;

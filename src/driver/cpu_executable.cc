@@ -117,6 +117,8 @@ class CpuExecutable final : public Executable {
   }
 
   std::string HloText() const override { return WriteHloText(*module_); }
+  int64_t Launches() const override { return program_.launches; }
+  std::vector<std::string> HostSteps() const override { return program_.host_reasons; }
 
  private:
   void SetGrains(std::vector<RunStep>& steps) {
@@ -147,7 +149,7 @@ class CpuExecutable final : public Executable {
     RunOptions options;
     options.stop = control.stop;
     options.host_calls = &RegisteredHostCalls();
-    HostSteps host(options);
+    InterpretedSteps host(options);
     StepContext context{.memories = memories,
                         .kernels = kernels_,
                         .functions = function_pointers_,

@@ -80,6 +80,10 @@ class Executable {
 
   // HLO text of what runs.
   virtual std::string HloText() const = 0;
+  // How much of the program is compiled: kernels that are launched, and why each other step is
+  // interpreted ("sort: has no kernel").
+  virtual int64_t Launches() const { return 0; }
+  virtual std::vector<std::string> HostSteps() const { return {"the program: it is interpreted"}; }
 
  protected:
   Executable() = default;

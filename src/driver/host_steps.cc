@@ -41,7 +41,7 @@ class InstrStep final : public HostFunction {
       operands.push_back(std::move(value));
     }
     TOK_TRY(Value result,
-            static_cast<HostSteps&>(run).runner().Evaluate(instr_, std::move(operands)));
+            static_cast<InterpretedSteps&>(run).runner().Evaluate(instr_, std::move(operands)));
     next = 0;
     WriteValue(result, outputs, next);
     return Ok();
@@ -53,12 +53,12 @@ class InstrStep final : public HostFunction {
 
 }  // namespace
 
-InstrRunner& HostSteps::runner() {
+InstrRunner& InterpretedSteps::runner() {
   if (!runner_) runner_ = std::make_unique<InstrRunner>(options_);
   return *runner_;
 }
 
-Status HostSteps::Finish(CheckTally* checks) {
+Status InterpretedSteps::Finish(CheckTally* checks) {
   if (!runner_) return Ok();
   std::vector<Error> failures = runner_->TakeFailures();
   if (checks != nullptr) {

@@ -9,9 +9,9 @@
 namespace tokamak {
 
 // The interpreter as the host functions of one run use it.
-class HostSteps final : public HostRun {
+class InterpretedSteps final : public HostRun {
  public:
-  explicit HostSteps(const RunOptions& options) : options_(options) {}
+  explicit InterpretedSteps(const RunOptions& options) : options_(options) {}
 
   InstrRunner& runner();
   // The checks of the program: told to `checks`, or the first that failed is the error.

@@ -250,13 +250,14 @@ class Lowerer {
     }
     step.target = program_.host_instrs.size();
     program_.host_instrs.push_back(&instr);
-    const std::string& why = frame.plan->why_host[&instr];
+    std::string why = frame.plan->why_host[&instr];
+    if (why.empty()) why = std::string(instr.info().name) + ": has no kernel";
     program_.host_reasons.push_back(why);
     log_.Add({.pass = "lower",
               .rule = "host.step",
               .subject = LabelOf(instr),
               .origins = instr.origins(),
-              .because = why.empty() ? std::string(instr.info().name) : why});
+              .because = why});
     frame.steps->push_back(std::move(step));
   }
 
