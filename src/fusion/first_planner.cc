@@ -7,7 +7,7 @@
 // planned again.
 
 #include <algorithm>
-#include <set>
+#include <map>
 
 #include "fusion/plan.h"
 #include "fusion/regions.h"
@@ -147,22 +147,35 @@ class Planner {
                         .because = std::move(because)});
   }
 
+  // The kernel of a region, which rounds share.
+  BuildOutcome& Built(const Region& region, RegionKind kind) {
+    std::vector<const Instr*> key = region.instrs;
+    key.push_back(nullptr);
+    key.insert(key.end(), region.roots.begin(), region.roots.end());
+    auto [it, is_new] = built_.try_emplace(std::move(key));
+    if (is_new) it->second = BuildRegion(region, kind, machine_, NameOfKernel(region));
+    return it->second;
+  }
+
   // Makes the kernels. Of a region that has none, the instructions are marked, and false is the
   // answer.
   bool Build(const RegionTable& table, ComputationPlan& plan, int round) {
     bool all = true;
     for (size_t i = 0; i < table.size(); ++i) {
-      const OpenRegion& open = table.region(static_cast<int>(i));
       Region region = table.Finish(static_cast<int>(i));
-      BuildOutcome outcome = BuildRegion(region, open.kind, machine_, NameOfKernel(region));
-      if (!outcome.built) {
-        all = false;
-        MarkRefused(region, outcome.why_not, round);
-        continue;
-      }
+      const BuildOutcome& outcome = Built(region, table.region(static_cast<int>(i)).kind);
+      if (!outcome.built) MarkRefused(region, outcome.why_not, round);
+      all = all && outcome.built;
+    }
+    if (!all && round < kMaxRounds) return false;
+    for (size_t i = 0; i < table.size(); ++i) {
+      Region region = table.Finish(static_cast<int>(i));
+      RegionKind kind = table.region(static_cast<int>(i)).kind;
+      BuildOutcome& outcome = Built(region, kind);
+      if (!outcome.built) continue;
       for (const Instr* root : region.roots)
         plan.kernel_of[root] = static_cast<int>(plan.kernels.size());
-      plan.kernels.push_back({std::move(region), open.kind, std::move(*outcome.built)});
+      plan.kernels.push_back({std::move(region), kind, std::move(*outcome.built)});
     }
     for (const Instr* instr : order_) {
       plan.inside[instr] = table.IsInside(*instr) && plan.kernel_of[instr] < 0;
@@ -198,6 +211,7 @@ class Planner {
   DecisionLog& log_;
   std::vector<Instr*> order_;
   std::vector<Decision> records_;  // of this round
+  std::map<std::vector<const Instr*>, BuildOutcome> built_;
   InstrMap<bool> alone_;
   InstrMap<std::string> host_;
 };

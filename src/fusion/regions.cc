@@ -9,6 +9,10 @@ namespace tokamak {
 namespace {
 
 constexpr size_t kMaxInstrs = 200, kMaxInputs = 40;
+// As ops.def counts them: beyond this a kernel takes longer to compile than fusion saves.
+constexpr int64_t kMaxFlops = 500;
+// Places at which something that only moves elements may be computed.
+constexpr int64_t kMaxPlaces = 16;
 // Instructions that one question about cycles may look at.
 constexpr size_t kMaxVisited = 4000;
 
@@ -93,6 +97,8 @@ void RegionTable::Begin(const Instr& instr) {
   OpenRegion open;
   open.instrs = {&instr};
   open.roots = {&instr};
+  open.costs[&instr] = {};
+  open.flops = instr.info().flops_per_element;
   open.domain = DomainOf(instr);
   if (Folds(instr)) {
     open.kind = KindOfFold(instr);
@@ -104,7 +110,9 @@ void RegionTable::Begin(const Instr& instr) {
 
 OpenRegion RegionTable::With(const Instr& instr, int region) const {
   OpenRegion open = regions_[static_cast<size_t>(region)];
+  open.costs[&instr] = CostIn(instr, region);
   open.instrs.push_back(&instr);
+  open.flops += instr.info().flops_per_element;
   if (Folds(instr)) {
     if (open.kind == RegionKind::kLoop) {
       open.kind = KindOfFold(instr);
@@ -117,6 +125,30 @@ OpenRegion RegionTable::With(const Instr& instr, int region) const {
                            instr.op() == Op::kReduce ? CountOf(*instr.operand(0)) : CountOf(instr));
   }
   return open;
+}
+
+// Users that compute element by element need it where they are computed themselves; each that moves
+// elements needs it somewhere else.
+OpenRegion::Cost RegionTable::CostIn(const Instr& instr, int region) const {
+  const OpenRegion& open = regions_[static_cast<size_t>(region)];
+  OpenRegion::Cost cost{0, false};
+  int64_t alike = 0;
+  std::unordered_set<const Instr*> seen;
+  for (const Instr* user : instr.users()) {
+    auto it = open.costs.find(user);
+    if (it == open.costs.end() || !seen.insert(user).second) continue;
+    bool moves = user->info().Is(kDataMovement) && user->op() != Op::kReshape &&
+                 user->op() != Op::kCopy;
+    cost.in_vain = cost.in_vain || it->second.in_vain || user->op() == Op::kConcatenate ||
+                   user->op() == Op::kPad;
+    if (moves) {
+      cost.places += it->second.places;
+    } else {
+      alike = std::max(alike, it->second.places);
+    }
+  }
+  cost.places = std::min<int64_t>(std::max<int64_t>(cost.places + alike, 1), 1 << 20);
+  return cost;
 }
 
 void RegionTable::Add(const Instr& instr, int region) {
@@ -185,18 +217,19 @@ std::string RegionTable::WhyNot(const Instr& instr, int region, size_t copies,
   if (count > 1 && open.domain / 2 > count && !IsFree(instr) && !IsCheap(instr))
     return "each of its elements would be computed " + std::to_string(open.domain / count) +
            " times";
-  size_t moved = 0, uses = 0;
   for (const Instr* user : instr.users()) {
     const std::vector<int>& in = members_[user];
     if (std::find(in.begin(), in.end(), region) == in.end()) continue;
-    ++uses;
-    if (user->op() == Op::kConcatenate && !IsCheap(instr))
-      return "every part of a concatenation is computed everywhere";
-    if (user->info().Is(kDataMovement) || user->op() == Op::kDot) ++moved;
     if (user->op() == Op::kDot && !IsFree(instr))
       return "each of its elements would be computed for each use by the contraction";
   }
-  if (moved > 1 && uses > 1 && !IsCheap(instr)) return "it is needed in several places";
+  OpenRegion::Cost cost = CostIn(instr, region);
+  if (cost.in_vain && !IsCheap(instr))
+    return "it would be computed for all elements, and needed for some";
+  if (cost.places > (IsFree(instr) ? kMaxPlaces : IsCheap(instr) ? 4 : 1))
+    return "it is needed at " + std::to_string(cost.places) + " places for each element";
+  if (open.flops + instr.info().flops_per_element > kMaxFlops)
+    return "the region computes as much as it may";
   OpenRegion with = With(instr, region);
   if (copies > 1 || with.instrs.size() > 8) {
     if (FinishOpen(with).inputs.size() > kMaxInputs) return "the region reads too many arrays";

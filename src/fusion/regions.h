@@ -1,6 +1,8 @@
 #pragma once
 
+#include <optional>
 #include <string>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -19,6 +21,14 @@ struct OpenRegion {
   std::vector<const Instr*> roots;
   RegionKind kind = RegionKind::kLoop;
   int64_t domain = 0;  // elements that its loops run over
+  int64_t flops = 0;   // of one element of each of its instructions
+  // How an instruction is computed in it: at how many places for one element of the domain, at
+  // most, and whether also where nobody needs it (all parts of a concatenation are).
+  struct Cost {
+    int64_t places = 1;
+    bool in_vain = false;
+  };
+  std::unordered_map<const Instr*, Cost> costs;
 };
 
 // The regions of a computation while it is cut, from the last instruction to the first. An
@@ -49,6 +59,7 @@ class RegionTable {
 
  private:
   OpenRegion With(const Instr& instr, int region) const;
+  OpenRegion::Cost CostIn(const Instr& instr, int region) const;
   std::string WhyNotFold(const Instr& instr, int region, const Machine& machine) const;
   bool Reaches(const Instr& from, int region) const;
   Region FinishOpen(const OpenRegion& open) const;

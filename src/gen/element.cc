@@ -12,7 +12,7 @@ namespace tokamak {
 namespace {
 
 // Values that one kernel may be made of: beyond it the region is refused.
-constexpr size_t kMaxNodes = 40000;
+constexpr size_t kMaxNodes = 8000;
 constexpr int kMaxDepth = 2000;
 
 bool Contains(const Dims& dims, size_t d) {

@@ -7,6 +7,7 @@
 
 #include "lower/memory.h"
 #include "support/check.h"
+#include "support/limits.h"
 
 namespace tokamak {
 namespace {
@@ -460,20 +461,50 @@ void AddLeaves(const Shape& shape, std::vector<Shape>& leaves) {
   for (const Shape& element : shape.elements()) AddLeaves(element, leaves);
 }
 
-std::string WhyNotLoweredHere(const Computation& computation) {
-  for (const Instr* instr : computation.Instrs()) {
-    for (const Shape& leaf : LeavesOf(instr->shape())) {
-      bool fixed = (leaf.IsArray() && !leaf.HasDynamicDims()) || leaf.IsToken();
-      if (!fixed) return LabelOf(*instr) + " is " + ToString(leaf) + ", which has no fixed place";
-    }
-    if (instr->op() == Op::kConstant && !instr->shape().IsArray())
-      return LabelOf(*instr) + " is a constant tuple";
-    if (instr->op() != Op::kWhile && instr->op() != Op::kConditional) continue;
-    for (const Computation* called : instr->called())
-      if (std::string why = WhyNotLoweredHere(*called); !why.empty()) return why;
+// Steps that a program may become: loops' bodies stand where they are called.
+constexpr int64_t kMaxSteps = 200000;
+
+// Looks at each computation that runs by itself once.
+class LowerCheck {
+ public:
+  std::string Why(const Module& module) {
+    int64_t steps = StepsOf(*module.entry(), 0);
+    if (why_.empty() && steps > kMaxSteps)
+      why_ = "it would be more than " + std::to_string(kMaxSteps) + " steps";
+    return why_;
   }
-  return "";
-}
+
+ private:
+  int64_t StepsOf(const Computation& computation, int depth) {
+    if (depth > kMaxCallDepth) why_ = "its loops stand too deep in each other";
+    if (!why_.empty()) return 0;
+    auto known = steps_.find(&computation);
+    if (known != steps_.end()) return known->second;
+    int64_t steps = 0;
+    for (const Instr* instr : computation.Instrs()) {
+      ++steps;
+      Look(*instr);
+      if (instr->op() != Op::kWhile && instr->op() != Op::kConditional) continue;
+      for (const Computation* called : instr->called())
+        steps = std::min(steps + StepsOf(*called, depth + 1), kMaxSteps + 1);
+    }
+    steps_[&computation] = steps;
+    return steps;
+  }
+
+  void Look(const Instr& instr) {
+    if (!why_.empty()) return;
+    for (const Shape& leaf : LeavesOf(instr.shape())) {
+      bool fixed = (leaf.IsArray() && !leaf.HasDynamicDims()) || leaf.IsToken();
+      if (!fixed) why_ = LabelOf(instr) + " is " + ToString(leaf) + ", which has no fixed place";
+    }
+    if (instr.op() == Op::kConstant && !instr.shape().IsArray())
+      why_ = LabelOf(instr) + " is a constant tuple";
+  }
+
+  std::string why_;
+  std::unordered_map<const Computation*, int64_t> steps_;
+};
 
 }  // namespace
 
@@ -484,7 +515,7 @@ std::vector<Shape> LeavesOf(const Shape& shape) {
 }
 
 std::string WhyNotLowered(const Module& module) {
-  return WhyNotLoweredHere(*module.entry());
+  return LowerCheck().Why(module);
 }
 
 Result<LoweredProgram> Lower(const Module& module, const LowerOptions& options, DecisionLog& log) {
