@@ -137,8 +137,8 @@ OpenRegion::Cost RegionTable::CostIn(const Instr& instr, int region) const {
   for (const Instr* user : instr.users()) {
     auto it = open.costs.find(user);
     if (it == open.costs.end() || !seen.insert(user).second) continue;
-    bool moves = user->info().Is(kDataMovement) && user->op() != Op::kReshape &&
-                 user->op() != Op::kCopy;
+    bool moves =
+        user->info().Is(kDataMovement) && user->op() != Op::kReshape && user->op() != Op::kCopy;
     cost.in_vain = cost.in_vain || it->second.in_vain || user->op() == Op::kConcatenate ||
                    user->op() == Op::kPad;
     if (moves) {
@@ -248,9 +248,13 @@ std::string RegionTable::WhyNotRoot(const Instr& instr, int region, const Machin
     if (root->op() == Op::kDynamicUpdateSlice) return "an update has no other roots";
   // Through a user outside, the region must not need itself.
   for (const Instr* user : instr.users()) {
-    const std::vector<int>& in = members_[user];
-    bool outside = std::find(in.begin(), in.end(), region) == in.end();
-    if (outside && Reaches(*user, region)) return "what uses it outside is needed inside";
+    bool reaches = members_[user].empty() && Reaches(*user, region);
+    for (int other : members_[user]) {
+      if (other == region) continue;  // computed there too, perhaps
+      for (const Instr* root : regions_[static_cast<size_t>(other)].roots)
+        reaches = reaches || Reaches(*root, region);
+    }
+    if (reaches) return "what uses it outside is needed inside";
   }
   return WhyNot(instr, region, 1, machine);
 }

@@ -23,7 +23,10 @@ class Lowerer {
   Lowerer(const Module& module, const LowerOptions& options, DecisionLog& log)
       : module_(module), options_(options), log_(log), effects_(module) {}
 
-  Result<LoweredProgram> Run() {
+  // Whether kernels of the plan need each other's results.
+  bool is_cyclic() const { return is_cyclic_; }
+
+  LoweredProgram Run() {
     const Computation& entry = *module_.entry();
     int32_t memory = 1;
     std::vector<Leaves> parameters;
@@ -41,6 +44,7 @@ class Lowerer {
     first_result_ = memory;
     first_constant_ = memory + static_cast<int32_t>(results.size());
     Leaves roots = LowerComputation(entry, parameters, program_.steps);
+    if (is_cyclic_) return std::move(program_);
     PlaceResults(roots, results, flat);
     memory_.Assign();
     std::string fault = memory_.Check();
@@ -58,7 +62,7 @@ class Lowerer {
     const ComputationPlan* plan;
     std::vector<RunStep>* steps;
     InstrMap<Leaves> leaves;
-    InstrMap<bool> done;
+    InstrMap<bool> done, waiting;
     std::vector<bool> launched;
 
     Frame(const Computation& of, const ComputationPlan& with, std::vector<RunStep>& into)
@@ -67,6 +71,7 @@ class Lowerer {
           steps(&into),
           leaves(of),
           done(of, false),
+          waiting(of, false),
           launched(with.kernels.size()) {}
   };
 
@@ -89,8 +94,9 @@ class Lowerer {
     }
     for (const Instr* instr : computation.PostOrder()) {
       bool needed = instr == computation.root() || effects_.Of(*instr);
-      if (needed) Emit(frame, *instr);
+      if (needed && !is_cyclic_) Emit(frame, *instr);
     }
+    if (is_cyclic_) return NewLeaves(computation.root()->shape());
     return frame.leaves[computation.root()];
   }
 
@@ -117,11 +123,25 @@ class Lowerer {
       }
       if (instr.has_extras())
         for (const Instr* earlier : instr.extras().control_predecessors) need(earlier);
-      if (open.size() > before) continue;
+      if (open.size() > before) {
+        // It has waited for all of these: they wait for it.
+        if (frame.waiting[&instr]) return SayCyclic(instr);
+        frame.waiting[&instr] = true;
+        continue;
+      }
       open.pop_back();
       EmitOne(frame, instr, kernel);
       frame.done[&instr] = true;
     }
+  }
+
+  void SayCyclic(const Instr& instr) {
+    is_cyclic_ = true;
+    log_.Add({.pass = "lower",
+              .rule = "lower.cyclic-plan",
+              .verdict = Verdict::kRejected,
+              .subject = LabelOf(instr),
+              .origins = instr.origins()});
   }
 
   void EmitOne(Frame& frame, const Instr& instr, int kernel) {
@@ -450,6 +470,7 @@ class Lowerer {
   LoweredProgram program_;
   std::unordered_map<const Computation*, ComputationPlan> plans_;
   std::unordered_map<const Instr*, Leaves> constants_;
+  bool is_cyclic_ = false;
   int32_t first_result_ = 1, first_constant_ = 1;
 };
 
@@ -519,7 +540,13 @@ std::string WhyNotLowered(const Module& module) {
 }
 
 Result<LoweredProgram> Lower(const Module& module, const LowerOptions& options, DecisionLog& log) {
-  return Lowerer(module, options, log).Run();
+  Lowerer lowerer(module, options, log);
+  LoweredProgram program = lowerer.Run();
+  if (!lowerer.is_cyclic()) return program;
+  // A fault of the planner's: one kernel for each instruction cannot have it.
+  LowerOptions plain = options;
+  plain.plan.fuse = false;
+  return Lowerer(module, plain, log).Run();
 }
 
 }  // namespace tokamak
