@@ -55,6 +55,8 @@ class Planner {
       why = WhyNoReducer(instr);
     } else if (instr.op() == Op::kDot) {
       why = WhyNoDot(instr);
+    } else if (instr.op() == Op::kScatter) {
+      why = WhyNoScatter(instr);
     } else {
       why = WhyNoElement(instr);
     }

@@ -20,6 +20,11 @@ bool Folds(const Instr& instr) {
   return instr.op() == Op::kReduce || instr.op() == Op::kDot;
 }
 
+// Writes some elements of its operand 0 and leaves the others: a root of its own.
+bool IsUpdate(const Instr& instr) {
+  return instr.op() == Op::kDynamicUpdateSlice || instr.op() == Op::kScatter;
+}
+
 int64_t CountOf(const Instr& instr) {
   return PartsOf(instr.shape())[0].ElementCount();
 }
@@ -27,6 +32,7 @@ int64_t CountOf(const Instr& instr) {
 // Elements that computing the instruction takes.
 int64_t DomainOf(const Instr& instr) {
   if (instr.op() == Op::kDynamicUpdateSlice) return CountOf(*instr.operand(1));
+  if (instr.op() == Op::kScatter) return CountOf(*instr.operand(2));
   return CountOf(instr);
 }
 
@@ -79,7 +85,7 @@ bool RegionTable::IsNeededAsArray(const Instr& instr) const {
   if (instr.parent()->root() == &instr || instr.is_control_predecessor()) return true;
   return std::any_of(instr.users().begin(), instr.users().end(), [&](const Instr* user) {
     // What an update is written into is not read by its kernel.
-    bool updated = user->op() == Op::kDynamicUpdateSlice && user->operand(0) == &instr;
+    bool updated = IsUpdate(*user) && user->operand(0) == &instr;
     return members_[user].empty() || updated;
   });
 }
@@ -100,6 +106,7 @@ void RegionTable::Begin(const Instr& instr) {
   open.costs[&instr] = {};
   open.flops = instr.info().flops_per_element;
   open.domain = DomainOf(instr);
+  if (instr.op() == Op::kScatter) open.kind = RegionKind::kScatter;
   if (Folds(instr)) {
     open.kind = KindOfFold(instr);
     if (instr.op() == Op::kReduce) open.domain = CountOf(*instr.operand(0));
@@ -179,8 +186,7 @@ Region RegionTable::FinishOpen(const OpenRegion& open) const {
   std::erase_if(done.inputs, [&](const Instr* input) {
     for (const Instr* instr : done.instrs)
       for (size_t i = 0; i < instr->operand_count(); ++i)
-        if (instr->operand(i) == input && !(instr->op() == Op::kDynamicUpdateSlice && i == 0))
-          return false;
+        if (instr->operand(i) == input && !(IsUpdate(*instr) && i == 0)) return false;
     return true;
   });
   return done;
@@ -193,7 +199,7 @@ Region RegionTable::Finish(int region) const {
 std::string RegionTable::WhyNotFold(const Instr& instr, int region, const Machine& machine) const {
   const OpenRegion& open = regions_[static_cast<size_t>(region)];
   for (const Instr* root : open.roots)
-    if (root->op() == Op::kDynamicUpdateSlice) return "an update in place folds nothing";
+    if (IsUpdate(*root)) return "an update in place folds nothing";
   OpenRegion with = With(instr, region);
   if (with.kind == RegionKind::kRows && instr.op() != Op::kReduce)
     return "a contraction and rows do not go together";
@@ -206,7 +212,7 @@ std::string RegionTable::WhyNot(const Instr& instr, int region, size_t copies,
                                 const Machine& machine) const {
   const OpenRegion& open = regions_[static_cast<size_t>(region)];
   if (open.instrs.size() >= kMaxInstrs) return "the region has as many instructions as it may";
-  if (instr.op() == Op::kDynamicUpdateSlice) return "an update is made in place";
+  if (IsUpdate(instr)) return "an update is made in place";
   if (Folds(instr) || instr.shape().IsTuple()) {
     if (copies > 1) return "it would be folded " + std::to_string(copies) + " times";
     return WhyNotFold(instr, region, machine);
@@ -241,11 +247,11 @@ std::string RegionTable::WhyNotRoot(const Instr& instr, int region, const Machin
   const OpenRegion& open = regions_[static_cast<size_t>(region)];
   if (open.kind == RegionKind::kLoop && DomainOf(instr) != open.domain)
     return "it has another number of elements than the region's roots";
-  if (Folds(instr)) return "a reduction that others need stands alone";
+  if (Folds(instr) || IsUpdate(instr)) return "a reduction that others need stands alone";
   if (IsFree(instr)) return "it only moves elements";
   if (open.kind != RegionKind::kLoop) return "only loops keep what they use";
   for (const Instr* root : open.roots)
-    if (root->op() == Op::kDynamicUpdateSlice) return "an update has no other roots";
+    if (IsUpdate(*root)) return "an update has no other roots";
   // Through a user outside, the region must not need itself.
   for (const Instr* user : instr.users()) {
     bool reaches = members_[user].empty() && Reaches(*user, region);

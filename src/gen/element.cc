@@ -58,8 +58,9 @@ ElementEmitter::ElementEmitter(KernelBuilder& b, const Region& region) : b_(b), 
     inputs_.emplace(input, AddArgument(*input, 0, input->shape(), Access::kRead));
   for (const Instr* root : region.roots) {
     std::vector<Shape> parts = PartsOf(root->shape());
+    Access access = root->op() == Op::kScatter ? Access::kReadWrite : Access::kWrite;
     for (size_t i = 0; i < parts.size(); ++i)
-      outputs_.emplace(std::pair(root, i), AddArgument(*root, i, parts[i], Access::kWrite));
+      outputs_.emplace(std::pair(root, i), AddArgument(*root, i, parts[i], access));
   }
 }
 
@@ -140,6 +141,11 @@ void ElementEmitter::StoreLinear(const Instr& root, size_t part, Scalar index, E
 Element ElementEmitter::Load(const Instr& instr, const Coordinates& at) {
   ElementType type = instr.shape().type();
   Scalar index = Linearized(b_, at, instr.shape().dims());
+  if (auto provided = provided_.find(&instr); provided != provided_.end()) {
+    if (provided->second.first == index.id()) return provided->second.second;
+    Fail("an input is needed at another place than it is provided for");
+    return Zero(type);
+  }
   ArrayId array = inputs_.at(&instr);
   Element loaded;
   if (IsComplex(type)) {
@@ -149,6 +155,22 @@ Element ElementEmitter::Load(const Instr& instr, const Coordinates& at) {
     loaded[0] = b_.Load(array, index);
   }
   return FromStorage(b_, type, loaded);
+}
+
+Element ElementEmitter::ReadRoot(const Instr& root, Scalar index) {
+  ElementType type = root.shape().type();
+  ArrayId array = outputs_.at({&root, 0});
+  if (!IsComplex(type)) return FromStorage(b_, type, {b_.Read(array, index), {}});
+  Scalar real = b_.Read(array, index * b_.Index(2));
+  return FromStorage(b_, type, {real, b_.Read(array, index * b_.Index(2) + b_.Index(1))});
+}
+
+void ElementEmitter::Provide(const Instr& input, Scalar index, Element value) {
+  provided_.insert_or_assign(&input, std::pair(index.id(), value));
+}
+
+Scalar ElementEmitter::LoadStored(const Instr& input, Scalar index) {
+  return b_.Load(inputs_.at(&input), index);
 }
 
 Element ElementEmitter::Operand(const Instr& instr, size_t i, const Coordinates& at) {

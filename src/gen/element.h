@@ -44,11 +44,18 @@ class ElementEmitter {
   // From here on At(instr, at, part) is this value, and other elements of the instruction are a
   // fault: what a reduction gives is known for the row at hand alone.
   void Bind(const Instr& instr, size_t part, const Coordinates& at, Element value);
+  // From here on, elements of an input are not loaded: the one at `index` (row-major) is this
+  // value, and others are a fault.
+  void Provide(const Instr& input, Scalar index, Element value);
+  // The element of an input, loaded as it is stored.
+  Scalar LoadStored(const Instr& input, Scalar index);
   // Where a dynamic-update-slice writes the element of its update at coordinates.
   Coordinates UpdatePlace(const Instr& instr, const Coordinates& at);
   // Writes an element of a root.
   void Store(const Instr& root, size_t part, const Coordinates& at, Element value);
   void StoreLinear(const Instr& root, size_t part, Scalar index, Element value);
+  // An element of a root as it is now; only of roots that are combined into (scatter).
+  Element ReadRoot(const Instr& root, Scalar index);
 
   // Why the region cannot be a kernel, in words; "" so far it can. Values after a fault mean
   // nothing.
@@ -94,6 +101,7 @@ class ElementEmitter {
   std::unordered_map<const Instr*, bool> inside_;
   std::map<std::pair<const Instr*, size_t>, Bound> bound_;
   std::map<Key, Element> known_;
+  std::unordered_map<const Instr*, std::pair<ValueId, Element>> provided_;
   std::string fault_;
   int depth_ = 0;
 };

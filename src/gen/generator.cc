@@ -12,6 +12,8 @@ std::string_view NameOf(RegionKind kind) {
       return "rows";
     case RegionKind::kColumns:
       return "columns";
+    case RegionKind::kScatter:
+      return "scatter";
   }
   return "";
 }
@@ -27,6 +29,8 @@ BuildOutcome BuildRegion(const Region& region, RegionKind kind, const Machine& m
       return BuildRows(region, machine, name);
     case RegionKind::kColumns:
       return BuildColumns(region, machine, name);
+    case RegionKind::kScatter:
+      return BuildScatter(region, machine, name);
   }
   return {};
 }

@@ -16,6 +16,7 @@ enum class RegionKind : uint8_t {
   kLoop,     // every element of its roots by itself
   kRows,     // reductions over the last dimensions, and elements around them: a row at a time
   kColumns,  // reductions over other dimensions, contractions: lanes hold neighbouring results
+  kScatter,  // updates combined into an array in place
 };
 std::string_view NameOf(RegionKind kind);
 
@@ -53,7 +54,11 @@ BuildOutcome BuildLoop(const Region& region, const Machine& machine, const std::
 // Only regions of kLoop that read a large input across their rows.
 BuildOutcome BuildTranspose(const Region& region, const Machine& machine, const std::string& name);
 BuildOutcome BuildRows(const Region& region, const Machine& machine, const std::string& name);
+BuildOutcome BuildScatter(const Region& region, const Machine& machine, const std::string& name);
 BuildOutcome BuildColumns(const Region& region, const Machine& machine, const std::string& name);
+
+// Why a scatter has no kernel, in words; nothing when it has one.
+std::optional<std::string> WhyNoScatter(const Instr& scatter);
 
 // ---- shared by generators
 

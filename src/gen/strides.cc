@@ -1,5 +1,6 @@
 #include "gen/strides.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <functional>
 
@@ -43,13 +44,14 @@ std::vector<LoadStrides> StridesOfLoads(const Region& region, const Dims& domain
     LoadStrides load{region.inputs[number], true, Dims(domain.size(), 0)};
     std::optional<LinearIndex> index = LinearOf(kernel, node.operands[0]);
     load.is_linear = index.has_value();
+    if (index) load.base = index->constant;
     for (size_t t = 0; index && t < index->terms.size(); ++t) {
       auto [value, factor] = index->terms[t];
       size_t d = 0;
       while (d < at.size() && at[d].id() != value) ++d;
       if (d < at.size()) {
         load.strides[d] = factor;
-      } else if (kernel.node(value).prim != Prim::kLoad) {
+      } else {
         load.is_linear = false;
       }
     }
@@ -58,21 +60,26 @@ std::vector<LoadStrides> StridesOfLoads(const Region& region, const Dims& domain
   return loads;
 }
 
-int64_t TransposedDimension(const Region& region, const Dims& domain) {
-  if (domain.size() < 2) return -1;
-  int64_t found = -1, bytes = 0;
-  for (const LoadStrides& load : StridesOfLoads(region, domain)) {
+Across FindAcross(const Region& region, const Dims& domain) {
+  Across across;
+  if (domain.size() < 2) return across;
+  int64_t bytes = kSmallInput;
+  std::vector<LoadStrides> loads = StridesOfLoads(region, domain);
+  for (const LoadStrides& load : loads) {
     int64_t size = load.input->shape().ByteSize();
-    if (!load.is_linear || size <= kSmallInput || size <= bytes) continue;
+    if (!load.is_linear || size <= bytes) continue;
     int64_t unit = IsComplex(load.input->shape().type()) ? 2 : 1;
     if (std::abs(load.strides.back()) <= unit) continue;
     for (size_t d = 0; d + 1 < domain.size(); ++d) {
       if (std::abs(load.strides[d]) != unit || domain[d] < 4) continue;
-      found = static_cast<int64_t>(d);
+      across = {load.input, d, load.strides, load.base, true};
       bytes = size;
     }
   }
-  return found;
+  int64_t uses = std::count_if(loads.begin(), loads.end(),
+                               [&](const LoadStrides& load) { return load.input == across.input; });
+  across.is_only = uses == 1;
+  return across;
 }
 
 }  // namespace tokamak

@@ -74,19 +74,22 @@ class OnBackend : public Transformation {
   std::string name() const override { return "on:" + backend_; }
   bool Keeps(const Module& module) const override {
     for (const auto& computation : module.computations())
-      for (const Instr* instr : computation->Instrs()) {
-        // What the host is asked for is not given to compiled programs here.
+      for (const Instr* instr : computation->Instrs())
         if (!IsExact(*instr) || instr->op() == Op::kInfeed || instr->op() == Op::kRng ||
             instr->op() == Op::kRngGetAndUpdateState)
           return false;
-      }
     return true;
   }
+  bool RunsAlways() const override { return true; }
   Result<std::unique_ptr<Module>> Apply(const Module& module) const override {
     return CloneModule(module);
   }
   Result<RunOutcome> Run(const Module& module, std::span<const Value> inputs,
-                         const RunOptions&) const override {
+                         const RunOptions& how) const override {
+    // Compiled programs are not given what the host would give here.
+    for (const auto& computation : module.computations())
+      for (const Instr* instr : computation->Instrs())
+        if (instr->op() == Op::kInfeed) return Interpret(module, inputs, how);
     CompiledRunOptions options;
     options.compile.backend = backend_;
     options.compile.strict = true;

@@ -21,6 +21,8 @@ class Transformation {
   virtual Closeness closeness() const { return {}; }
   // Whether it promises anything for a program.
   virtual bool Keeps(const Module&) const { return true; }
+  // Whether what comes of it has to run also where of values nothing is promised.
+  virtual bool RunsAlways() const { return false; }
   virtual Result<std::unique_ptr<Module>> Apply(const Module& module) const = 0;
   // How what comes of it is run.
   virtual Result<RunOutcome> Run(const Module& module, std::span<const Value> inputs,
