@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDERS = ["read", "run", "normal", "passes", "errors"]
+FOLDERS = ["read", "run", "normal", "passes", "codegen", "errors"]
 
 
 def main():

@@ -66,7 +66,8 @@ Result<KernelCodes> MakeMachineCodes(const std::vector<Kernel>& kernels) {
   if (kernels.empty()) return codes;
   std::vector<const Kernel*> all;
   for (const Kernel& kernel : kernels) all.push_back(&kernel);
-  TOK_TRY(std::shared_ptr<const cpu::Code> code, cpu::Code::Compile(all, {.cache = DiskCache::OfProcess()}));
+  TOK_TRY(std::shared_ptr<const cpu::Code> code,
+          cpu::Code::Compile(all, {.cache = DiskCache::OfProcess()}));
   for (size_t i = 0; i < all.size(); ++i) {
     codes.all.push_back(std::make_unique<MachineCode>(code, i));
     codes.grains.push_back(cpu::PlanLaunch(kernels[i], code->function(i)).grain);

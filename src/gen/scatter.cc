@@ -6,7 +6,7 @@
 //     for each index vector (serial)
 //       if its window lies inside: combine
 //
-// A scatter of single elements is one thread's work.
+// Windows that begin anywhere, and single elements, are one thread's work.
 
 #include <algorithm>
 
@@ -36,17 +36,23 @@ class ScatterBuilder {
     if (!window_.empty())
       while (lanes < machine_.Lanes(32) && window_.back() % (2 * lanes) == 0) lanes *= 2;
     BuiltKernel built;
-    built.grid = window / lanes;
-    b_.For("w", LoopRole::kGrid, b_.Index(built.grid), [&](Scalar w) {
+    bool apart = !WindowsShift();
+    built.grid = apart ? window / lanes : 1;
+    auto combine = [&](const Coordinates& batch, const std::vector<Scalar>& starts, Scalar w) {
+      if (lanes == 1) return Combine(batch, starts, w);
+      b_.For("l", LoopRole::kVector, b_.Index(lanes),
+             [&](Scalar l) { Combine(batch, starts, w * b_.Index(lanes) + l); });
+    };
+    b_.For("g", LoopRole::kGrid, b_.Index(built.grid), [&](Scalar g) {
       int64_t vectors = ProductOf(batch_, 0, batch_.size());
       b_.For("i", LoopRole::kSerial, b_.Index(vectors), [&](Scalar i) {
         Coordinates batch = Delinearized(b_, i, batch_);
         std::vector<Scalar> starts = Starts(batch);
         if (!emitter_.fault().empty()) return;
         b_.If(Fits(starts), [&] {
-          if (lanes == 1) return Combine(batch, starts, w);
-          b_.For("l", LoopRole::kVector, b_.Index(lanes),
-                 [&](Scalar l) { Combine(batch, starts, w * b_.Index(lanes) + l); });
+          if (apart) return combine(batch, starts, g);
+          b_.For("w", LoopRole::kSerial, b_.Index(window / lanes),
+                 [&](Scalar w) { combine(batch, starts, w); });
         });
       });
     });
@@ -66,6 +72,16 @@ class ScatterBuilder {
     extent_.assign(scatter_.shape().dims().size(), 1);
     for (size_t d = 0, next = 0; d < extent_.size(); ++d)
       if (!IsOutsideOfWindow(d)) extent_[d] = window_[next++];
+  }
+
+  // Whether an element of one window may meet another element of another window: windows of several
+  // elements begin anywhere along their dimension.
+  bool WindowsShift() const {
+    for (int64_t dimension : attrs_.scatter_dims_to_operand_dims) {
+      auto d = static_cast<size_t>(dimension);
+      if (extent_[d] > 1 && extent_[d] < scatter_.shape().dim(d)) return true;
+    }
+    return false;
   }
 
   bool IsOutsideOfWindow(size_t d) const {

@@ -61,8 +61,13 @@ bool HasReals(const Instr& instr, bool (*is)(ElementType)) {
 }
 
 bool IsExact(const Instr& instr) {
-  if (instr.op() == Op::kReduce || instr.op() == Op::kDot)
+  if (instr.op() == Op::kReduce || instr.op() == Op::kDot || instr.op() == Op::kConvolution)
     return !HasReals(instr, IsReal) && !HasReals(instr, IsComplex);
+  // The sign of a NaN is open, and seen by these.
+  if (instr.op() == Op::kBitcastConvert || instr.op() == Op::kBitcast || instr.op() == Op::kTopK)
+    return !HasReals(instr, IsReal) && !HasReals(instr, IsComplex);
+  if (instr.op() == Op::kCompare && instr.attrs<CompareAttrs>().type == CompareType::kTotalOrder)
+    return !HasReals(instr, IsReal);
   if (!instr.info().Is(kElementwise)) return true;
   if (HasReals(instr, IsComplex)) return IsExactOnComplex(instr.op());
   return !HasReals(instr, IsReal) || IsExactOnReals(instr.op());
