@@ -213,6 +213,11 @@ std::string RegionTable::WhyNot(const Instr& instr, int region, size_t copies,
   const OpenRegion& open = regions_[static_cast<size_t>(region)];
   if (open.instrs.size() >= kMaxInstrs) return "the region has as many instructions as it may";
   if (IsUpdate(instr)) return "an update is made in place";
+  // A slice that is read where it is written again is fine; all else would be read too late.
+  const Instr& root = *open.roots[0];
+  if (IsUpdate(root) && (root.op() == Op::kScatter || instr.op() != Op::kDynamicSlice))
+    for (const Instr* operand : instr.operands())
+      if (operand == root.operand(0)) return "it reads what the region overwrites";
   if (Folds(instr) || instr.shape().IsTuple()) {
     if (copies > 1) return "it would be folded " + std::to_string(copies) + " times";
     return WhyNotFold(instr, region, machine);
