@@ -38,6 +38,11 @@ function(tok_layer folder)
   list(TRANSFORM arg_DEPS PREPEND "tok_")
   target_link_libraries(${target} ${scope} ${arg_DEPS} ${TOK_FMT} nlohmann_json::nlohmann_json Threads::Threads)
   set(${target}_SCOPE ${scope} PARENT_SCOPE)
+  # The build under sanitizers reads what nearly every file includes once a layer. The others read it
+  # in each file, so that a missing #include is found.
+  if(TOK_FUZZ AND sources AND "tok_ir" IN_LIST arg_DEPS)
+    target_precompile_headers(${target} PRIVATE "${CMAKE_SOURCE_DIR}/src/ir/ir.h")
+  endif()
 
   list(LENGTH sources source_count)
   list(LENGTH tests test_count)
