@@ -7,6 +7,7 @@ include_guard()
 # folder that is absent or has no such file gives an INTERFACE library, so that a later change only
 # adds files. tok_<folder>_SCOPE is PUBLIC or INTERFACE: use it to link more to the library.
 # *_test.cc become tok_unit_<folder>, one ctest entry.
+add_custom_target(tok_core)  # what scripts/test builds under sanitizers: the fuzzers and the tests labelled core
 function(tok_layer folder)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "DEPS")
   string(REPLACE "/" "_" name "${folder}")
@@ -38,10 +39,8 @@ function(tok_layer folder)
   list(TRANSFORM arg_DEPS PREPEND "tok_")
   target_link_libraries(${target} ${scope} ${arg_DEPS} ${TOK_FMT} nlohmann_json::nlohmann_json Threads::Threads)
   set(${target}_SCOPE ${scope} PARENT_SCOPE)
-  # The build under sanitizers reads what nearly every file includes once a layer. The others read it
-  # in each file, so that a missing #include is found.
-  if(TOK_FUZZ AND sources AND "tok_ir" IN_LIST arg_DEPS)
-    target_precompile_headers(${target} PRIVATE "${CMAKE_SOURCE_DIR}/src/ir/ir.h")
+  if(TOK_PCH AND sources AND "tok_ir" IN_LIST arg_DEPS)
+    target_precompile_headers(${target} REUSE_FROM tok_pch)
   endif()
 
   list(LENGTH sources source_count)
@@ -55,6 +54,10 @@ function(tok_layer folder)
     target_link_libraries(tok_unit_${name} PRIVATE ${target} GTest::gtest GTest::gtest_main)
     add_test(NAME unit.${name} COMMAND tok_unit_${name} --gtest_brief=1)
     set(labels unit asan)
+    if(name MATCHES "^(support|ir|interp|text|runtime)$")  # what meets foreign bytes, or memory of its own
+      list(APPEND labels core)
+      add_dependencies(tok_core tok_unit_${name})
+    endif()
     if(name MATCHES "^(runtime|pjrt)$")  # the layers with threads
       list(APPEND labels tsan)
     endif()
@@ -83,6 +86,12 @@ endfunction()
 
 # tok_layers_from(<layers.txt>): a layer for every line `folder: folders it may include`.
 macro(tok_layers_from file)
+  if(TOK_PCH)
+    add_library(tok_pch OBJECT "${CMAKE_SOURCE_DIR}/cmake/empty.cc")
+    target_include_directories(tok_pch PRIVATE "${CMAKE_SOURCE_DIR}/src")
+    target_link_libraries(tok_pch PRIVATE ${TOK_FMT} nlohmann_json::nlohmann_json Threads::Threads)
+    target_precompile_headers(tok_pch PRIVATE "${CMAKE_SOURCE_DIR}/src/ir/ir.h")
+  endif()
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${file}")
   file(STRINGS "${file}" tok_lines REGEX "^[a-z]")
   foreach(tok_line ${tok_lines})
@@ -102,6 +111,7 @@ function(tok_fuzzer name)
   if(TOK_FUZZ)
     add_executable(${name} ${arg_SOURCES})
     target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+    add_dependencies(tok_core ${name})
   elseif(EXISTS "${replay}")
     add_executable(${name} ${arg_SOURCES} "${replay}")
   else()

@@ -12,6 +12,7 @@
 
 #include "driver/arguments.h"
 #include "driver/compare_arrays.h"
+#include "interp/arguments.h"
 #include "interp/interp.h"
 #include "ir/clone.h"
 #include "support/splitmix.h"
