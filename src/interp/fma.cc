@@ -2,7 +2,6 @@
 
 #include <bit>
 #include <cmath>
-#include <limits>
 
 #include "interp/evaluators.h"
 #include "interp/rounding.h"
@@ -35,8 +34,7 @@ Result<Value> EvalFma(const Instr& instr, std::span<const Value> operands, Conte
   std::vector<double> elements = TakeOperand(operands, 0).TakeData<double>();
   for (size_t i = 0; i < elements.size(); ++i) {
     double& x = elements[i];
-    double sum = is_double ? std::fma(x, y[i], z[i]) : FmaToOdd(x, y[i], z[i]);
-    x = std::isnan(sum) ? std::numeric_limits<double>::quiet_NaN() : round(sum);
+    x = round(is_double ? std::fma(x, y[i], z[i]) : FmaToOdd(x, y[i], z[i]));
   }
   return Value::Array(std::move(shape), std::move(elements));
 }
