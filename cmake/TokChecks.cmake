@@ -9,6 +9,7 @@ endfunction()
 
 if(NOT TOK_FUZZ)
   tok_check(layers check_layers.py)
+  tok_check(planted check_planted.py)
   tok_check(sizes check_sizes.py)
   tok_check(style check_style.py)
   tok_check(format check_format.py)

@@ -68,7 +68,7 @@ find_program(TOK_ENV env)
 mark_as_advanced(TOK_CCACHE TOK_ENV)
 if(TOK_CCACHE AND TOK_ENV AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER "${TOK_ENV}" "CCACHE_BASEDIR=${CMAKE_SOURCE_DIR}" CCACHE_NOHASHDIR=1
-                                  "${TOK_CCACHE}")
+                                  CCACHE_SLOPPINESS=pch_defines,time_macros "${TOK_CCACHE}")
 endif()
 
 if(TOK_FUZZ)

@@ -10,12 +10,15 @@ skip() { skipped+=(--skipped "$*"); }
 fail() { failed+=(--failed "$*"); }
 
 # build PRESET [cmake option...]: configures and builds; a failure is counted and returned.
-build() {
-  local preset=$1
-  shift
+build() { build_target all "$@"; }
+
+# build_target TARGET PRESET [cmake option...]: the same for one target.
+build_target() {
+  local target=$1 preset=$2
+  shift 2
   say "build $preset"
   if ! { cmake --preset "$preset" "$@" >"$results/$preset.configure.log" 2>&1 || { cat "$results/$preset.configure.log"; false; }; } ||
-    ! cmake --build --preset "$preset" -j "$jobs"; then
+    ! cmake --build --preset "$preset" -j "$jobs" --target "$target"; then
     fail "the $preset build"
     return 1
   fi

@@ -7,6 +7,8 @@ Prints one table; exit 1 when a value differs, a program no longer verifies, or 
     tools/check_passes.py --filter scatter       files whose path holds this text
     tools/check_passes.py --passes simplify      the whole is this pipeline (default: the default one)
     tools/check_passes.py --json out.json        the rows, and each file, as JSON
+    tools/check_passes.py --write                also writes docs/results/passes.md and passes.json
+    tools/check_passes.py --from out.json        prints (and writes) what a run before gave
     tools/check_passes.py FOLDER_OR_FILE...      these programs instead of the corpora
 """
 import argparse
@@ -21,7 +23,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 SKIPPED = 77
-LIMIT_S = 60  # of a file; what the interpreter needs longer for is not compared, a pass that needs longer is a fault
+LIMIT_S = 60  # of a file's passes: one that needs longer is a fault
+PATIENCE = 60  # times --seconds: what the interpreter, twice a pass, needs longer for is not compared
 
 
 def corpus_files():
@@ -75,9 +78,9 @@ def check(tokamak, path, args):
         command += ["--inputs", str(inputs)]
     begin = time.time()
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE * args.seconds, check=False)
         if done.returncode == 2 and inputs is not None and "TK600" in done.stderr:  # other inputs than the program takes
-            done = subprocess.run(command[:-2], capture_output=True, text=True, timeout=LIMIT_S, check=False)
+            done = subprocess.run(command[:-2], capture_output=True, text=True, timeout=PATIENCE * args.seconds, check=False)
     except subprocess.TimeoutExpired:
         return without_values(path, tokamak, args)
     try:
@@ -128,8 +131,13 @@ def main():
     parser.add_argument("--seconds", type=float, default=1)
     parser.add_argument("-j", type=int, default=os.cpu_count())
     parser.add_argument("--json")
+    parser.add_argument("--write", action="store_true", help="write docs/results/passes.md and passes.json")
+    parser.add_argument("--from", dest="reports", help="what --json wrote")
     parser.add_argument("--rules", action="store_true", help="also how often each rule fired, and in how many programs")
     args = parser.parse_args()
+    if args.reports:
+        report_on(json.loads(Path(args.reports).read_text()), args)
+        return 0
     files = [f for p in args.places for f in programs_in(p)] if args.places else corpus_files()
     if files is None:
         print("skipped: no corpora")
@@ -137,6 +145,13 @@ def main():
     files = [f for f in files if args.filter in str(f)]
     with concurrent.futures.ThreadPoolExecutor(args.j) as pool:
         reports = list(pool.map(lambda f: check(args.tokamak, f, args), files))
+    report_on(reports, args)
+    faults = sum("fault" in r for r in reports)
+    print(f"tally: {len(reports) - faults} passed, {faults} failed, 0 skipped")
+    return 1 if faults or not reports else 0
+
+
+def summarize(reports):
     rows, reasons, rules = collections.defaultdict(Row), collections.Counter(), collections.defaultdict(list)
     for report in reports:
         for program in report["programs"]:
@@ -149,25 +164,61 @@ def main():
             fired = collections.Counter(d["rule"] for d in program.get("decisions", []))
             for rule, count in fired.items():
                 rules[rule].append(count)
-    faults = [r for r in reports if "fault" in r]
-    for report in faults:
-        print(f"FAILED {report['file']}: {report['fault']}")
-    print(f"{'pass':<22}{'programs':>9}{'changed':>9}{'changes':>10}{'instrs':>10}{'after':>10}{'same':>7}{'differ':>8}"
-          f"{'not run':>9}{'ms':>10}")  # fmt: skip
-    for name, row in rows.items():
-        print(f"{name:<22}{row.programs:>9}{row.changed:>9}{row.changes:>10}{row.before:>10}{row.after:>10}{row.same:>7}"
-              f"{row.differs:>8}{row.unknown:>9}{row.ms:>10.1f}")  # fmt: skip
+    return rows, reasons, rules
+
+
+def report_on(reports, args):
+    rows, reasons, rules = summarize(reports)
+    for report in reports:
+        if "fault" in report:
+            print(f"FAILED {report['file']}: {report['fault']}")
+    lines = [f"{'pass':<24}{'programs':>9}{'changed':>9}{'changes':>10}{'instrs':>10}{'after':>10}{'same':>7}{'differ':>8}"
+             f"{'not run':>9}{'ms':>10}"]  # fmt: skip
+    lines += [f"{name:<24}{row.programs:>9}{row.changed:>9}{row.changes:>10}{row.before:>10}{row.after:>10}{row.same:>7}"
+              f"{row.differs:>8}{row.unknown:>9}{row.ms:>10.1f}" for name, row in rows.items()]  # fmt: skip
+    refused = sum(r["exit"] in (2, 3) for r in reports)
+    lines.append(f"{len(reports)} files, {refused} of them not readable or not verified, "
+                 f"{sum(reasons.values()) - reasons['']} programs not compared")  # fmt: skip
+    print("\n".join(lines))
     if args.rules:
         print(f"\n{'rule':<32}{'programs':>9}{'firings':>10}")
         for rule, counts in sorted(rules.items(), key=lambda item: -sum(item[1])):
             print(f"{rule:<32}{len(counts):>9}{sum(counts):>10}")
-    refused = sum(r["exit"] in (2, 3) for r in reports)
-    print(f"{len(reports)} files, {refused} of them not readable or not verified, "
-          f"{sum(reasons.values()) - reasons['']} programs not compared")  # fmt: skip
     if args.json:
         Path(args.json).write_text(json.dumps(reports))
-    print(f"tally: {len(reports) - len(faults)} passed, {len(faults)} failed, 0 skipped")
-    return 1 if faults or not reports else 0
+    if args.write:
+        write_page(lines, rows, reasons, args.reports)
+
+
+def write_page(lines, rows, reasons, reports):
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
+    source = f"from the reports in {reports}" if reports else f"commit {commit.stdout.strip()}"
+    why = "\n".join(f"| {count} | {reason} |" for reason, count in reasons.most_common() if reason)
+    (ROOT / "docs/results/passes.md").write_text(f"""`tools/check_passes.py --write`, {time.strftime("%Y-%m-%d")}, {source}.
+
+# Passes are harmless
+
+Every program of the three corpora that interprets in less than a second: the interpreter's bits before and after each pass
+alone, and after the default pipeline, on drawn inputs, on hard ones (NaN, infinities, zeros, extremes) and on those of the
+corpus. Passes that may round (`MayRound` in src/rewrite/pipeline.h), and the pipeline where one of them did something, are
+compared on drawn inputs and those of the corpus, within the tolerance of `run --expect`: with what was computed before, or
+with the run without any rounding. A result whose own roundings move it further from that run than the tolerance (a
+molecular dynamics of 81 numbers is one) counts as the same: it says nothing of another rounding.
+
+```
+{chr(10).join(lines)}
+```
+
+Not compared, and why:
+
+| programs | |
+|---|---|
+{why}
+
+How long the pipeline takes is in [pipeline.md](pipeline.md).
+""")
+    table = {name: {key: value for key, value in vars(row).items()} for name, row in rows.items()}
+    (ROOT / "docs/results/passes.json").write_text(json.dumps(table, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 nowhere names where it comes from.
 
     tools/rule_firings.py                     the corpora, the default pipeline
-    tools/rule_firings.py FOLDER_OR_FILE...   these programs besides
+    tools/rule_firings.py FOLDER_OR_FILE...   these programs besides (bench/run_passes.py --folder build/bench_programs lowers the bench)
     tools/rule_firings.py --check             no corpora: docs/results/rules.md names every row there is, and no other
 """
 import argparse

@@ -130,6 +130,21 @@ jax.jit(lambda x: io_callback(lambda a: print("io", int(a)), None, x, ordered=Tr
     assert lines[:2] == ["eager [1. 1.]", "[2. 2.]"] and sorted(lines[2:]) == ["io 7", "jitted 4"]
 
 
+@pytest.mark.parametrize("platforms", ["tokamak", "tokamak,cpu"])
+def test_an_exception_is_logged_though_nobody_reads_the_result(platforms):
+    code = """
+import jax, numpy as np
+def fail(x): raise ValueError('unheard')
+f = jax.jit(lambda x: jax.pure_callback(fail, jax.ShapeDtypeStruct((), np.float32), x))
+y = f(np.float32(1))
+try: y.block_until_ready()
+except jax.errors.JaxRuntimeError: print('raised')
+"""
+    done = python(code, JAX_PLATFORMS=platforms)
+    assert "raised" in done.stdout
+    assert "jax.pure_callback failed" in done.stderr and "unheard" in done.stderr
+
+
 def test_an_exception_is_an_exception_here():
     def bad(a):
         raise ValueError("no such luck")

@@ -216,9 +216,9 @@ def _has_cpu():
         return False
 
 
-def _without_cpu(impl):
+def _without_cpu(impl, what):
     """JAX puts a callback's arguments on a CPU device. With JAX_PLATFORMS=tokamak there is none, and JAX raises;
-    then the callback is given NumPy arrays."""
+    then the callback is given NumPy arrays. An exception is logged as JAX does it: the result may never be read."""
 
     @functools.wraps(impl)
     def call(*arguments, callback, **params):
@@ -227,7 +227,11 @@ def _without_cpu(impl):
         import jax
         import numpy as np
 
-        given = callback(*(np.asarray(argument) for argument in arguments))
+        try:
+            given = callback(*(np.asarray(argument) for argument in arguments))
+        except BaseException:
+            logging.getLogger(impl.__module__).exception("%s failed", what)
+            raise
         return jax.tree.map(np.asarray, given) if "result_avals" in params else ()
 
     call.for_tokamak = True
@@ -238,11 +242,12 @@ def _add_callbacks_without_cpu():
     from jax._src import callback as callbacks
     from jax._src import debugging
 
-    for module, name in ((callbacks, "pure_callback_impl"), (callbacks, "io_callback_impl"),
-                         (debugging, "debug_callback_impl")):  # fmt: skip
+    for module, name, what in ((callbacks, "pure_callback_impl", "jax.pure_callback"),
+                               (callbacks, "io_callback_impl", "jax.io_callback"),
+                               (debugging, "debug_callback_impl", "jax.debug.callback")):  # fmt: skip
         impl = getattr(module, name)
         if not getattr(impl, "for_tokamak", False):
-            setattr(module, name, _without_cpu(impl))
+            setattr(module, name, _without_cpu(impl, what))
     debugging.debug_callback_p.def_impl(debugging.debug_callback_impl)
 
 

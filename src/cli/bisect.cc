@@ -6,10 +6,10 @@
 
 #include "cli/commands.h"
 #include "cli/json_error.h"
-#include "driver/arguments.h"
 #include "driver/load.h"
 #include "driver/npz.h"
 #include "driver/same_values.h"
+#include "interp/arguments.h"
 #include "interp/interp.h"
 #include "passes/passes.h"
 

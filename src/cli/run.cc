@@ -12,6 +12,7 @@
 #include "driver/expect.h"
 #include "driver/load.h"
 #include "driver/spoil.h"
+#include "interp/arguments.h"
 #include "interp/interp.h"
 
 // `tokamak run`: runs every program of a file and compares what comes out.

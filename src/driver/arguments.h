@@ -1,6 +1,7 @@
 #pragma once
 
-#include <cstdint>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "driver/npz.h"
@@ -16,11 +17,6 @@ std::vector<Shape> FlattenParameters(const Computation& entry);
 
 // One value per parameter, made from the arrays in_0, in_1 ... of a file.
 Result<std::vector<Value>> ArgumentsFrom(const NpzFile& file, const Computation& entry);
-
-// One value per parameter, drawn: reals and complex parts in [-1, 1), integers
-// in [0, 4) (so that indices mostly lie inside), preds evenly. Equal seeds
-// give equal values on every machine. A dynamic dimension gets its bound, or 3.
-Result<std::vector<Value>> DrawArguments(uint64_t seed, const Computation& entry);
 
 // Results of the entry as out_0, out_1 ...; tokens take no number. A result with
 // bounds (f32[<=4]) is given in an array of its bounds: the elements there are,

@@ -42,6 +42,7 @@ class Proof {
   std::string Compare(const Module& after) const;
   // The same for passes that may round (MayRound): on drawn and given inputs, a number may be as
   // far from what it was, or from what it is without any rounding, as `run --expect` allows.
+  // Results that are further from that themselves are not looked at.
   std::string CompareClosely(const Module& after) const;
 
  private:

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "interp/interp.h"
+#include "interp/rounding.h"
 #include "interp/value.h"
 #include "ir/ir.h"
 #include "support/result.h"
@@ -22,8 +23,10 @@ class Context {
   virtual ~Context() = default;
 
   NumericMode mode() const { return mode_; }
-  // `value` as it is kept in an array of `type`: rounded in law mode.
+  // `value` as it is kept in an array of `type`: rounded in law mode, and one NaN for all
+  // (rounding.h).
   double Round(ElementType type, double value) const {
+    if (value != value) value = kOneNan;
     return mode_ == NumericMode::kLaw ? RoundToType(type, value) : value;
   }
   Complex Round(ElementType type, Complex value) const {

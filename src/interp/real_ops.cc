@@ -33,12 +33,6 @@ double Minimum(double x, double y) {
   return x < y ? x : y;
 }
 
-// Which NaN arithmetic gives, its sign included, depends on the processor and on the order of the
-// operands. Ours is always the same.
-double OneNan(double x) {
-  return std::isnan(x) ? kNan : x;
-}
-
 double ErfcWide(double x) {
   return static_cast<double>(std::erfc(static_cast<long double>(x)));
 }
@@ -144,13 +138,13 @@ RealUnaryFn RealUnary(Op op, bool wide) {
 RealBinaryFn RealBinary(Op op, bool) {
   switch (op) {
     case Op::kAdd:
-      return [](double x, double y) { return OneNan(x + y); };
+      return [](double x, double y) { return x + y; };
     case Op::kSubtract:
-      return [](double x, double y) { return OneNan(x - y); };
+      return [](double x, double y) { return x - y; };
     case Op::kMultiply:
-      return [](double x, double y) { return OneNan(x * y); };
+      return [](double x, double y) { return x * y; };
     case Op::kDivide:
-      return [](double x, double y) { return OneNan(x / y); };
+      return [](double x, double y) { return x / y; };
     case Op::kRemainder:
       return [](double x, double y) { return std::fmod(x, y); };
     case Op::kPower:

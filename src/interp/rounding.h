@@ -2,12 +2,17 @@
 
 #include <bit>
 #include <cstdint>
+#include <limits>
 
 #include "interp/interp.h"
 #include "interp/value.h"
 #include "ir/element_type.h"
 
 namespace tokamak {
+
+// Which NaN arithmetic gives, its sign included, depends on the processor and on the order of the
+// operands. Whatever is rounded gives this one; what is only moved keeps its bits.
+inline constexpr double kOneNan = std::numeric_limits<double>::quiet_NaN();
 
 // Context::Round of one element type, with what it depends on looked up once per array. Exactly
 // RoundToType in law mode; numbers in the normal range of a narrow type are rounded in the bits of
@@ -33,6 +38,7 @@ class Rounder {
   }
 
   double operator()(double value) const {
+    if (value != value) value = kOneNan;
     if (how_ == How::kNone) return value;
     if (how_ == How::kFloat) return static_cast<double>(static_cast<float>(value));
     if (how_ == How::kSlow) return RoundToType(type_, value);

@@ -13,7 +13,9 @@ constexpr ElementType kIndex = ElementType::kS32;
 
 // Builds the computations of one loop over the rows or columns of a batch of matrices. What is
 // found in a step is subtracted at once from whatever waits for it, so that a step is elementwise
-// and sums are in the order of the interpreter: no bit changes.
+// and sums are in the order of the interpreter: no bit changes. An expression makes one instruction
+// at most among its arguments: C++ leaves their order open, and the order made is text that we
+// test.
 class LoopBuilder {
  public:
   LoopBuilder(Module& module, std::string name, Dims batch)
@@ -99,7 +101,9 @@ struct Expansion {
   }
   Instr* Conjugated(Instr* x) {
     Term z = terms.Of(x);
-    return IsComplex(z.type()) ? Complex(Real(z), -Imag(z)).instr : x;
+    if (!IsComplex(z.type())) return x;
+    Term real = Real(z);
+    return Complex(real, -Imag(z)).instr;
   }
   // The while over `state`, whose first element counts from 0, and one element of its result.
   Instr* Loop(Computation* body, const std::vector<Instr*>& state, int64_t trips, Instr*& loop) {
@@ -150,18 +154,22 @@ Result<Computation*> CholeskyStep(const Expansion& of, int64_t n) {
 
   Instr* column = loop.Block(matrix, loop.Number(0), j, n, 1);
   Instr* zero = b.Broadcast(b.Scalar(of.wide, 0), loop.With({n, 1}), {});
-  Instr* below = b.Select(loop.Where(loop.With({n, 1}), 0, j, CompareDirection::kGt),
-                          b.Divide(column, roots), zero);
+  Instr* is_below = loop.Where(loop.With({n, 1}), 0, j, CompareDirection::kGt);
+  Instr* below = b.Select(is_below, b.Divide(column, roots), zero);
   Instr* diagonal = loop.Where(loop.With({n, 1}), 0, j, CompareDirection::kEq);
   Instr* finished = b.Select(diagonal, roots, below);
 
   Instr* flat = b.Reshape(below, loop.With({n}));
   Instr* rows = b.Broadcast(flat, loop.With({n, n}), loop.Places({0}));
   Instr* columns = flat;
-  if (is_complex) columns = b.Complex(b.Real(flat), b.Negate(b.Imag(flat)));
+  if (is_complex) {
+    Instr* real = b.Real(flat);
+    columns = b.Complex(real, b.Negate(b.Imag(flat)));
+  }
   columns = b.Broadcast(columns, loop.With({n, n}), loop.Places({1}));
-  Instr* waits = b.And(loop.Where(loop.With({n, n}), 0, j, CompareDirection::kGt),
-                       loop.Where(loop.With({n, n}), 1, j, CompareDirection::kGt));
+  Instr* row_waits = loop.Where(loop.With({n, n}), 0, j, CompareDirection::kGt);
+  Instr* column_waits = loop.Where(loop.With({n, n}), 1, j, CompareDirection::kGt);
+  Instr* waits = b.And(row_waits, column_waits);
   matrix = b.Select(waits, b.Subtract(matrix, b.Multiply(rows, columns)), matrix);
   std::vector<Instr*> starts(of.batch.size() + 1, loop.Number(0));
   starts.push_back(j);

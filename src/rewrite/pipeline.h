@@ -49,7 +49,8 @@ std::optional<Pass> PassFromName(std::string_view name);
 // more than `run --expect` allows. Under PassOptions::strict they change nothing; all others never
 // change a bit.
 constexpr bool MayRound(Pass pass) {
-  return pass == Pass::kExpandFunctions || pass == Pass::kRemoveNarrowingPairs;
+  return pass == Pass::kExpandFunctions || pass == Pass::kFormFma ||
+         pass == Pass::kRemoveNarrowingPairs;
 }
 
 // One pass of a pipeline. Neighbours with the same `group`, unless it is 0, are repeated together
@@ -106,6 +107,7 @@ inline constexpr Step kDefaultPipeline[] = {
     {Pass::kSimplifyLoops, 2},
     {Pass::kHoistInvariants, 2},
     {Pass::kDce, 2},
+    {Pass::kFormFma},
     {Pass::kOrder},
 };
 static_assert(IsSound(kDefaultPipeline), "a pass runs before what it needs; see passes.def");

@@ -338,7 +338,7 @@ Status BytecodeTables::AttrDecoder::Vhlo(uint64_t code) {
       return Dictionary();
     case kFloat:
       return Float();
-    case kInteger:
+    case VhloCode::kInteger:
       return Integer();
     case kOutputAlias:
       return OutputAlias();

@@ -3,8 +3,8 @@
 // not wrong.
 #include <algorithm>
 
-#include "driver/arguments.h"
 #include "fuzz/fuzz.h"
+#include "interp/arguments.h"
 #include "interp/interp.h"
 #include "ir/infer.h"
 #include "text/read.h"

@@ -11,11 +11,12 @@ const std::vector<Op>& PlainOps() {
   static const std::vector<Op> ops = [] {
     std::vector<Op> plain;
     for (const OpInfo& info : AllOps()) {
-      bool fits = info.Is(kElementwise) && info.arity >= 1 && info.arity <= 2 &&
+      bool fits = info.Is(kElementwise) && info.arity >= 1 && info.arity <= 3 &&
                   info.shape_rule != ShapeRule::kExplicit &&
+                  (info.arity < 3 || info.shape_rule == ShapeRule::kSameAsOperands) &&
                   (info.attrs == "NoAttrs" || info.attrs == "AccuracyAttrs");
       if (!fits) continue;
-      int times = info.arity == 2 ? 4 : 1;
+      int times = info.arity >= 2 ? 4 : 1;
       if (info.flops_per_element > 8) times = 1;
       if (info.flops_per_element > 30) times = 0;  // seldom: see DrawCostly
       plain.insert(plain.end(), static_cast<size_t>(times), info.op);
@@ -43,6 +44,7 @@ bool PutPlain(Draft& draft, Op op) {
   if (InfoOf(op).arity == 1) return draft.Put(op, {x}) != nullptr;
   Instr* y = Partner(draft, x);
   if (draft.random().Percent(30)) std::swap(x, y);
+  if (InfoOf(op).arity == 3) return draft.Put(op, {x, y, Partner(draft, x)}) != nullptr;
   return draft.Put(op, {x, y}) != nullptr;
 }
 

@@ -5,9 +5,30 @@
 #include "ir/compare.h"
 #include "passes/passes.h"
 #include "random/check.h"
+#include "rewrite/rules.h"
 
 namespace tokamak::fuzz {
 namespace {
+
+bool HasFma(const Module& module) {
+  for (const auto& computation : module.computations())
+    for (const Instr* instr : computation->Instrs())
+      if (instr->op() == Op::kFma) return true;
+  return false;
+}
+
+// Products and sums again, with both roundings: what form-fma made has the bits of what was there.
+Status TakeFmaApart(Module& module) {
+  static const RuleSet* rules = new RuleSet({
+      {"fma.apart", "", m::Fma(m::x, m::y, m::z), m::Add(m::Multiply(m::x, m::y), m::z), nullptr,
+       ""},
+  });
+  DecisionLog log;
+  PassContext context(log, {}, {});
+  for (const auto& computation : module.computations())
+    TOK_RETURN_IF_ERROR(ApplyRules(*computation, *rules, context));
+  return Ok();
+}
 
 class Passes : public Transformation {
  public:
@@ -19,6 +40,7 @@ class Passes : public Transformation {
   // is run in strict mode, where nothing rounds otherwise.
   bool Keeps(const Module& module) const override {
     if (steps_.size() > 1 || !MayRound(steps_.front().pass)) return true;
+    if (steps_.front().pass == Pass::kFormFma && !HasFma(module)) return true;  // see Run
     std::unique_ptr<Module> changed = CloneModule(module);
     return Run(*changed).ok() && FirstDifference(module, *changed).empty();
   }
@@ -44,6 +66,8 @@ class Passes : public Transformation {
     PipelineOptions options;
     options.verify_each = true;  // names the pass, and makes an error of rules that fight
     TOK_RETURN_IF_ERROR(RunPasses(module, steps_, context, options));
+    if (steps_.size() == 1 && steps_.front().pass == Pass::kFormFma && !twice_)
+      return TakeFmaApart(module);
     return Ok();
   }
 

@@ -1,5 +1,7 @@
 // Functions of one and two numbers, where a row holds bit for bit.
 
+#include <cmath>
+
 #include "rewrite/rules/conditions.h"
 #include "rewrite/rules/topics.h"
 
@@ -32,8 +34,13 @@ bool IsWhole(const Instr* instr) {
       return false;
   }
 }
+// f6e2m3fn ends at 7.5, and what would pass that is 7.5.
+bool EndsWhole(ElementType type) {
+  double last = RoundToType(type, 1e30);
+  return std::isnan(last) || std::floor(last) == last;
+}
 bool TakesWhole(const m::Match& match) {
-  return IsReal(match.type()) && IsWhole(match[x]);
+  return IsReal(match.type()) && IsWhole(match[x]) && EndsWhole(match.type());
 }
 
 bool HasPlainAccuracy(const m::Match& match) {
