@@ -134,6 +134,20 @@ Scalar RemainderOf(Scalar x, Scalar y) {
   return Choose(is_small, x, Choose(fits, CopySign(rest, x), NotANumber(x)));
 }
 
+Scalar FmaOp(ElementType type, std::span<const Element> operands) {
+  Scalar x = operands[0][0], y = operands[1][0], z = operands[2][0];
+  if (!IsNarrow(type)) return Fma(x, y, z);
+  x = x.As(ScalarType::kF64), y = y.As(ScalarType::kF64), z = z.As(ScalarType::kF64);
+  // The product is exact. What the sum loses goes into its last bit, so that rounding it again
+  // gives what rounding the exact sum gives.
+  Scalar product = x * y, sum = product + z, back = sum - product;
+  Scalar lost = (product - (sum - back)) + (z - back);
+  Scalar bits = sum.BitsAs(ScalarType::kS64), one = Wide(sum, 1);
+  Scalar odd = Choose((lost > 0) == (sum > 0), bits + one, bits - one);
+  Scalar is_kept = (lost == 0) | ((bits & one) == one) | !(AbsOf(sum) < Infinity(sum));
+  return Choose(is_kept, sum, odd.BitsAs(ScalarType::kF64));
+}
+
 std::optional<Scalar> RealOp(Op op, std::span<const Element> operands) {
   Scalar x = operands[0][0], y = operands.size() > 1 ? operands[1][0] : Scalar();
   switch (op) {

@@ -29,6 +29,8 @@ Scalar MinimumOf(Scalar x, Scalar y);
 Scalar SignOf(Scalar x);
 Scalar RemainderOf(Scalar x, Scalar y);  // of the division that is rounded towards zero; exact
 std::optional<Scalar> RealOp(Op op, std::span<const Element> operands);
+// x * y + z, rounded once to f32 or f64; of narrower types what RoundTo makes that of.
+Scalar FmaOp(ElementType type, std::span<const Element> operands);
 std::optional<Scalar> RoundingOp(Op op, Scalar x);
 Scalar ReducedPrecision(ElementType type, Scalar x, const ReducePrecisionAttrs& attrs);
 Scalar NextAfter(ElementType type, Scalar x, Scalar y);
