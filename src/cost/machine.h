@@ -4,14 +4,23 @@
 
 namespace tokamak {
 
+enum class MachineKind : uint8_t { kCpu, kGpu };
+
 // What generators need to know of the machine that a kernel is for. Rates come from measurements
 // and will stand here when there are some.
 struct Machine {
-  int64_t vector_bits = 128;
-  int64_t cores = 1;
+  MachineKind kind = MachineKind::kCpu;
+  int64_t vector_bits = 128;  // of a vector register; of a GPU: of one access of a thread
+  int64_t cores = 1;          // of a GPU: multiprocessors
 
+  bool is_gpu() const { return kind == MachineKind::kGpu; }
   // Lanes of a vector whose elements take `bits`.
   int64_t Lanes(int64_t bits) const { return vector_bits / (bits < 8 ? 8 : bits); }
 };
+
+// The GPU that kernels are made for when none is there: an H200.
+constexpr Machine GpuMachine() {
+  return {.kind = MachineKind::kGpu, .vector_bits = 128, .cores = 132};
+}
 
 }  // namespace tokamak

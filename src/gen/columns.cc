@@ -10,8 +10,7 @@
 
 #include <algorithm>
 
-#include "gen/generator.h"
-#include "gen/reducer.h"
+#include "gen/folds.h"
 
 namespace tokamak {
 namespace {
@@ -41,7 +40,11 @@ class ColumnsBuilder {
       : region_(region), machine_(machine), inner_(inner), b_(name), emitter_(b_, region) {}
 
   BuildOutcome Build() {
-    if (std::string why = FindFolds(); !why.empty()) return {std::nullopt, why};
+    Folds found;
+    if (std::string why = FindFolds(region_, found); !why.empty()) return {std::nullopt, why};
+    reducers_ = std::move(found.reducers);
+    dots_ = std::move(found.dots);
+    dims_ = std::move(found.dims);
     size_t rank = dims_.size();
     split_ = rank - std::min(inner_, rank);
     rows_ = ProductOf(dims_, 0, split_);
@@ -67,30 +70,6 @@ class ColumnsBuilder {
   }
 
  private:
-  std::string FindFolds() {
-    bool first = true;
-    for (const Instr* instr : region_.instrs) {
-      if (instr->op() != Op::kReduce && instr->op() != Op::kDot) continue;
-      Shape shape = PartsOf(instr->shape())[0];
-      if (first) dims_ = shape.dims();
-      if (shape.dims() != dims_) return "its reductions have results of different shapes";
-      first = false;
-      if (instr->op() == Op::kDot) {
-        dots_.push_back(instr);
-        continue;
-      }
-      reducers_.push_back(ReducerOf(*instr));
-      const Reducer &reducer = reducers_.back(), &like = reducers_.front();
-      if (reducer.input().dims() != like.input().dims() || reducer.reduced != like.reduced)
-        return "its reductions fold different dimensions";
-    }
-    for (const Instr* root : region_.roots)
-      for (const Shape& part : PartsOf(root->shape()))
-        if (part.ElementCount() != ProductOf(dims_, 0, dims_.size()))
-          return "a root has another number of elements than its reductions";
-    return first ? "it has no reduction" : "";
-  }
-
   // The results' coordinates of a lane.
   Coordinates ResultAt(Scalar lane) {
     auto split = static_cast<int64_t>(split_);
@@ -132,31 +111,15 @@ class ColumnsBuilder {
     });
     ForRuns(RunsOf(like.reduced), like.input().dims(), {}, [&](const Coordinates& reduced) {
       ForLanes([&](Scalar lane) {
-        Coordinates kept = ResultAt(lane), at(like.input().dims().size());
-        for (size_t i = 0; i < kept.size(); ++i) at[static_cast<size_t>(like.kept[i])] = kept[i];
-        for (size_t i = 0; i < reduced.size(); ++i)
-          at[static_cast<size_t>(like.reduced[i])] = reduced[i];
+        Coordinates at = FoldedElement(like, ResultAt(lane), reduced);
         for (Accumulators& sum : sums) sum.Fold(lane, at, {});
       });
     });
   }
 
-  // The coordinates of one operand of a dot.
-  static Coordinates OperandAt(const Dims& dims, const Dims& batch, const Dims& contracting,
-                               const Coordinates& result, size_t free_from,
-                               const Coordinates& contracted) {
-    Coordinates at(dims.size());
-    for (size_t i = 0; i < batch.size(); ++i) at[static_cast<size_t>(batch[i])] = result[i];
-    for (size_t i = 0; i < contracting.size(); ++i)
-      at[static_cast<size_t>(contracting[i])] = contracted[i];
-    for (Scalar& c : at)
-      if (!c.ok()) c = result[free_from++];
-    return at;
-  }
-
   void Contract(const Instr& dot) {
     const DotAttrs& attrs = dot.attrs<DotAttrs>();
-    const Dims &lhs = dot.operand(0)->shape().dims(), &rhs = dot.operand(1)->shape().dims();
+    const Dims& lhs = dot.operand(0)->shape().dims();
     ElementType type = WideType(dot.shape().type());
     Sum sum{&dot, {}};
     for (size_t part = 0; part < (IsComplex(type) ? 2u : 1u); ++part)
@@ -165,19 +128,10 @@ class ColumnsBuilder {
     std::vector<Run> runs;  // each by itself: the two sides may order them differently
     for (int64_t d : attrs.lhs_contracting)
       runs.push_back({static_cast<size_t>(d), static_cast<size_t>(d) + 1});
-    size_t lhs_free = attrs.lhs_batch.size();
-    size_t rhs_free = lhs.size() - attrs.lhs_contracting.size();
     ForRuns(runs, lhs, {}, [&](const Coordinates& contracted) {
       ForLanes([&](Scalar lane) {
-        Coordinates at = ResultAt(lane);
-        Element x = Operand(
-            dot, 0, type,
-            OperandAt(lhs, attrs.lhs_batch, attrs.lhs_contracting, at, lhs_free, contracted));
-        Element y = Operand(
-            dot, 1, type,
-            OperandAt(rhs, attrs.rhs_batch, attrs.rhs_contracting, at, rhs_free, contracted));
-        if (!emitter_.fault().empty()) return;
-        Write(sum, lane, Added(type, Read(sum, lane), x, y));
+        Element term = DotTerm(b_, emitter_, dot, ResultAt(lane), contracted, Read(sum, lane));
+        if (emitter_.fault().empty()) Write(sum, lane, term);
       });
     });
     dot_sums_.push_back(sum);
@@ -187,21 +141,6 @@ class ColumnsBuilder {
     const Instr* dot = nullptr;
     std::array<ArrayId, 2> arrays{};
   };
-
-  Element Operand(const Instr& dot, size_t i, ElementType type, const Coordinates& at) {
-    const Instr& operand = *dot.operand(i);
-    return ConvertElement(b_, operand.shape().type(), type, emitter_.At(operand, at));
-  }
-
-  Element Added(ElementType type, Element sum, Element x, Element y) {
-    if (IsReal(type)) return {Fma(x[0], y[0], sum[0]), {}};
-    Element product[2] = {x, y};
-    std::optional<Element> of = ApplyOp(b_, {Op::kMultiply, type, type, product, nullptr});
-    Element terms[2] = {sum, of.value_or(x)};
-    std::optional<Element> total = ApplyOp(b_, {Op::kAdd, type, type, terms, nullptr});
-    if (!of || !total) emitter_.Fail("dot: no formula for its type");
-    return total.value_or(sum);
-  }
 
   Element Read(const Sum& sum, Scalar lane) {
     Element value{b_.Read(sum.arrays[0], lane), {}};

@@ -8,8 +8,7 @@
 
 #include <algorithm>
 
-#include "gen/element.h"
-#include "gen/generator.h"
+#include "gen/roots.h"
 
 namespace tokamak {
 namespace {
@@ -21,15 +20,6 @@ struct Schedule {
   size_t inner = 0;  // dimensions of the domain that the inner loop runs over
   int64_t lanes = 1;
 };
-
-// A root that is a dynamic-update-slice runs over its update and writes only there.
-bool IsUpdate(const Instr& root) {
-  return root.op() == Op::kDynamicUpdateSlice;
-}
-
-const Shape& DomainOf(const Instr& root) {
-  return IsUpdate(root) ? root.operand(1)->shape() : root.shape();
-}
 
 class LoopBuilder {
  public:
@@ -52,9 +42,8 @@ class LoopBuilder {
         while (steps % block != 0) --block;
     }
     int64_t blocks = (steps + block - 1) / block;
-    BuiltKernel built;
-    built.grid = rows_ * blocks;
-    b_.For("g", LoopRole::kGrid, b_.Index(built.grid), [&](Scalar g) {
+    int64_t grid = rows_ * blocks;
+    b_.For("g", LoopRole::kGrid, b_.Index(grid), [&](Scalar g) {
       Scalar row = g / b_.Index(blocks), first = g % b_.Index(blocks) * b_.Index(block);
       auto step = [&](Scalar k) {
         Scalar begin = (first + k) * b_.Index(lanes);
@@ -66,32 +55,10 @@ class LoopBuilder {
       if (block == 1) return step(b_.Index(0));
       b_.For("k", LoopRole::kSerial, b_.Index(block), step);
     });
-    if (!emitter_.fault().empty()) return {std::nullopt, emitter_.fault()};
-    built.kernel = b_.Finish();
-    built.arguments = ArgumentsOf(region_);
-    for (size_t i = 0; i < built.arguments.size(); ++i) {
-      const KernelArgument& argument = built.arguments[i];
-      if (argument.is_output && IsUpdate(*argument.instr))
-        built.updates.emplace_back(i, argument.instr->operand(0));
-    }
-    FinishFacts(built, exact);
-    for (auto [output, old] : built.updates)
-      if (!MayUpdate(built, output, old)) return {std::nullopt, "it reads what it overwrites"};
-    return {std::move(built), ""};
+    return FinishLoop(b_, emitter_, region_, grid, exact);
   }
 
  private:
-  // What is updated in place may be read only where it is written.
-  static bool MayUpdate(const BuiltKernel& built, size_t output, const Instr* old) {
-    for (size_t i = 0; i < built.arguments.size(); ++i) {
-      if (built.arguments[i].is_output || built.arguments[i].instr != old) continue;
-      auto pair = std::pair(i, output);
-      if (std::find(built.in_place.begin(), built.in_place.end(), pair) == built.in_place.end())
-        return false;
-    }
-    return true;
-  }
-
   // All roots at one element of the domain.
   void Body(Scalar row, Scalar inner) {
     const Dims& dims = DomainOf(*region_.roots[0]).dims();
@@ -101,24 +68,7 @@ class LoopBuilder {
     Coordinates rest = Delinearized(b_, inner, inner_dims);
     at.insert(at.end(), rest.begin(), rest.end());
     Scalar linear = row * b_.Index(row_) + inner;
-    struct Ready {
-      const Instr* root;
-      Scalar index;
-      Element value;
-    };
-    std::vector<Ready> ready;
-    for (const Instr* root : region_.roots) {
-      const Dims& own = DomainOf(*root).dims();
-      Coordinates here = own == dims ? at : Delinearized(b_, linear, own);
-      if (!IsUpdate(*root)) {
-        ready.push_back({root, linear, emitter_.At(*root, here)});
-        continue;
-      }
-      Element value = emitter_.At(*root->operand(1), here);
-      Coordinates place = emitter_.UpdatePlace(*root, here);
-      ready.push_back({root, Linearized(b_, place, root->shape().dims()), value});
-    }
-    for (const Ready& r : ready) emitter_.StoreLinear(*r.root, 0, r.index, r.value);
+    StoreRoots(b_, emitter_, region_, at, linear);
   }
 
   const Region& region_;
@@ -182,11 +132,8 @@ int64_t LanesFor(int64_t row, const Machine& machine) {
 }  // namespace
 
 BuildOutcome BuildLoop(const Region& region, const Machine& machine, const std::string& name) {
+  if (std::string why = WhyNoLoop(region); !why.empty()) return {std::nullopt, why};
   const Dims& dims = DomainOf(*region.roots[0]).dims();
-  int64_t count = DomainOf(*region.roots[0]).ElementCount();
-  for (const Instr* root : region.roots)
-    if (!root->shape().IsArray() || DomainOf(*root).ElementCount() != count)
-      return {std::nullopt, "its roots have different numbers of elements"};
   BuildOutcome flat, last;
   size_t rank = dims.size();
   for (size_t inner = rank; inner + (rank == 0 ? 1 : 0) > 0; --inner) {

@@ -42,6 +42,10 @@ class Accumulators {
   void Fold(Scalar lane, const Coordinates& at, Scalar valid);
   // Folds all lanes into one, in the order of a fixed tree.
   std::vector<Element> Combined();
+  // Two sums as one.
+  std::vector<Element> Joined(const std::vector<Element>& x, const std::vector<Element>& y) {
+    return Apply(x, y);
+  }
   // The reduce's result of a sum: with its own first value, in its own type.
   std::vector<Element> Finished(std::vector<Element> sums);
 

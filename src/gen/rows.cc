@@ -14,10 +14,8 @@
 // machine's vectors alone.
 
 #include <algorithm>
-#include <unordered_map>
 
-#include "gen/generator.h"
-#include "gen/reducer.h"
+#include "gen/row_levels.h"
 
 namespace tokamak {
 namespace {
@@ -28,7 +26,11 @@ class RowsBuilder {
       : region_(region), machine_(machine), b_(name), emitter_(b_, region) {}
 
   BuildOutcome Build() {
-    if (std::string why = FindLevels(); !why.empty()) return {std::nullopt, why};
+    RowLevels found;
+    if (std::string why = FindRowLevels(region_, found); !why.empty()) return {std::nullopt, why};
+    levels_ = std::move(found.levels);
+    rows_ = found.rows;
+    row_ = found.row;
     BuiltKernel built;
     built.grid = rows_;
     b_.For("row", LoopRole::kGrid, b_.Index(rows_), [&](Scalar row) {
@@ -45,40 +47,8 @@ class RowsBuilder {
   }
 
  private:
-  // Which reductions need the results of which; all must fold rows of one length.
-  std::string FindLevels() {
-    std::unordered_map<const Instr*, size_t> level;  // of reductions below and at it
-    for (const Instr* instr : region_.instrs) {
-      size_t own = 0;
-      for (const Instr* operand : instr->operands())
-        if (auto it = level.find(operand); it != level.end()) own = std::max(own, it->second);
-      if (instr->op() == Op::kReduce) {
-        Reducer reducer = ReducerOf(*instr);
-        if (levels_.size() <= own) levels_.resize(own + 1);
-        const Dims& dims = reducer.input().dims();
-        size_t split = reducer.kept.size();
-        for (size_t i = 0; i < split; ++i)
-          if (reducer.kept[i] != static_cast<int64_t>(i))
-            return "reduce: not of the last dimensions";
-        int64_t rows = ProductOf(dims, 0, split), row = ProductOf(dims, split, dims.size());
-        if (rows_ != 0 && (rows != rows_ || row != row_)) return "its rows have different lengths";
-        rows_ = rows;
-        row_ = row;
-        levels_[own].push_back(std::move(reducer));
-        ++own;
-      }
-      level[instr] = own;
-    }
-    return rows_ == 0 ? "it has no reduction" : "";
-  }
-
   Coordinates InputAt(const Reducer& reducer, Scalar element) {
-    const Dims& dims = reducer.input().dims();
-    auto split = static_cast<int64_t>(reducer.kept.size());
-    Coordinates at = Delinearized(b_, row_at_, Dims(dims.begin(), dims.begin() + split));
-    Coordinates rest = Delinearized(b_, element, Dims(dims.begin() + split, dims.end()));
-    at.insert(at.end(), rest.begin(), rest.end());
-    return at;
+    return RowElement(b_, reducer, row_at_, element);
   }
 
   void ReduceLevel(std::vector<Reducer>& level) {

@@ -1,0 +1,79 @@
+#include "gen/roots.h"
+
+#include <algorithm>
+
+namespace tokamak {
+
+bool IsSliceUpdate(const Instr& root) {
+  return root.op() == Op::kDynamicUpdateSlice;
+}
+
+const Shape& DomainOf(const Instr& root) {
+  return IsSliceUpdate(root) ? root.operand(1)->shape() : root.shape();
+}
+
+std::string WhyNoLoop(const Region& region) {
+  int64_t count = DomainOf(*region.roots[0]).ElementCount();
+  for (const Instr* root : region.roots)
+    if (!root->shape().IsArray() || DomainOf(*root).ElementCount() != count)
+      return "its roots have different numbers of elements";
+  return "";
+}
+
+void StoreRoots(KernelBuilder& b, ElementEmitter& emitter, const Region& region,
+                const Coordinates& at, Scalar linear) {
+  struct Ready {
+    const Instr* root;
+    Scalar index;
+    Element value;
+  };
+  const Dims& dims = DomainOf(*region.roots[0]).dims();
+  std::vector<Ready> ready;
+  for (const Instr* root : region.roots) {
+    const Dims& own = DomainOf(*root).dims();
+    Coordinates here = own == dims ? at : Delinearized(b, linear, own);
+    if (!IsSliceUpdate(*root)) {
+      ready.push_back({root, linear, emitter.At(*root, here)});
+      continue;
+    }
+    Element value = emitter.At(*root->operand(1), here);
+    Coordinates place = emitter.UpdatePlace(*root, here);
+    ready.push_back({root, Linearized(b, place, root->shape().dims()), value});
+  }
+  for (const Ready& r : ready) emitter.StoreLinear(*r.root, 0, r.index, r.value);
+}
+
+namespace {
+
+// What is updated in place may be read only where it is written.
+bool MayUpdate(const BuiltKernel& built, size_t output, const Instr* old) {
+  for (size_t i = 0; i < built.arguments.size(); ++i) {
+    if (built.arguments[i].is_output || built.arguments[i].instr != old) continue;
+    auto pair = std::pair(i, output);
+    if (std::find(built.in_place.begin(), built.in_place.end(), pair) == built.in_place.end())
+      return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+BuildOutcome FinishLoop(KernelBuilder& b, const ElementEmitter& emitter, const Region& region,
+                        int64_t grid, bool exact) {
+  if (!emitter.fault().empty()) return {std::nullopt, emitter.fault()};
+  BuiltKernel built;
+  built.grid = grid;
+  built.kernel = b.Finish();
+  built.arguments = ArgumentsOf(region);
+  for (size_t i = 0; i < built.arguments.size(); ++i) {
+    const KernelArgument& argument = built.arguments[i];
+    if (argument.is_output && IsSliceUpdate(*argument.instr))
+      built.updates.emplace_back(i, argument.instr->operand(0));
+  }
+  FinishFacts(built, exact);
+  for (auto [output, old] : built.updates)
+    if (!MayUpdate(built, output, old)) return {std::nullopt, "it reads what it overwrites"};
+  return {std::move(built), ""};
+}
+
+}  // namespace tokamak

@@ -1,0 +1,104 @@
+#include "gen/scatter_elements.h"
+
+#include <algorithm>
+
+namespace tokamak {
+namespace {
+
+bool Contains(const Dims& dims, size_t d) {
+  return std::find(dims.begin(), dims.end(), static_cast<int64_t>(d)) != dims.end();
+}
+
+}  // namespace
+
+ScatterElements::ScatterElements(KernelBuilder& b, ElementEmitter& emitter, const Instr& scatter)
+    : b_(b), emitter_(emitter), scatter_(scatter), attrs_(scatter.attrs<ScatterAttrs>()) {
+  const Dims& update = scatter_.operand(2)->shape().dims();
+  for (size_t d = 0; d < update.size(); ++d)
+    (Contains(attrs_.update_window_dims, d) ? window_ : batch_).push_back(update[d]);
+  extent_.assign(scatter_.shape().dims().size(), 1);
+  for (size_t d = 0, next = 0; d < extent_.size(); ++d)
+    if (!IsOutsideOfWindow(d)) extent_[d] = window_[next++];
+}
+
+bool ScatterElements::WindowsShift() const {
+  for (int64_t dimension : attrs_.scatter_dims_to_operand_dims) {
+    auto d = static_cast<size_t>(dimension);
+    if (extent_[d] > 1 && extent_[d] < scatter_.shape().dim(d)) return true;
+  }
+  return false;
+}
+
+bool ScatterElements::IsOutsideOfWindow(size_t d) const {
+  return Contains(attrs_.inserted_window_dims, d) || Contains(attrs_.input_batching_dims, d);
+}
+
+std::vector<Scalar> ScatterElements::Starts(const Coordinates& batch) {
+  std::vector<Scalar> starts(extent_.size());
+  const Instr& indices = *scatter_.operand(1);
+  auto vector_dim = static_cast<size_t>(attrs_.index_vector_dim);
+  for (size_t i = 0; i < attrs_.scatter_dims_to_operand_dims.size(); ++i) {
+    Coordinates at = batch;
+    if (vector_dim < static_cast<size_t>(indices.shape().rank()))
+      at.insert(at.begin() + static_cast<int64_t>(vector_dim), b_.Index(static_cast<int64_t>(i)));
+    starts[static_cast<size_t>(attrs_.scatter_dims_to_operand_dims[i])] =
+        emitter_.At(indices, at)[0].As(ScalarType::kIndex);
+  }
+  return starts;
+}
+
+Scalar ScatterElements::Fits(const std::vector<Scalar>& starts) {
+  Scalar fits = b_.ConstantBits(ScalarType::kPred, 1);
+  for (size_t d = 0; d < starts.size(); ++d) {
+    if (!starts[d].ok()) continue;
+    Scalar last = b_.Index(scatter_.shape().dim(d) - extent_[d]);
+    fits = fits & (b_.Index(0) <= starts[d]) & (starts[d] <= last);
+  }
+  return fits;
+}
+
+Scalar ScatterElements::BatchingPlace(const Coordinates& batch, size_t i) const {
+  auto vector_dim = static_cast<size_t>(attrs_.index_vector_dim);
+  auto from = static_cast<size_t>(attrs_.scatter_indices_batching_dims[i]);
+  return batch[from > vector_dim ? from - 1 : from];
+}
+
+Coordinates ScatterElements::WindowAt(const Coordinates& batch, const std::vector<Scalar>& starts,
+                                      const Coordinates& place, Scalar& inside) {
+  Coordinates window;
+  for (size_t d = 0; d < place.size(); ++d) {
+    Scalar offset = starts[d].ok() ? place[d] - starts[d] : place[d];
+    for (size_t i = 0; i < attrs_.input_batching_dims.size(); ++i)
+      if (static_cast<size_t>(attrs_.input_batching_dims[i]) == d)
+        offset = offset - BatchingPlace(batch, i);
+    inside = inside & (b_.Index(0) <= offset) & (offset < b_.Index(extent_[d]));
+    if (!IsOutsideOfWindow(d)) window.push_back(offset);
+  }
+  return window;
+}
+
+void ScatterElements::Combine(const Coordinates& batch, const std::vector<Scalar>& starts,
+                              const Coordinates& window) {
+  Coordinates update, place(extent_.size());
+  const Dims& update_dims = scatter_.operand(2)->shape().dims();
+  for (size_t d = 0, in_window = 0, in_batch = 0; d < update_dims.size(); ++d)
+    update.push_back(Contains(attrs_.update_window_dims, d) ? window[in_window++]
+                                                            : batch[in_batch++]);
+  for (size_t d = 0, next = 0; d < place.size(); ++d) {
+    place[d] = IsOutsideOfWindow(d) ? b_.Index(0) : window[next++];
+    if (starts[d].ok()) place[d] = place[d] + starts[d];
+  }
+  for (size_t i = 0; i < attrs_.input_batching_dims.size(); ++i) {
+    auto d = static_cast<size_t>(attrs_.input_batching_dims[i]);
+    place[d] = BatchingPlace(batch, i);
+  }
+  Scalar index = Linearized(b_, place, scatter_.shape().dims());
+  Element both[2] = {emitter_.ReadRoot(scatter_, index), emitter_.At(*scatter_.operand(2), update)};
+  if (!emitter_.fault().empty()) return;
+  std::optional<std::vector<Element>> results =
+      ApplyBody(b_, *scatter_.called(0), both, /*wide=*/false);
+  if (!results) return emitter_.Fail("scatter: its computation has no formula");
+  emitter_.StoreLinear(scatter_, 0, index, (*results)[0]);
+}
+
+}  // namespace tokamak

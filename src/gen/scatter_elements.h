@@ -1,0 +1,48 @@
+#pragma once
+
+#include <vector>
+
+#include "gen/element.h"
+#include "gen/generator.h"
+
+namespace tokamak {
+
+// What scatters of every machine share: windows, where they lie, and how one element is combined.
+class ScatterElements {
+ public:
+  ScatterElements(KernelBuilder& b, ElementEmitter& emitter, const Instr& scatter);
+
+  int64_t windows() const { return ProductOf(batch_, 0, batch_.size()); }
+  int64_t window() const { return ProductOf(window_, 0, window_.size()); }  // its elements
+  const Dims& window_dims() const { return window_; }
+  const Dims& extent() const { return extent_; }  // of a window, per dimension of the array
+  // Whether an element of one window may meet another element of another window: windows of several
+  // elements begin anywhere along their dimension.
+  bool WindowsShift() const;
+
+  Coordinates BatchAt(Scalar window) { return Delinearized(b_, window, batch_); }
+  // The run-time index of each dimension of the array that has one; others are not ok().
+  std::vector<Scalar> Starts(const Coordinates& batch);
+  // Whether the window lies inside of the array.
+  Scalar Fits(const std::vector<Scalar>& starts);
+  // The coordinates in a window of the array's element at coordinates; `inside` becomes false where
+  // it is in another place.
+  Coordinates WindowAt(const Coordinates& batch, const std::vector<Scalar>& starts,
+                       const Coordinates& place, Scalar& inside);
+  // Combines the element of the update into the array, whose window must fit.
+  void Combine(const Coordinates& batch, const std::vector<Scalar>& starts,
+               const Coordinates& window);
+
+ private:
+  bool IsOutsideOfWindow(size_t d) const;
+  // Where a batching dimension of the array is, in the windows' coordinates.
+  Scalar BatchingPlace(const Coordinates& batch, size_t i) const;
+
+  KernelBuilder& b_;
+  ElementEmitter& emitter_;
+  const Instr& scatter_;
+  const ScatterAttrs& attrs_;
+  Dims window_, batch_, extent_;
+};
+
+}  // namespace tokamak
