@@ -72,6 +72,8 @@ class Shower {
                            program_.host_reasons[step.target], places);
       case StepKind::kCopy:
         return fmt::format("copy {} bytes:{}", step.bytes, places);
+      case StepKind::kPoison:
+        return fmt::format("poison {} bytes:{}", step.bytes, places);
       case StepKind::kWhile:
         return "while" + places;
       case StepKind::kConditional:

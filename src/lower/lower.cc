@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "lower/memory.h"
+#include "lower/poison.h"
 #include "support/check.h"
 #include "support/limits.h"
 
@@ -50,6 +51,7 @@ class Lowerer {
     std::string fault = memory_.Check();
     TOK_CHECK(fault.empty(), fault.c_str());
     Settle(program_.steps);
+    if (options_.poison) PoisonFreed(program_.steps, memory_);
     program_.arena_bytes = memory_.arena_bytes();
     return std::move(program_);
   }
@@ -210,7 +212,8 @@ class Lowerer {
     memory_.AddCopy(to, from);
     steps.push_back({.kind = StepKind::kCopy,
                      .places = {Unsettled(to), Unsettled(from)},
-                     .bytes = memory_.bytes(to)});
+                     .bytes = memory_.bytes(to),
+                     .at = memory_.now()});
   }
 
   void Launch(Frame& frame, size_t number) {
@@ -230,7 +233,7 @@ class Lowerer {
       copied.emplace(old, to);
     }
     memory_.Tick();
-    RunStep step{.kind = StepKind::kLaunch};
+    RunStep step{.kind = StepKind::kLaunch, .at = memory_.now()};
     for (const KernelArgument& argument : built.arguments) {
       MemoryValue value = frame.leaves[argument.instr][argument.part];
       auto it = copied.find(argument.instr);
@@ -248,13 +251,14 @@ class Lowerer {
     step.grid = built.grid;
     step.grain = step.grid;  // until somebody knows what an iteration takes
     program_.kernels.push_back(built.kernel);
+    program_.sources.push_back({planned.region, planned.kind, built.arguments, built.updates});
     ++program_.launches;
     frame.steps->push_back(std::move(step));
   }
 
   void CallHost(Frame& frame, const Instr& instr) {
     memory_.Tick();
-    RunStep step{.kind = StepKind::kHost};
+    RunStep step{.kind = StepKind::kHost, .at = memory_.now()};
     for (const Instr* operand : instr.operands()) {
       for (MemoryValue value : frame.leaves[operand]) {
         if (value == kNoMemory) continue;
@@ -308,7 +312,8 @@ class Lowerer {
     int64_t begin = memory_.Tick();
     size_t mark = memory_.BeginLoop();
     for (MemoryValue carry : carries) memory_.Use(carry);
-    RunStep step{.kind = StepKind::kWhile};
+    RunStep step{.kind = StepKind::kWhile, .target = program_.loops.size(), .at = begin};
+    program_.loops.push_back(&instr);
     step.blocks.resize(2);
     const Computation &condition = *instr.called(0), &body = *instr.called(1);
     Leaves holds = LowerComputation(condition, Split(condition, carries), step.blocks[0]);
@@ -349,7 +354,8 @@ class Lowerer {
       if (memory_.bytes(carries[i]) == 0) continue;
       steps.push_back({.kind = StepKind::kCopy,
                        .places = {Unsettled(carries[i]), Unsettled(from[i])},
-                       .bytes = memory_.bytes(carries[i])});
+                       .bytes = memory_.bytes(carries[i]),
+                       .at = memory_.now()});
     }
   }
 
@@ -357,7 +363,7 @@ class Lowerer {
     memory_.Tick();
     MemoryValue index = frame.leaves[instr.operand(0)][0];
     memory_.Use(index);
-    RunStep step{.kind = StepKind::kConditional, .places = {Unsettled(index)}};
+    RunStep step{.kind = StepKind::kConditional, .places = {Unsettled(index)}, .at = memory_.now()};
     step.is_pred = instr.operand(0)->shape().type() == ElementType::kPred;
     step.blocks.resize(instr.called().size());
     Leaves results = NewLeaves(instr.shape());
@@ -381,7 +387,8 @@ class Lowerer {
         if (joined) continue;
         step.blocks[i].push_back({.kind = StepKind::kCopy,
                                   .places = {Unsettled(results[k]), Unsettled(values[k])},
-                                  .bytes = memory_.bytes(results[k])});
+                                  .bytes = memory_.bytes(results[k]),
+                                  .at = memory_.now()});
       }
     }
     frame.leaves[&instr] = std::move(results);
@@ -420,7 +427,8 @@ class Lowerer {
       if (memory_.bytes(from[i]) == 0) continue;
       program_.steps.push_back({.kind = StepKind::kCopy,
                                 .places = {{memory, 0}, Unsettled(from[i])},
-                                .bytes = memory_.bytes(from[i])});
+                                .bytes = memory_.bytes(from[i]),
+                                .at = memory_.now()});
     }
   }
 

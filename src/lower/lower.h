@@ -2,6 +2,7 @@
 
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "analysis/effects.h"
@@ -15,12 +16,24 @@
 
 namespace tokamak {
 
+// What a kernel was made of: instructions of the module.
+struct KernelSource {
+  Region region;
+  RegionKind kind{};
+  std::vector<KernelArgument> arguments;
+  // Arguments that hold the value of an instruction before the launch, and keep it where the kernel
+  // does not write.
+  std::vector<std::pair<size_t, const Instr*>> updates;
+};
+
 // A program as steps, ready but for the code of its kernels and the functions of its host steps.
 struct LoweredProgram {
   std::vector<RunStep> steps;
   std::vector<Kernel> kernels;            // what launches name
+  std::vector<KernelSource> sources;      // of each kernel
   std::vector<const Instr*> host_instrs;  // what host steps name; one step each
   std::vector<std::string> host_reasons;  // why each has no kernel
+  std::vector<const Instr*> loops;        // what while steps name
   std::vector<const Instr*> constants;    // memories after parameters and results
   int64_t arena_bytes = 0;
   int64_t launches = 0, copies = 0;  // steps, those of loops counted once
@@ -31,6 +44,7 @@ struct LowerOptions {
   Machine machine;
   // Per parameter: the result that may take its memory; -1: none.
   std::vector<int64_t> alias_results;
+  bool poison = false;  // bytes of the arena are made NaN as soon as their value is dead
 };
 
 // Why the program cannot be lowered (sizes that are known at run time only, values that no memory

@@ -267,4 +267,14 @@ std::string MemoryPlan::Check() const {
   return "";
 }
 
+std::vector<MemoryPlan::Life> MemoryPlan::Lives() const {
+  std::vector<Life> lives;
+  for (const Value& v : values_)
+    if (v.parent == kNoMemory && v.memory == 0 && v.offset >= 0 && v.def != INT64_MAX)
+      lives.push_back({v.def, v.last, v.offset, v.bytes});
+  std::stable_sort(lives.begin(), lives.end(),
+                   [](const Life& x, const Life& y) { return x.last < y.last; });
+  return lives;
+}
+
 }  // namespace tokamak

@@ -56,6 +56,13 @@ class MemoryPlan {
   // "" when no two values whose lives overlap share bytes; else the first two, in words.
   std::string Check() const;
 
+  // A value of the arena, and the last step that knows it.
+  struct Life {
+    int64_t def, last, offset, bytes;
+  };
+  // All of them, those that die first before the others.
+  std::vector<Life> Lives() const;
+
  private:
   struct Value {
     int64_t bytes = 0;

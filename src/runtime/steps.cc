@@ -22,7 +22,32 @@ class Stepper {
     return context_.memories[static_cast<size_t>(place.memory)] + place.offset;
   }
 
+  // Arguments on the stack, when they are as few as usual.
+  template <typename Body>
+  auto WithPointers(const RunStep& step, Body&& body) {
+    std::array<void*, 64> few;
+    if (step.places.size() <= few.size()) {
+      for (size_t i = 0; i < step.places.size(); ++i) few[i] = At(step.places[i]);
+      return body(std::span<void* const>(few.data(), step.places.size()));
+    }
+    std::vector<void*> many;
+    for (const Place& place : step.places) many.push_back(At(place));
+    return body(std::span<void* const>(many));
+  }
+
   Status RunOne(const RunStep& step) {
+    bool is_watched = step.kind == StepKind::kLaunch || step.kind == StepKind::kHost;
+    if (context_.watcher == nullptr || !is_watched) return RunPlain(step);
+    TOK_RETURN_IF_ERROR(WithPointers(step, [&](std::span<void* const> arguments) {
+      return context_.watcher->Before(step, arguments);
+    }));
+    TOK_RETURN_IF_ERROR(RunPlain(step));
+    return WithPointers(step, [&](std::span<void* const> arguments) {
+      return context_.watcher->After(step, arguments);
+    });
+  }
+
+  Status RunPlain(const RunStep& step) {
     switch (step.kind) {
       case StepKind::kLaunch:
         Launch(step);
@@ -39,21 +64,11 @@ class Stepper {
         return RunWhile(step);
       case StepKind::kConditional:
         return Run(step.blocks[BlockOf(step)]);
+      case StepKind::kPoison:
+        std::memset(At(step.places[0]), 0xFF, static_cast<size_t>(step.bytes));
+        return Ok();
     }
     return Ok();
-  }
-
-  // Arguments on the stack, when they are as few as usual.
-  template <typename Body>
-  auto WithPointers(const RunStep& step, Body&& body) {
-    std::array<void*, 64> few;
-    if (step.places.size() <= few.size()) {
-      for (size_t i = 0; i < step.places.size(); ++i) few[i] = At(step.places[i]);
-      return body(std::span<void* const>(few.data(), step.places.size()));
-    }
-    std::vector<void*> many;
-    for (const Place& place : step.places) many.push_back(At(place));
-    return body(std::span<void* const>(many));
   }
 
   void Launch(const RunStep& step) {

@@ -41,22 +41,35 @@ class HostFunction {
   virtual ~HostFunction() = default;
   virtual Status Run(std::span<void* const> inputs, std::span<void* const> outputs,
                      HostRun& run) const = 0;
+  // It is the interpreter, which nothing can be compared with.
+  virtual bool IsInterpreter() const { return false; }
 };
 
-enum class StepKind : uint8_t { kLaunch, kHost, kCopy, kWhile, kConditional };
+enum class StepKind : uint8_t { kLaunch, kHost, kCopy, kWhile, kConditional, kPoison };
 
 struct RunStep {
   StepKind kind{};
   // Launch: the arguments. Host: inputs, then outputs. Copy: to, from. While: its condition, a
-  // pred, which the first block computes. Conditional: the index of the block to run.
+  // pred, which the first block computes. Conditional: the index of the block to run. Poison: where
+  // nothing lives, filled with NaN of every type (ones), so that who reads it is found.
   std::vector<Place> places = {};
   size_t inputs = 0;  // host: how many places are inputs
-  size_t target = 0;  // launch, host: which kernel, which function
+  size_t target = 0;  // launch, host, while: which kernel, function, loop
   int64_t grid = 1;   // launch: iterations, and how many a thread takes at least
   int64_t grain = 1;
-  int64_t bytes = 0;                              // copy
+  int64_t bytes = 0;                              // copy, poison
   bool is_pred = false;                           // conditional: true is block 0
   std::vector<std::vector<RunStep>> blocks = {};  // while: condition, body
+  int64_t at = 0;                                 // when, as the assignment of memory counts
+};
+
+// Is told of every launch and every function of the host, in the thread of the run.
+class StepWatcher {
+ public:
+  virtual ~StepWatcher() = default;
+  // With the arguments of the step; an error ends the run.
+  virtual Status Before(const RunStep& step, std::span<void* const> arguments) = 0;
+  virtual Status After(const RunStep& step, std::span<void* const> arguments) = 0;
 };
 
 // One run.
@@ -66,6 +79,7 @@ struct StepContext {
   std::span<const HostFunction* const> functions;
   HostRun* host = nullptr;
   const std::atomic<bool>* stop = nullptr;  // may be null
+  StepWatcher* watcher = nullptr;           // may be null
 };
 
 // Runs steps in order. TK6103 when it is stopped; errors of host functions.

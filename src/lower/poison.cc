@@ -1,0 +1,66 @@
+#include "lower/poison.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace tokamak {
+namespace {
+
+using Life = MemoryPlan::Life;
+
+// Walks through the steps as they stand in the program, bodies of loops once, and through the
+// values as they die.
+class Poisoner {
+ public:
+  explicit Poisoner(const MemoryPlan& memory) : lives_(memory.Lives()) {}
+
+  void Walk(std::vector<RunStep>& steps) {
+    std::vector<RunStep> all;
+    for (RunStep& step : steps) {
+      AddDead(all, step.at);
+      for (std::vector<RunStep>& block : step.blocks) Walk(block);
+      last_ = std::max(last_, step.at);
+      all.push_back(std::move(step));
+    }
+    // What the step around this list reads after it (a loop its condition) is used later.
+    if (!steps.empty()) AddDead(all, last_ + 1);
+    steps = std::move(all);
+  }
+
+ private:
+  // The values whose last use was before `now` and whose bytes have no other owner at that time.
+  void AddDead(std::vector<RunStep>& steps, int64_t now) {
+    for (; next_ < lives_.size() && lives_[next_].last < now; ++next_) {
+      const Life& dead = lives_[next_];
+      if (dead.bytes == 0 || !IsFree(dead, now)) continue;
+      steps.push_back({.kind = StepKind::kPoison,
+                       .places = {{0, dead.offset}},
+                       .bytes = dead.bytes,
+                       .at = now});
+    }
+  }
+
+  bool IsFree(const Life& dead, int64_t now) const {
+    for (const Life& other : lives_) {
+      bool meets =
+          other.offset < dead.offset + dead.bytes && dead.offset < other.offset + other.bytes;
+      if (meets && other.def < now && other.last >= now) return false;
+    }
+    return true;
+  }
+
+  std::vector<Life> lives_;
+  size_t next_ = 0;
+  int64_t last_ = 0;
+};
+
+}  // namespace
+
+void PoisonFreed(std::vector<RunStep>& steps, const MemoryPlan& memory) {
+  Poisoner(memory).Walk(steps);
+  if (memory.arena_bytes() == 0) return;
+  steps.insert(steps.begin(),
+               {.kind = StepKind::kPoison, .places = {{0, 0}}, .bytes = memory.arena_bytes()});
+}
+
+}  // namespace tokamak
