@@ -62,38 +62,40 @@ InstrExtras& Instr::mutable_extras() {
   return *extras_;
 }
 
+void Instr::set_called(std::vector<Computation*> called) {
+  called_ =
+      called.empty() ? nullptr : std::make_unique<std::vector<Computation*>>(std::move(called));
+}
+
 // Enters operand i, which is set, among its users.
 void Instr::Link(size_t i) {
-  Instr* operand = operands_[i];
-  places_[i] = static_cast<uint32_t>(operand->users_.size());
-  operand->users_.push_back(this);
-  operand->slots_.push_back(static_cast<uint32_t>(i));
+  Instr* operand = operands_.instrs()[i];
+  operands_.numbers()[i] = static_cast<uint32_t>(operand->users_.size());
+  operand->users_.Add(this, static_cast<uint32_t>(i));
 }
 
 // The last user takes the place of this one.
 void Instr::Unlink(size_t i) {
-  Instr* operand = operands_[i];
-  size_t place = places_[i];
-  TOK_CHECK(place < operand->users_.size() && operand->users_[place] == this,
+  UseList& users = operands_.instrs()[i]->users_;
+  size_t place = operands_.numbers()[i];
+  TOK_CHECK(place < users.size() && users.instrs()[place] == this,
             "a use is missing from its operand's users");
-  Instr* last = operand->users_.back();
-  uint32_t slot = operand->slots_.back();
-  operand->users_[place] = last;
-  operand->slots_[place] = slot;
-  last->places_[slot] = static_cast<uint32_t>(place);
-  operand->users_.pop_back();
-  operand->slots_.pop_back();
+  Instr* last = users.instrs().back();
+  uint32_t slot = users.numbers().back();
+  users.instrs()[place] = last;
+  users.numbers()[place] = slot;
+  last->operands_.numbers()[slot] = static_cast<uint32_t>(place);
+  users.DropLast();
 }
 
 void Instr::set_operand(size_t i, Instr* operand) {
   Unlink(i);
-  operands_[i] = operand;
+  operands_.instrs()[i] = operand;
   Link(i);
 }
 
 void Instr::AddOperand(Instr* operand) {
-  operands_.push_back(operand);
-  places_.push_back(0);
+  operands_.Add(operand, 0);
   Link(operands_.size() - 1);
 }
 
@@ -104,16 +106,15 @@ void Instr::AddControlPredecessor(Instr* before) {
 
 Instr* Computation::Append(Op op, Shape shape, std::vector<Instr*> operands, Attrs attrs,
                            std::string name) {
-  Instr& instr = instrs_.emplace_back();
+  Instr& instr = instrs_.Add();
   instr.id_ = InstrId(instrs_.size() - 1);
   instr.op_ = op;
   instr.shape_ = std::move(shape);
-  instr.operands_ = std::move(operands);
   instr.attrs_ = std::move(attrs);
   instr.name_ = std::move(name);
   instr.parent_ = this;
-  instr.places_.resize(instr.operands_.size());
-  for (size_t i = 0; i < instr.operands_.size(); ++i) instr.Link(i);
+  instr.operands_.Reserve(operands.size());
+  for (Instr* operand : operands) instr.AddOperand(operand);
   return &instr;
 }
 
@@ -129,36 +130,37 @@ Instr* Computation::AppendParameter(int64_t number, Shape shape, std::string nam
 std::vector<Instr*> Computation::Instrs() const {
   std::vector<Instr*> list;
   list.reserve(size());
-  for (const Instr& instr : instrs_)
-    if (!instr.removed_) list.push_back(const_cast<Instr*>(&instr));
+  instrs_.ForEach([&](Instr& instr) {
+    if (!instr.removed_) list.push_back(&instr);
+  });
   return list;
 }
 
 std::vector<Instr*> Computation::PostOrder() const {
   PostOrderWalk walk(instrs_.size());
-  for (const Instr& instr : instrs_)
-    if (!instr.removed_) walk.Visit(const_cast<Instr*>(&instr));
+  instrs_.ForEach([&](Instr& instr) {
+    if (!instr.removed_) walk.Visit(&instr);
+  });
   return walk.TakeOrder();
 }
 
 void Computation::ReplaceUses(Instr* from, Instr* to) {
   if (from == to) return;
-  to->users_.reserve(to->users_.size() + from->users_.size());
+  to->users_.Reserve(to->users_.size() + from->users_.size());
   for (size_t k = 0; k < from->users_.size(); ++k) {
-    Instr* user = from->users_[k];
-    size_t slot = from->slots_[k];
-    user->operands_[slot] = to;
+    Instr* user = from->users_.instrs()[k];
+    size_t slot = from->users_.numbers()[k];
+    user->operands_.instrs()[slot] = to;
     user->Link(slot);
   }
-  from->users_.clear();
-  from->slots_.clear();
+  from->users_.Clear();
   if (root_ == from) root_ = to;
   if (!from->is_control_predecessor_) return;
-  for (Instr& instr : instrs_) {
-    if (!instr.has_extras()) continue;
+  instrs_.ForEach([&](Instr& instr) {
+    if (!instr.has_extras()) return;
     for (Instr*& control : instr.extras_->control_predecessors)
       if (control == from) control = to;
-  }
+  });
   to->is_control_predecessor_ = true;
   from->is_control_predecessor_ = false;
 }
@@ -171,9 +173,8 @@ void Computation::Remove(Instr* instr) {
       if (parameter == instr) parameter = nullptr;
     while (!parameters_.empty() && parameters_.back() == nullptr) parameters_.pop_back();
   }
-  instr->operands_.clear();
-  instr->places_.clear();
-  instr->called_.clear();
+  instr->operands_.Clear();
+  instr->called_ = nullptr;
   instr->attrs_ = {};
   instr->extras_ = nullptr;
   instr->removed_ = true;
@@ -196,36 +197,37 @@ void Computation::SetOrder(const std::vector<Instr*>& order) {
     instr = moved[static_cast<size_t>(instr->id_)];
     TOK_CHECK(instr != nullptr, "an order leaves out an instruction that is used");
   };
-  std::deque<Instr> fresh;
+  InstrStore fresh;
   for (Instr* instr : order) {
     size_t old = static_cast<size_t>(instr->id_);
     TOK_CHECK(moved[old] == nullptr, "an order names an instruction twice");
-    moved[old] = &fresh.emplace_back(std::move(*instr));
+    moved[old] = &fresh.Add(std::move(*instr));
   }
   // The old ones are moved from but keep their ids: that is what the pointers are translated by.
-  for (Instr& instr : fresh) {
-    for (Instr*& operand : instr.operands_) to_new(operand);
-    for (Instr*& user : instr.users_) to_new(user);
+  fresh.ForEach([&](Instr& instr) {
+    for (Instr*& operand : instr.operands_.instrs()) to_new(operand);
+    for (Instr*& user : instr.users_.instrs()) to_new(user);
     if (instr.extras_ != nullptr)
       for (Instr*& before : instr.extras_->control_predecessors) to_new(before);
-  }
+  });
   for (Instr*& parameter : parameters_)
     if (parameter != nullptr) to_new(parameter);
   if (root_ != nullptr) to_new(root_);
-  for (size_t i = 0; i < fresh.size(); ++i) fresh[i].id_ = InstrId(i);
+  uint32_t next = 0;
+  fresh.ForEach([&](Instr& instr) { instr.id_ = InstrId(next++); });
   instrs_ = std::move(fresh);
   removed_count_ = 0;
 }
 
 void Computation::PutInOrder() {
   auto is_in_order = [&] {
-    for (const Instr& instr : instrs_) {
-      for (const Instr* operand : instr.operands_)
-        if (operand->id_ >= instr.id_) return false;
+    bool holds = true;
+    instrs_.ForEach([&](const Instr& instr) {
+      for (const Instr* operand : instr.operands()) holds &= operand->id_ < instr.id_;
       for (const Instr* before : instr.extras().control_predecessors)
-        if (before->id_ >= instr.id_) return false;
-    }
-    return true;
+        holds &= before->id_ < instr.id_;
+    });
+    return holds;
   };
   if (removed_count_ > 0 || !is_in_order()) SetOrder(PostOrder());
 }

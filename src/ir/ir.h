@@ -20,7 +20,6 @@
 //     order, used or not. The root of a computation may be any of them.
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
@@ -33,6 +32,7 @@
 #include "ir/op.h"
 #include "ir/origin.h"
 #include "ir/shape.h"
+#include "ir/use_list.h"
 #include "support/check.h"
 #include "support/error.h"
 
@@ -72,17 +72,20 @@ class Instr {
   const Shape& shape() const { return shape_; }
   Computation* parent() const { return parent_; }
 
-  std::span<Instr* const> operands() const { return operands_; }
-  Instr* operand(size_t i) const { return operands_[i]; }
+  std::span<Instr* const> operands() const { return operands_.instrs(); }
+  Instr* operand(size_t i) const { return operands_.instrs()[i]; }
   size_t operand_count() const { return operands_.size(); }
   // One entry per use: an instruction that uses this twice is there twice. In no order that means
   // anything, but the same in every run.
-  std::span<Instr* const> users() const { return users_; }
+  std::span<Instr* const> users() const { return users_.instrs(); }
   // Trailing operands that are captures (see the top of this file).
   size_t captures() const { return captures_; }
 
-  std::span<Computation* const> called() const { return called_; }
-  Computation* called(size_t i) const { return called_[i]; }
+  std::span<Computation* const> called() const {
+    if (called_ == nullptr) return {};
+    return *called_;
+  }
+  Computation* called(size_t i) const { return (*called_)[i]; }
 
   const Attrs& attrs() const { return attrs_; }
   template <typename A>
@@ -102,7 +105,7 @@ class Instr {
   void set_captures(size_t count) { captures_ = static_cast<uint16_t>(count); }
   void set_origins(OriginId origins) { origins_ = origins; }
   void set_pos(TextPos pos) { pos_ = pos; }
-  void set_called(std::vector<Computation*> called) { called_ = std::move(called); }
+  void set_called(std::vector<Computation*> called);
   InstrExtras& mutable_extras();
   // Constant time, as all edits of operands: each use knows its place among the users.
   void set_operand(size_t i, Instr* operand);
@@ -117,25 +120,56 @@ class Instr {
 
  private:
   friend class Computation;
+  friend class InstrStore;
+  // What most passes look at stands first, in two lines of the cache.
   InstrId id_{};
   Op op_{};
-  bool removed_ = false, is_control_predecessor_ = false;
   uint16_t captures_ = 0;
-  OriginId origins_ = OriginId::kNone;
-  TextPos pos_;
+  // Both ends of a use know where the other has it: number i of operands_ is the place of this
+  // among that operand's users_, and number k of users_ the place among that user's operands_.
+  UseList operands_, users_;
   Shape shape_;
   Attrs attrs_;
-  std::string name_;
-  // Both ends of a use know where the other has it: operands_[i]->users_[places_[i]] is this, and
-  // users_[k]->operands_[slots_[k]] is this.
-  std::vector<Instr*> operands_, users_;
-  std::vector<uint32_t> places_, slots_;
-  std::vector<Computation*> called_;
-  std::unique_ptr<InstrExtras> extras_;
   Computation* parent_ = nullptr;
+  OriginId origins_ = OriginId::kNone;
+  TextPos pos_;
+  bool removed_ = false, is_control_predecessor_ = false;
+  std::unique_ptr<std::vector<Computation*>> called_;  // null: none
+  std::unique_ptr<InstrExtras> extras_;
+  std::string name_;
 
   void Link(size_t i);
   void Unlink(size_t i);
+};
+
+// Instructions in the order in which they were made. They do not move.
+class InstrStore {
+ public:
+  InstrStore() = default;
+  InstrStore(InstrStore&& other) noexcept { *this = std::move(other); }
+  InstrStore& operator=(InstrStore&& other) noexcept {
+    std::swap(pieces_, other.pieces_);
+    std::swap(size_, other.size_);
+    return *this;
+  }
+  ~InstrStore();
+
+  size_t size() const { return size_; }
+  Instr& Add(Instr instr = {});
+  // Calls visit(Instr&) for each, in order.
+  template <typename F>
+  void ForEach(F&& visit) const {
+    for (const Piece& piece : pieces_)
+      for (size_t i = 0; i < piece.size; ++i) visit(piece.instrs[i]);
+  }
+
+ private:
+  struct Piece {
+    Instr* instrs;
+    size_t size, capacity;
+  };
+  std::vector<Piece> pieces_;  // each larger than the one before, up to a large page
+  size_t size_ = 0;
 };
 
 // What a function's result carries beside its shape.
@@ -203,7 +237,7 @@ class Computation {
   friend class Instr;
   Module* module_;
   std::string name_;
-  std::deque<Instr> instrs_;
+  InstrStore instrs_;
   std::vector<Instr*> parameters_;
   Instr* root_ = nullptr;
   size_t removed_count_ = 0;

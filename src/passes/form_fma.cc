@@ -20,7 +20,7 @@ bool IsOnlyAdded(const m::Match& match) {
 }
 
 const RuleSet& FmaRules() {
-  static const RuleSet* rules = new RuleSet({
+  static constexpr Rule kRules[] = {
       {"fma.add", "x * y + z with one rounding", m::Add(m::Bind(a, m::Multiply(x, y)), z),
        m::Fma(x, y, z), IsOnlyAdded,
        R"(x = f32[4] parameter(0)
@@ -42,7 +42,8 @@ const RuleSet& FmaRules() {
           z = f32[4] parameter(2)
           t = f32[4] multiply(x, y)
           ROOT r = f32[4] subtract(z, t))"},
-  });
+  };
+  static const RuleSet* rules = new RuleSet(kRules);
   return *rules;
 }
 

@@ -16,13 +16,14 @@ bool IsPair(const m::Match& match) {
 }
 
 const RuleSet& NarrowingRules() {
-  static const RuleSet* rules = new RuleSet({
+  static constexpr Rule kRules[] = {
       {"narrowing.pair", "f32 to 16 bits and back is left out: nothing is lost that was meant",
        m::Convert(m::Bind(a, m::Convert(x))), x, IsPair,
        R"(x = f32[4] parameter(0)
           n = bf16[4] convert(x)
           ROOT w = f32[4] convert(n))"},
-  });
+  };
+  static const RuleSet* rules = new RuleSet(kRules);
   return *rules;
 }
 

@@ -60,8 +60,7 @@ class Matcher {
  public:
   explicit Matcher(Instr* root) { match_.root_ = root; }
 
-  bool Matches(const Pattern& pattern, Instr* instr) {
-    const Pattern::Node& node = pattern.node();
+  bool Matches(const Pattern::Node& node, Instr* instr) {
     if (node.kind == Pattern::Kind::kOp && !MatchesOp(node, instr)) return false;
     if (node.kind == Pattern::Kind::kNumber) {
       const Literal* literal = SplatOf(instr);
@@ -80,8 +79,8 @@ class Matcher {
   bool MatchesOp(const Pattern::Node& node, Instr* instr) {
     if (instr->op() != node.op) return false;
     if (instr != match_.root_) match_.inner_.push_back(instr);
-    if (node.operands.empty()) return true;
-    if (node.operands.size() != instr->operand_count()) return false;
+    if (node.operand_count == 0) return true;
+    if (node.operand_count != instr->operand_count()) return false;
     if (!IsCommutative(node.op)) return MatchesOperands(node, instr, false);
     Match before = match_;
     if (MatchesOperands(node, instr, false)) return true;
@@ -90,8 +89,8 @@ class Matcher {
   }
 
   bool MatchesOperands(const Pattern::Node& node, Instr* instr, bool exchanged) {
-    for (size_t i = 0; i < node.operands.size(); ++i)
-      if (!Matches(node.operands[i], instr->operand(exchanged ? 1 - i : i))) return false;
+    for (size_t i = 0; i < node.operand_count; ++i)
+      if (!Matches(node.operand(i), instr->operand(exchanged ? 1 - i : i))) return false;
     return true;
   }
 
@@ -100,7 +99,7 @@ class Matcher {
 
 std::optional<Match> Find(const Pattern& pattern, Instr* instr) {
   Matcher matcher(instr);
-  if (!matcher.Matches(pattern, instr)) return std::nullopt;
+  if (!matcher.Matches(pattern.node(), instr)) return std::nullopt;
   return matcher.Take();
 }
 

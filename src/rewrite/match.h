@@ -16,7 +16,6 @@
 
 #include <array>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -51,67 +50,88 @@ enum class Number : uint8_t {
   kTrue,
 };
 
+// A flat value that is made when this is compiled: tables of rules cost nothing at run time.
 class Pattern {
  public:
-  Pattern(Var var) : node_(std::make_shared<Node>(Node{Kind::kVar, {}, {}, var.index, {}})) {}
-
   enum class Kind : uint8_t { kVar, kOp, kNumber };
+  // Behind a node stand its operands, behind each of them its own.
   struct Node {
-    Kind kind;
-    Op op;
-    Number number;
-    int var;  // bound to what matches; -1: none
-    std::vector<Pattern> operands;
+    Kind kind = Kind::kVar;
+    Number number = Number::kAny;
+    int8_t var = -1;  // bound to what matches; -1: none
+    uint8_t operand_count = 0;
+    uint8_t span = 1;  // nodes of the whole pattern that begins here
+    Op op{};
+    const Node& operand(size_t i) const {
+      const Node* node = this + 1;
+      for (; i > 0; --i) node += node->span;
+      return *node;
+    }
   };
-  explicit Pattern(Node node) : node_(std::make_shared<Node>(std::move(node))) {}
-  const Node& node() const { return *node_; }
+
+  constexpr Pattern(Var var) { nodes_[0].var = static_cast<int8_t>(var.index); }
+  constexpr explicit Pattern(Node root) { nodes_[0] = root; }
+  template <typename... P>
+  constexpr Pattern(Op op, const P&... operands) {
+    nodes_[0].kind = Kind::kOp;
+    nodes_[0].op = op;
+    (Append(operands), ...);
+  }
+  constexpr const Node& node() const { return nodes_[0]; }
+  constexpr void Bind(Var var) { nodes_[0].var = static_cast<int8_t>(var.index); }
 
  private:
-  std::shared_ptr<const Node> node_;
+  static constexpr size_t kMostNodes = 14;
+  // More nodes than there is room for are an index that is none: no constant, so no program.
+  constexpr void Append(const Pattern& operand) {
+    for (size_t i = 0; i < operand.nodes_[0].span; ++i)
+      nodes_.at(nodes_[0].span++) = operand.nodes_[i];
+    ++nodes_[0].operand_count;
+  }
+  std::array<Node, kMostNodes> nodes_{};
 };
 
-inline Pattern Bind(Var var, const Pattern& pattern) {
-  Pattern::Node node = pattern.node();
-  node.var = var.index;
-  return Pattern(std::move(node));
+constexpr Pattern Bind(Var var, Pattern pattern) {
+  pattern.Bind(var);
+  return pattern;
 }
 
-inline Pattern OfNumber(Number number, int var = -1) {
-  return Pattern({Pattern::Kind::kNumber, {}, number, var, {}});
+constexpr Pattern OfNumber(Number number, int8_t var = -1) {
+  return Pattern({Pattern::Kind::kNumber, number, var});
 }
-inline Pattern Splat(Var var) {
-  return OfNumber(Number::kAny, var.index);
+constexpr Pattern Splat(Var var) {
+  return OfNumber(Number::kAny, static_cast<int8_t>(var.index));
 }
-inline Pattern Zero() {
+constexpr Pattern Zero() {
   return OfNumber(Number::kZero);
 }
-inline Pattern PositiveZero() {
+constexpr Pattern PositiveZero() {
   return OfNumber(Number::kPositiveZero);
 }
-inline Pattern NegativeZero() {
+constexpr Pattern NegativeZero() {
   return OfNumber(Number::kNegativeZero);
 }
-inline Pattern One() {
+constexpr Pattern One() {
   return OfNumber(Number::kOne);
 }
-inline Pattern MinusOne() {
+constexpr Pattern MinusOne() {
   return OfNumber(Number::kMinusOne);
 }
-inline Pattern AllOnes() {
+constexpr Pattern AllOnes() {
   return OfNumber(Number::kAllOnes);
 }
-inline Pattern True() {
+constexpr Pattern True() {
   return OfNumber(Number::kTrue);
 }
-inline Pattern False() {
+constexpr Pattern False() {
   return OfNumber(Number::kFalse);
 }
 
 // m::Add(x, y), m::Transpose(x), m::Concatenate() ...
-#define TOK_OP(id, ...)                                                              \
-  template <typename... P>                                                           \
-  Pattern id(const P&... operands) {                                                 \
-    return Pattern({Pattern::Kind::kOp, Op::k##id, {}, -1, {Pattern(operands)...}}); \
+#define TOK_OP(id, ...)                        \
+  template <typename... P>                     \
+  constexpr Pattern id(const P&... operands) { \
+    return Pattern(Op::k##id, operands...);    \
   }
 #include "ir/ops.def"
 

@@ -98,8 +98,10 @@ TEST(Pipeline, WhatAPassBreaksIsItsFault) {
 }
 
 TEST(Rules, ThoseThatUndoEachOtherAreNamed) {
-  RuleSet rules({{"test.there", "", m::Negate(m::Abs(m::x)), m::Abs(m::Negate(m::x))},
-                 {"test.back", "", m::Abs(m::Negate(m::x)), m::Negate(m::Abs(m::x))}});
+  static constexpr Rule kRules[] = {
+      {"test.there", "", m::Negate(m::Abs(m::x)), m::Abs(m::Negate(m::x))},
+      {"test.back", "", m::Abs(m::Negate(m::x)), m::Negate(m::Abs(m::x))}};
+  RuleSet rules(kRules);
   auto module = std::make_unique<Module>("example");
   Builder main(*module, "main");
   Instr* x = main.Parameter(kVector, "x");

@@ -81,8 +81,7 @@ Instr* Rewriter::Filled(const Shape& shape, double number) {
   return Broadcast(Constant(Literal::Scalar(shape.type(), number)), shape);
 }
 
-Instr* Rewriter::Build(const m::Pattern& pattern, const m::Match& match) {
-  const m::Pattern::Node& node = pattern.node();
+Instr* Rewriter::Build(const m::Pattern::Node& node, const m::Match& match) {
   switch (node.kind) {
     case m::Pattern::Kind::kVar:
       return match[m::Var{static_cast<uint8_t>(node.var)}];
@@ -90,7 +89,8 @@ Instr* Rewriter::Build(const m::Pattern& pattern, const m::Match& match) {
       break;
     case m::Pattern::Kind::kOp: {
       std::vector<Instr*> operands;
-      for (const m::Pattern& operand : node.operands) operands.push_back(Build(operand, match));
+      for (size_t i = 0; i < node.operand_count; ++i)
+        operands.push_back(Build(node.operand(i), match));
       return Make(node.op, std::move(operands));
     }
   }

@@ -148,21 +148,28 @@ class RuleRun {
 
 }  // namespace
 
-RuleSet::RuleSet(std::vector<Rule> rules) : rules_(std::move(rules)) {
-  for (const Rule& rule : rules_) {
-    TOK_CHECK(rule.pattern.node().kind == m::Pattern::Kind::kOp, "a rule begins with an op");
-    by_op_[static_cast<size_t>(rule.pattern.node().op)].push_back(&rule);
-  }
+RuleSet::RuleSet(std::span<const Rule> table) : RuleSet(std::span(&table, 1)) {}
+
+RuleSet::RuleSet(std::span<const std::span<const Rule>> tables) {
+  auto op_of = [](const Rule& rule) { return static_cast<size_t>(rule.pattern.node().op); };
+  for (std::span<const Rule> table : tables)
+    for (const Rule& rule : table) {
+      TOK_CHECK(rule.pattern.node().kind == m::Pattern::Kind::kOp, "a rule begins with an op");
+      ++begin_[op_of(rule) + 1];
+    }
+  for (size_t op = 0; op < kOpCount; ++op)
+    begin_[op + 1] = static_cast<uint16_t>(begin_[op + 1] + begin_[op]);
+  rules_.resize(begin_[kOpCount]);
+  std::array<uint16_t, kOpCount + 1> next = begin_;
+  for (std::span<const Rule> table : tables)
+    for (const Rule& rule : table) rules_[next[op_of(rule)]++] = &rule;
 }
 
 const RuleSet& SimplifyRules() {
   static const RuleSet* set = [] {
-    std::vector<Rule> all;
-    for (const RuleTopic& topic : kRuleTopics) {
-      std::vector<Rule> rules = topic.rules();
-      all.insert(all.end(), rules.begin(), rules.end());
-    }
-    return new RuleSet(std::move(all));
+    std::vector<std::span<const Rule>> tables;
+    for (const RuleTopic& topic : kRuleTopics) tables.push_back(topic.rules());
+    return new RuleSet(tables);
   }();
   return *set;
 }

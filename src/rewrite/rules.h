@@ -42,11 +42,14 @@ class Rewriter {
   // An array of `shape` whose elements are all `scalar`.
   Instr* Broadcast(Instr* scalar, const Shape& shape);
   // What a pattern with the variables of `match` stands for.
-  Instr* Build(const m::Pattern& pattern, const m::Match& match);
+  Instr* Build(const m::Pattern& pattern, const m::Match& match) {
+    return Build(pattern.node(), match);
+  }
 
   const std::vector<Instr*>& made() const { return made_; }
 
  private:
+  Instr* Build(const m::Pattern::Node& node, const m::Match& match);
   Instr* Append(Op op, Shape shape, std::vector<Instr*> operands, Attrs attrs,
                 std::span<Computation* const> called, size_t captures);
 
@@ -60,17 +63,18 @@ using RewriteFn = Instr* (*)(Rewriter& rewriter, const m::Match& match);
 // What a rule puts in the place of its match: a pattern, or a function for what needs attributes.
 class Replacement {
  public:
-  Replacement(m::Var var) : pattern_(m::Pattern(var)) {}
-  Replacement(m::Pattern pattern) : pattern_(std::move(pattern)) {}
+  constexpr Replacement(m::Var var) : pattern_(var) {}
+  constexpr Replacement(m::Pattern pattern) : pattern_(pattern) {}
   template <typename F>
-  requires std::convertible_to<F, RewriteFn> Replacement(F function) : function_(function) {}
+  requires std::convertible_to<F, RewriteFn>
+  constexpr Replacement(F function) : pattern_(m::x), function_(function) {}
 
   Instr* Apply(Rewriter& rewriter, const m::Match& match) const {
-    return function_ != nullptr ? function_(rewriter, match) : rewriter.Build(*pattern_, match);
+    return function_ != nullptr ? function_(rewriter, match) : rewriter.Build(pattern_, match);
   }
 
  private:
-  std::optional<m::Pattern> pattern_;
+  m::Pattern pattern_;
   RewriteFn function_ = nullptr;
 };
 
@@ -86,18 +90,26 @@ struct Rule {
   std::string_view example = {};
   // Holds for real numbers, not for floating-point ones: off unless PassOptions::fast_math.
   bool fast_math = false;
+  // Computations that the example calls, as HLO text.
+  std::string_view called = {};
 };
 
-// Rules by the op at their root, in the order of the table: the first that applies is taken.
+// Rules by the op at their root, in the order of the tables: the first that applies is taken. The
+// tables stay where they are and must outlive it.
 class RuleSet {
  public:
-  explicit RuleSet(std::vector<Rule> rules);
-  std::span<const Rule* const> Of(Op op) const { return by_op_[static_cast<size_t>(op)]; }
-  const std::vector<Rule>& all() const { return rules_; }
+  explicit RuleSet(std::span<const Rule> table);
+  explicit RuleSet(std::span<const std::span<const Rule>> tables);
+  std::span<const Rule* const> Of(Op op) const {
+    auto i = static_cast<size_t>(op);
+    return std::span(rules_).subspan(begin_[i], begin_[i + 1] - begin_[i]);
+  }
+  // Of all ops, those of an op in the order of the tables.
+  std::span<const Rule* const> all() const { return rules_; }
 
  private:
-  std::vector<Rule> rules_;
-  std::array<std::vector<const Rule*>, kOpCount> by_op_;
+  std::vector<const Rule*> rules_;
+  std::array<uint16_t, kOpCount + 1> begin_{};  // of an op, among rules_
 };
 
 // The table of the pass `simplify`: the files of rewrite/rules.

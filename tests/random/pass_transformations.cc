@@ -19,10 +19,11 @@ bool HasFma(const Module& module) {
 
 // Products and sums again, with both roundings: what form-fma made has the bits of what was there.
 Status TakeFmaApart(Module& module) {
-  static const RuleSet* rules = new RuleSet({
+  static constexpr Rule kRules[] = {
       {"fma.apart", "", m::Fma(m::x, m::y, m::z), m::Add(m::Multiply(m::x, m::y), m::z), nullptr,
        ""},
-  });
+  };
+  static const RuleSet* rules = new RuleSet(kRules);
   DecisionLog log;
   PassContext context(log, {}, {});
   for (const auto& computation : module.computations())
@@ -42,21 +43,21 @@ class Passes : public Transformation {
     if (steps_.size() > 1 || !MayRound(steps_.front().pass)) return true;
     if (steps_.front().pass == Pass::kFormFma && !HasFma(module)) return true;  // see Run
     std::unique_ptr<Module> changed = CloneModule(module);
-    return Run(*changed).ok() && FirstDifference(module, *changed).empty();
+    return Optimize(*changed).ok() && FirstDifference(module, *changed).empty();
   }
   Result<std::unique_ptr<Module>> Apply(const Module& module) const override {
     std::unique_ptr<Module> changed = CloneModule(module);
-    TOK_RETURN_IF_ERROR(Run(*changed));
+    TOK_RETURN_IF_ERROR(Optimize(*changed));
     if (!twice_) return changed;
     std::unique_ptr<Module> again = CloneModule(*changed);
-    TOK_RETURN_IF_ERROR(Run(*again));
+    TOK_RETURN_IF_ERROR(Optimize(*again));
     std::string difference = FirstDifference(*changed, *again);
     if (difference.empty()) return changed;
     return MakeError(ErrorCode::kNotDeterministic, "the second time changes more: " + difference);
   }
 
  private:
-  Status Run(Module& module) const {
+  Status Optimize(Module& module) const {
     DecisionLog log;
     PassLimits limits;
     limits.rerolled_steps = 3;  // programs are small: what pays and what does not is not asked

@@ -35,8 +35,7 @@ class PatternProgram {
  public:
   explicit PatternProgram(Module& module) : builder_(module, "main") {}
 
-  Instr* Make(const Pattern& pattern, ElementType type) {
-    const Pattern::Node& node = pattern.node();
+  Instr* Make(const Pattern::Node& node, ElementType type) {
     if (node.kind == Pattern::Kind::kNumber) return MakeNumber(node.number, type);
     if (node.var >= 0 && vars_[static_cast<size_t>(node.var)] != nullptr)
       return vars_[static_cast<size_t>(node.var)];
@@ -45,9 +44,9 @@ class PatternProgram {
       made = builder_.Parameter(Shape::Array(type, {kElements}));
     } else {
       std::vector<Instr*> operands;
-      for (size_t i = 0; i < node.operands.size(); ++i) {
+      for (size_t i = 0; i < node.operand_count; ++i) {
         bool is_pred = (node.op == Op::kSelect && i == 0);
-        operands.push_back(Make(node.operands[i], is_pred ? ElementType::kPred : type));
+        operands.push_back(Make(node.operand(i), is_pred ? ElementType::kPred : type));
       }
       made = builder_.Append(node.op, std::move(operands));
     }
@@ -96,7 +95,7 @@ class PatternProgram {
 
 class Tester {
  public:
-  explicit Tester(const Rule& rule) : rule_(rule), alone_({rule}) {}
+  explicit Tester(const Rule& rule) : rule_(rule), alone_(std::span(&rule, 1)) {}
 
   // "" or what is wrong.
   std::string Run() {
@@ -105,7 +104,7 @@ class Tester {
     for (ElementType type : kTypes) {
       auto module = std::make_unique<Module>("example");
       PatternProgram program(*module);
-      if (!program.Finish(*module, program.Make(rule_.pattern, type))) continue;
+      if (!program.Finish(*module, program.Make(rule_.pattern.node(), type))) continue;
       bool fires = false;
       std::string fault = RunOn(*module, fires);
       if (!fault.empty()) return fmt::format("{}: {}", HloName(type), fault);
@@ -123,7 +122,8 @@ class Tester {
   };
 
   std::string RunText() {
-    std::string text = "HloModule example\n\nENTRY main {\n" + std::string(rule_.example) + "\n}\n";
+    std::string text =
+        fmt::format("HloModule example\n{}\nENTRY main {{\n{}\n}}\n", rule_.called, rule_.example);
     if (rule_.example.find("HloModule") != std::string_view::npos) text = rule_.example;
     auto module = ReadHloText(text, "<example>");
     if (!module.ok()) return "its example does not read: " + Render(module.error(), text);
@@ -179,7 +179,8 @@ int List() {
 int Main(const std::set<std::string_view>& wanted) {
   int passed = 0, failed = 0;
   std::set<std::string_view> names;
-  for (const Rule& rule : SimplifyRules().all()) {
+  for (const Rule* row : SimplifyRules().all()) {
+    const Rule& rule = *row;
     if (!wanted.empty() && !wanted.contains(rule.name)) continue;
     std::string fault = Tester(rule).Run();
     if (!names.insert(rule.name).second) fault = "two rules have this name";

@@ -38,8 +38,8 @@ std::optional<Element> ApplyReal(const OpCall& call) {
   // in.
   if (call.from == ElementType::kF8E8M0FNU)
     for (Element& operand : operands) operand[0] = operand[0].As(ScalarType::kF64);
-  std::optional<Scalar> result = call.op == Op::kFma ? FmaOp(call.type, operands)
-                                                     : RealOp(call.op, operands);
+  std::optional<Scalar> result =
+      call.op == Op::kFma ? FmaOp(call.type, operands) : RealOp(call.op, operands);
   if (!result) result = RoundingOp(call.op, operands[0][0]);
   if (!result) result = RealFunction(call.op, operands);
   if (!result) return std::nullopt;

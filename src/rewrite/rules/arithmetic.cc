@@ -32,8 +32,8 @@ bool HasExactInverse(const m::Match& match) {
 }  // namespace
 
 // long: a table
-std::vector<Rule> ArithmeticRules() {
-  return {
+std::span<const Rule> ArithmeticRules() {
+  static constexpr Rule kRules[] = {
       {"add.zero", "x + 0 is x for integers", m::Add(x, m::Zero()), x, IsIntegral},
       {"add.negative-zero", "x + -0 is x", m::Add(x, m::NegativeZero()), x, IsRealType},
       {"subtract.zero", "x - 0 is x", m::Subtract(x, m::PositiveZero()), x, IsNotComplex},
@@ -98,6 +98,7 @@ std::vector<Rule> ArithmeticRules() {
       {"multiply.sign-abs", "|x| * sign(x) is x for integers", m::Multiply(m::Abs(x), m::Sign(x)),
        x, IsIntegral},
   };
+  return kRules;
 }
 
 }  // namespace tokamak

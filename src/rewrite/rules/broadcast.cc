@@ -66,9 +66,11 @@ Instr* WithoutOnes(Rewriter& rewriter, const m::Match& match) {
                        std::move(kept));
 }
 
+}  // namespace
+
 // long: a table
-std::vector<Rule> Broadcasts() {
-  return {
+std::span<const Rule> BroadcastRules() {
+  static constexpr Rule kRules[] = {
       {"broadcast.of-ones", "a broadcast that repeats dimensions of size 1 needs none of them",
        m::Broadcast(x), WithoutOnes,
        [](const m::Match& match) {
@@ -151,10 +153,11 @@ std::vector<Rule> Broadcasts() {
           b = f32[2,3] broadcast(x), dimensions={1}
           ROOT t = f32[2,3] reverse(b), dimensions={0,1})"},
   };
+  return kRules;
 }
 
-std::vector<Rule> Iotas() {
-  return {
+std::span<const Rule> IotaRules() {
+  static constexpr Rule kRules[] = {
       {"iota.one", "an iota along a dimension of size 1 is 0", m::Iota(), m::Zero(),
        [](const m::Match& match) {
          return SizeAt(match.shape(), IotaDimension(match.root())) == 1;
@@ -192,10 +195,11 @@ std::vector<Rule> Iotas() {
        R"(i = s32[4,6] iota(), iota_dimension=1
           ROOT t = s32[2,3] slice(i), slice={[1:3], [0:3]})"},
   };
+  return kRules;
 }
 
-std::vector<Rule> Others() {
-  return {
+std::span<const Rule> ElementOrderRules() {
+  static constexpr Rule kRules[] = {
       {"reverse.one", "nothing to reverse in dimensions of size 1", m::Reverse(x),
        [](Rewriter& rewriter, const m::Match& match) -> Instr* {
          Dims left;
@@ -246,17 +250,7 @@ std::vector<Rule> Others() {
        R"(x = f32[2,3] parameter(0)
           ROOT c = s32[] get-dimension-size(x), dimensions={1})"},
   };
-}
-
-}  // namespace
-
-std::vector<Rule> BroadcastRules() {
-  std::vector<Rule> all = Broadcasts();
-  for (auto more : {Iotas, Others}) {
-    std::vector<Rule> rules = more();
-    all.insert(all.end(), rules.begin(), rules.end());
-  }
-  return all;
+  return kRules;
 }
 
 }  // namespace tokamak

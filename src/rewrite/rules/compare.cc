@@ -112,8 +112,8 @@ Instr* TruthOf(Rewriter& rewriter, const m::Match& match) {
 }  // namespace
 
 // long: a table
-std::vector<Rule> CompareRules() {
-  return {
+std::span<const Rule> CompareRules() {
+  static constexpr Rule kRules[] = {
       {"compare.self", "x == x is true, x < x is false, for what has no NaN", m::Compare(x, x),
        [](Rewriter& rewriter, const m::Match& match) -> Instr* {
          CompareDirection direction = DirectionOf(match);
@@ -255,6 +255,7 @@ std::vector<Rule> CompareRules() {
           c = pred[61] compare(x, y), direction=EQ
           ROOT r = pred[61] not(c))"},
   };
+  return kRules;
 }
 
 }  // namespace tokamak

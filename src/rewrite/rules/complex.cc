@@ -20,8 +20,8 @@ bool IsOfNoComplex(const m::Match& match) {
 
 }  // namespace
 
-std::vector<Rule> ComplexRules() {
-  return {
+std::span<const Rule> ComplexRules() {
+  static constexpr Rule kRules[] = {
       {"real.complex", "the real part of complex(x, y)", m::Real(m::Complex(x, y)), x},
       {"imag.complex", "the imaginary part of complex(x, y)", m::Imag(m::Complex(x, y)), y},
       {"complex.parts", "a complex number of the parts of one", m::Complex(m::Real(x), m::Imag(x)),
@@ -63,6 +63,7 @@ std::vector<Rule> ComplexRules() {
          return rewriter.MakeShaped(Op::kConvert, match.shape().WithoutLayout(), {match[x]});
        }},
   };
+  return kRules;
 }
 
 }  // namespace tokamak

@@ -136,8 +136,8 @@ Instr* OneScalar(const Instr* concatenate) {
 }  // namespace
 
 // long: a table
-std::vector<Rule> ConcatenateRules() {
-  return {
+std::span<const Rule> ConcatenateRules() {
+  static constexpr Rule kRules[] = {
       {"concatenate.one", "a concatenate of one array", m::Concatenate(),
        [](Rewriter&, const m::Match& match) { return match.root()->operand(0); },
        [](const m::Match& match) { return match.root()->operand_count() == 1; },
@@ -222,6 +222,7 @@ std::vector<Rule> ConcatenateRules() {
           a = f32[7] concatenate(p, q), dimensions={0}
           ROOT s = f32[7] reverse(a), dimensions={0})"},
   };
+  return kRules;
 }
 
 }  // namespace tokamak

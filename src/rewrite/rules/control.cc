@@ -109,8 +109,8 @@ bool MapsOneOp(const m::Match& match) {
 }  // namespace
 
 // long: a table
-std::vector<Rule> ControlRules() {
-  return {
+std::span<const Rule> ControlRules() {
+  static constexpr Rule kRules[] = {
       {"tuple.again", "a tuple of all elements of a tuple", m::Tuple(),
        [](Rewriter&, const m::Match& match) { return match.root()->operand(0)->operand(0); },
        IsTupleAgain,
@@ -253,6 +253,7 @@ ENTRY main {
        R"(x = f32[61,1] parameter(0)
           ROOT t = (f32[61,1], s32[61,1]) topk(x), k=1, largest=true)"},
   };
+  return kRules;
 }
 
 }  // namespace tokamak

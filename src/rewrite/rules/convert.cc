@@ -44,8 +44,8 @@ bool IsThroughWider(const m::Match& match) {
 }  // namespace
 
 // long: a table
-std::vector<Rule> ConvertRules() {
-  return {
+std::span<const Rule> ConvertRules() {
+  static constexpr Rule kRules[] = {
       {"convert.same", "a conversion to the type that it has already", m::Convert(x), x,
        [](const m::Match& match) { return match[x]->shape() == match.shape(); },
        R"(x = f32[6] parameter(0)
@@ -139,6 +139,7 @@ std::vector<Rule> ConvertRules() {
           s = s32[61] add(a, b)
           ROOT c = s8[61] convert(s))"},
   };
+  return kRules;
 }
 
 }  // namespace tokamak

@@ -159,8 +159,8 @@ Instr* DotInsteadOfConvolution(Rewriter& rewriter, const m::Match& match) {
 }  // namespace
 
 // long: a table
-std::vector<Rule> DotRules() {
-  return {
+std::span<const Rule> DotRules() {
+  static constexpr Rule kRules[] = {
       {"dot.empty", "a sum of no products is 0", m::Dot(x, y), m::PositiveZero(),
        [](const m::Match& match) {
          return ProductOf(match[x]->shape(), DotOf(match.root()).lhs_contracting) == 0;
@@ -231,6 +231,7 @@ std::vector<Rule> DotRules() {
           k = f32[1,1,3,6] parameter(1)
           ROOT c = f32[2,4,5,6] convolution(x, k), window={size=1x1}, dim_labels=b01f_01io->b01f)"},
   };
+  return kRules;
 }
 
 }  // namespace tokamak

@@ -148,8 +148,8 @@ Instr* OneUpdate(Rewriter& rewriter, const m::Match& match) {
 }  // namespace
 
 // long: a table
-std::vector<Rule> DynamicRules() {
-  return {
+std::span<const Rule> DynamicRules() {
+  static constexpr Rule kRules[] = {
       {"dynamic-slice.known", "a slice at a known place", m::DynamicSlice(),
        [](Rewriter& rewriter, const m::Match& match) {
          SliceAttrs attrs;
@@ -306,6 +306,7 @@ ENTRY main {
   ROOT s = f32[5,6] scatter(x, i, u), update_window_dims={0}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=0, to_apply=set
 })"},
   };
+  return kRules;
 }
 
 }  // namespace tokamak

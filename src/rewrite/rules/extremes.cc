@@ -51,8 +51,8 @@ Instr* Widened(Rewriter& rewriter, const m::Match& match, Instr* bound) {
 }  // namespace
 
 // long: a table
-std::vector<Rule> ExtremesRules() {
-  return {
+std::span<const Rule> ExtremesRules() {
+  static constexpr Rule kRules[] = {
       {"maximum.self", "max(x, x) is x", m::Maximum(x, x), x},
       {"minimum.self", "min(x, x) is x", m::Minimum(x, x), x},
       {"maximum.pred", "of truth values, max is or", m::Maximum(x, y), m::Or(x, y), IsPred},
@@ -143,6 +143,7 @@ std::vector<Rule> ExtremesRules() {
        },
        [](const m::Match& match) { return IsIntegralOrReal(match) && HasOneUser(match[a]); }},
   };
+  return kRules;
 }
 
 }  // namespace tokamak

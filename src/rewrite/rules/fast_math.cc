@@ -31,13 +31,16 @@ bool OnceEach(const m::Match& match) {
   return IsRealType(match) && HasOneUser(match[a]) && HasOneUser(match[b]);
 }
 
-Rule Fast(std::string_view name, std::string_view meaning, m::Pattern pattern,
-          Replacement replacement, Condition when = IsRealType, std::string_view example = {}) {
-  return {name, meaning, std::move(pattern), std::move(replacement), when, example, true};
+constexpr Rule Fast(std::string_view name, std::string_view meaning, m::Pattern pattern,
+                    Replacement replacement, Condition when = IsRealType,
+                    std::string_view example = {}) {
+  return {name, meaning, pattern, replacement, when, example, true};
 }
 
-std::vector<Rule> SignsOfNan() {
-  return {
+}  // namespace
+
+std::span<const Rule> NanSignRules() {
+  static constexpr Rule kRules[] = {
       Fast("add.negate-float", "x + -y is x - y", m::Add(x, m::Negate(y)), m::Subtract(x, y)),
       Fast("subtract.negate-float", "x - -y is x + y", m::Subtract(x, m::Negate(y)), m::Add(x, y)),
       Fast("multiply.minus-one-float", "x * -1 is -x", m::Multiply(x, m::MinusOne()), m::Negate(x)),
@@ -60,10 +63,11 @@ std::vector<Rule> SignsOfNan() {
            m::Minimum(m::Bind(a, m::Negate(x)), m::Bind(b, m::Negate(y))),
            m::Negate(m::Maximum(x, y)), OnceEach),
   };
+  return kRules;
 }
 
-std::vector<Rule> SpecialNumbers() {
-  return {
+std::span<const Rule> SpecialNumberRules() {
+  static constexpr Rule kRules[] = {
       Fast("multiply.zero-float", "x * 0 is 0 where nothing is NaN or infinite",
            m::Multiply(x, m::PositiveZero()), m::Zero()),
       Fast("add.zero-float", "x + 0 is x but for -0", m::Add(x, m::PositiveZero()), x),
@@ -75,10 +79,11 @@ std::vector<Rule> SpecialNumbers() {
       Fast("multiply.roots-float", "sqrt(x) * sqrt(x) is x where x is not negative",
            m::Multiply(m::Bind(a, m::Sqrt(x)), a), x),
   };
+  return kRules;
 }
 
-std::vector<Rule> OtherRounding() {
-  return {
+std::span<const Rule> RoundingRules() {
+  static constexpr Rule kRules[] = {
       Fast("add.constants-float", "(x + c) + d is x + (c + d)",
            m::Add(m::Add(x, m::Splat(c)), m::Splat(d)),
            [](Rewriter& rewriter, const m::Match& match) {
@@ -112,17 +117,7 @@ std::vector<Rule> OtherRounding() {
            m::Add(m::Bind(a, m::Multiply(x, y)), m::Bind(b, m::Multiply(x, z))),
            m::Multiply(x, m::Add(y, z)), OnceEach),
   };
-}
-
-}  // namespace
-
-std::vector<Rule> FastMathRules() {
-  std::vector<Rule> all = SignsOfNan();
-  for (auto more : {SpecialNumbers, OtherRounding}) {
-    std::vector<Rule> rules = more();
-    all.insert(all.end(), rules.begin(), rules.end());
-  }
-  return all;
+  return kRules;
 }
 
 }  // namespace tokamak

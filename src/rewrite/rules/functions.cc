@@ -53,8 +53,8 @@ bool IsOfReals(const m::Match& match) {
 }  // namespace
 
 // long: a table
-std::vector<Rule> FunctionRules() {
-  return {
+std::span<const Rule> FunctionRules() {
+  static constexpr Rule kRules[] = {
       {"floor.whole", "floor of a whole number", m::Floor(x), x, TakesWhole,
        R"(x = f32[61] parameter(0)
           c = f32[61] ceil(x)
@@ -145,6 +145,7 @@ std::vector<Rule> FunctionRules() {
           a = f32[61] reduce-precision(x), exponent_bits=5, mantissa_bits=10
           ROOT c = f32[61] reduce-precision(a), exponent_bits=5, mantissa_bits=10)"},
   };
+  return kRules;
 }
 
 }  // namespace tokamak

@@ -34,8 +34,8 @@ std::optional<uint64_t> UnsignedProduct(const m::Match& match) {
 }  // namespace
 
 // long: a table
-std::vector<Rule> IntegerRules() {
-  return {
+std::span<const Rule> IntegerRules() {
+  static constexpr Rule kRules[] = {
       {"add.constants", "(x + c) + d is x + (c + d)", m::Add(m::Add(x, m::Splat(c)), m::Splat(d)),
        [](Rewriter& rewriter, const m::Match& match) {
          return WithInt(rewriter, match, Op::kAdd, match[x], WrapAdd(Int(match, c), Int(match, d)));
@@ -148,6 +148,7 @@ std::vector<Rule> IntegerRules() {
       {"subtract.multiple", "x - (x / y) * y is x % y for integers",
        m::Subtract(x, m::Multiply(m::Divide(x, y), y)), m::Remainder(x, y), IsIntegral},
   };
+  return kRules;
 }
 
 }  // namespace tokamak

@@ -23,8 +23,8 @@ bool OnceEach(const m::Match& match) {
 }  // namespace
 
 // long: a table
-std::vector<Rule> LogicRules() {
-  return {
+std::span<const Rule> LogicRules() {
+  static constexpr Rule kRules[] = {
       {"and.self", "x & x is x", m::And(x, x), x},
       {"or.self", "x | x is x", m::Or(x, x), x},
       {"xor.self", "x ^ x is 0", m::Xor(x, x), m::Zero()},
@@ -91,6 +91,7 @@ std::vector<Rule> LogicRules() {
                         rewriter.Make(Op::kPopulationCount, {match[x]}));
        }},
   };
+  return kRules;
 }
 
 }  // namespace tokamak

@@ -27,8 +27,8 @@ Dims Compose(const Dims& outer, const Dims& inner) {
 
 }  // namespace
 
-std::vector<Rule> MovementRules() {
-  return {
+std::span<const Rule> MovementRules() {
+  static constexpr Rule kRules[] = {
       {"constant.splat", "a constant of equal elements is a scalar, broadcast", m::Constant(),
        [](Rewriter& rewriter, const m::Match& match) -> Instr* {
          return rewriter.Filled(match.shape(), match.root()->attrs<ConstantAttrs>().literal);
@@ -86,6 +86,7 @@ std::vector<Rule> MovementRules() {
           a = f32[3,2] broadcast(x), dimensions={0}
           ROOT b = f32[4,3,2] broadcast(a), dimensions={1,2})"},
   };
+  return kRules;
 }
 
 }  // namespace tokamak

@@ -110,8 +110,7 @@ Dims JoinReduced(const m::Match& match) {
   return all;
 }
 
-constexpr std::string_view kBodies = R"(HloModule m
-
+constexpr std::string_view kBodies = R"(
 add {
   a = s32[] parameter(0)
   b = s32[] parameter(1)
@@ -129,21 +128,13 @@ sum {
   b = f32[] parameter(1)
   ROOT c = f32[] add(a, b)
 }
-
-ENTRY main {
 )";
 
-// Static texts that live as long as the table.
-std::string_view Example(std::string_view body) {
-  static std::vector<std::unique_ptr<std::string>> texts;
-  texts.push_back(
-      std::make_unique<std::string>(std::string(kBodies) + std::string(body) + "\n}\n"));
-  return *texts.back();
-}
+}  // namespace
 
 // long: a table
-std::vector<Rule> Reduces() {
-  return {
+std::span<const Rule> ReduceRules() {
+  static constexpr Rule kRules[] = {
       {"reduce.empty", "a reduction of no elements is its init", m::Reduce(x, y),
        [](Rewriter& rewriter, const m::Match& match) {
          return rewriter.Broadcast(match[y], match.shape());
@@ -152,17 +143,19 @@ std::vector<Rule> Reduces() {
          return match.shape().IsArray() && match.root()->captures() == 0 &&
                 match[x]->shape().ElementCount() == 0 && match[y]->shape().type() == match.type();
        },
-       Example(R"(  x = f32[0,3] parameter(0)
+       R"(  x = f32[0,3] parameter(0)
   z = f32[] parameter(1)
-  ROOT r = f32[3] reduce(x, z), dimensions={0}, to_apply=sum)")},
+  ROOT r = f32[3] reduce(x, z), dimensions={0}, to_apply=sum)",
+       false, kBodies},
       {"reduce.one", "a reduction of one element each", m::Reduce(x, y),
        [](Rewriter& rewriter, const m::Match& match) {
          return WithInit(rewriter, match, Reshaped(rewriter, match[x], match.shape().dims()));
        },
        [](const m::Match& match) { return Combiner(match.root()) && AllOnes(match); },
-       Example(R"(  x = f32[1,61] parameter(0)
+       R"(  x = f32[1,61] parameter(0)
   z = f32[] parameter(1)
-  ROOT r = f32[61] reduce(x, z), dimensions={0}, to_apply=sum)")},
+  ROOT r = f32[61] reduce(x, z), dimensions={0}, to_apply=sum)",
+       false, kBodies},
       {"reduce.of-transpose", "a reduction of a transpose",
        m::Reduce(m::Bind(a, m::Transpose(x)), y),
        [](Rewriter& rewriter, const m::Match& match) {
@@ -171,10 +164,11 @@ std::vector<Rule> Reduces() {
        [](const m::Match& match) {
          return Combiner(match.root()) && ThroughTranspose(match).has_value();
        },
-       Example(R"(  x = f32[5,4,6] parameter(0)
+       R"(  x = f32[5,4,6] parameter(0)
   t = f32[4,6,5] transpose(x), dimensions={1,2,0}
   z = f32[] parameter(1)
-  ROOT r = f32[4,6] reduce(t, z), dimensions={2}, to_apply=sum)")},
+  ROOT r = f32[4,6] reduce(t, z), dimensions={2}, to_apply=sum)",
+       false, kBodies},
       {"reduce.of-reshape", "a reduction of what has ones put in or taken out",
        m::Reduce(m::Bind(a, m::Reshape(x)), y),
        [](Rewriter& rewriter, const m::Match& match) {
@@ -185,10 +179,11 @@ std::vector<Rule> Reduces() {
          return Combiner(match.root()) && match.shape().ElementCount() > 0 &&
                 ThroughReshape(match).has_value();
        },
-       Example(R"(  x = f32[5,6] parameter(0)
+       R"(  x = f32[5,6] parameter(0)
   t = f32[5,1,6] reshape(x)
   z = f32[] parameter(1)
-  ROOT r = f32[1,6] reduce(t, z), dimensions={0}, to_apply=sum)")},
+  ROOT r = f32[1,6] reduce(t, z), dimensions={0}, to_apply=sum)",
+       false, kBodies},
       {"reduce.of-reduce", "a reduction of a reduction by the same op",
        m::Reduce(m::Bind(a, m::Reduce(x, y)), y),
        [](Rewriter& rewriter, const m::Match& match) {
@@ -199,10 +194,11 @@ std::vector<Rule> Reduces() {
                 (IsIdentityOf(*Combiner(match[a]), match[y]) ||
                  IsIdempotent(*Combiner(match[a]), match.type()));
        },
-       Example(R"(  x = f32[5,4,6] parameter(0)
+       R"(  x = f32[5,4,6] parameter(0)
   z = f32[] parameter(1)
   a = f32[5,6] reduce(x, z), dimensions={1}, to_apply=max
-  ROOT r = f32[6] reduce(a, z), dimensions={0}, to_apply=max)")},
+  ROOT r = f32[6] reduce(a, z), dimensions={0}, to_apply=max)",
+       false, kBodies},
       {"reduce.of-repeated", "the greatest of equals", m::Reduce(m::Bind(a, m::Broadcast(x)), y),
        [](Rewriter& rewriter, const m::Match& match) {
          return WithInit(rewriter, match, Unrepeated(rewriter, match));
@@ -211,10 +207,11 @@ std::vector<Rule> Reduces() {
          return IsExact(match.root()) && IsIdempotent(*Combiner(match.root()), match.type()) &&
                 Repeats(match).has_value();
        },
-       Example(R"(  x = f32[6] parameter(0)
+       R"(  x = f32[6] parameter(0)
   b = f32[6,4,3] broadcast(x), dimensions={0}
   z = f32[] parameter(1)
-  ROOT r = f32[6,3] reduce(b, z), dimensions={1}, to_apply=max)")},
+  ROOT r = f32[6,3] reduce(b, z), dimensions={1}, to_apply=max)",
+       false, kBodies},
       {"reduce.sum-of-repeated", "a sum of equal integers is a product",
        m::Reduce(m::Bind(a, m::Broadcast(x)), y),
        [](Rewriter& rewriter, const m::Match& match) {
@@ -226,12 +223,16 @@ std::vector<Rule> Reduces() {
          return IsIntegral(match) && Combiner(match.root()) == Op::kAdd &&
                 Repeats(match).has_value();
        },
-       Example(R"(  x = s32[6] parameter(0)
+       R"(  x = s32[6] parameter(0)
   b = s32[6,4] broadcast(x), dimensions={0}
   z = s32[] parameter(1)
-  ROOT r = s32[6] reduce(b, z), dimensions={1}, to_apply=add)")},
+  ROOT r = s32[6] reduce(b, z), dimensions={1}, to_apply=add)",
+       false, kBodies},
   };
+  return kRules;
 }
+
+namespace {
 
 // Size 1, no padding, nothing dilated: each window holds one element.
 bool IsOfOne(const Window& window) {
@@ -255,8 +256,10 @@ std::optional<Dims> Covered(const m::Match& match) {
   return covered.empty() ? std::nullopt : std::optional(covered);
 }
 
-std::vector<Rule> Windows() {
-  return {
+}  // namespace
+
+std::span<const Rule> WindowRules() {
+  static constexpr Rule kRules[] = {
       {"reduce-window.one", "windows of one element", m::ReduceWindow(x, y),
        [](Rewriter& rewriter, const m::Match& match) {
          SliceAttrs attrs;
@@ -272,9 +275,10 @@ std::vector<Rule> Windows() {
          return Combiner(match.root()) && IsOfOne(match.root()->attrs<WindowAttrs>().window) &&
                 match.shape().ElementCount() > 0;
        },
-       Example(R"(  x = f32[5,6] parameter(0)
+       R"(  x = f32[5,6] parameter(0)
   z = f32[] parameter(1)
-  ROOT r = f32[5,3] reduce-window(x, z), window={size=1x1 stride=1x2}, to_apply=sum)")},
+  ROOT r = f32[5,3] reduce-window(x, z), window={size=1x1 stride=1x2}, to_apply=sum)",
+       false, kBodies},
       {"reduce-window.whole", "one window over everything is a reduction", m::ReduceWindow(x, y),
        [](Rewriter& rewriter, const m::Match& match) {
          Instr* reduce =
@@ -283,18 +287,12 @@ std::vector<Rule> Windows() {
          return Reshaped(rewriter, reduce, match.shape().dims());
        },
        [](const m::Match& match) { return IsExact(match.root()) && Covered(match).has_value(); },
-       Example(R"(  x = f32[5,6] parameter(0)
+       R"(  x = f32[5,6] parameter(0)
   z = f32[] parameter(1)
-  ROOT r = f32[5,1] reduce-window(x, z), window={size=1x6}, to_apply=max)")},
+  ROOT r = f32[5,1] reduce-window(x, z), window={size=1x6}, to_apply=max)",
+       false, kBodies},
   };
-}
-
-}  // namespace
-
-std::vector<Rule> ReduceRules() {
-  std::vector<Rule> all = Reduces(), windows = Windows();
-  all.insert(all.end(), windows.begin(), windows.end());
-  return all;
+  return kRules;
 }
 
 }  // namespace tokamak

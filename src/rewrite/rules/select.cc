@@ -65,9 +65,11 @@ bool IsBelow(const m::Match& match) {
   return IsIntegral(match) && left && right && left->low >= 0 && left->high < right->low;
 }
 
+}  // namespace
+
 // long: a table
-std::vector<Rule> Selects() {
-  return {
+std::span<const Rule> SelectRules() {
+  static constexpr Rule kRules[] = {
       {"select.same", "p ? x : x is x", m::Select(p, x, x), x},
       {"select.true", "true ? x : y is x", m::Select(m::True(), x, y), x},
       {"select.false", "false ? x : y is y", m::Select(m::False(), x, y), y},
@@ -121,11 +123,12 @@ std::vector<Rule> Selects() {
           a = f32[61] select(q, x, y)
           ROOT s = f32[61] select(p, x, a))"},
   };
+  return kRules;
 }
 
 // Of integers only: a NaN makes every comparison false, and 0 equals -0.
-std::vector<Rule> SelectsOfComparisons() {
-  return {
+std::span<const Rule> ComparisonSelectRules() {
+  static constexpr Rule kRules[] = {
       {"select.minimum", "x < y ? x : y is min(x, y)",
        m::Select(m::Bind(a, m::Compare(x, y)), x, y), m::Minimum(x, y), ComparesBelow,
        R"(x = s32[61] parameter(0)
@@ -187,7 +190,10 @@ std::vector<Rule> SelectsOfComparisons() {
           n = s32[61] negate(x)
           ROOT s = s32[61] select(c, x, n))"},
   };
+  return kRules;
 }
+
+namespace {
 
 constexpr std::string_view kIota = R"(i = s32[61] iota(), iota_dimension=0
           l = s32[] constant(0)
@@ -202,7 +208,9 @@ std::string OfIota(std::string_view root) {
   return std::string(kIota) + std::string(root);
 }
 
-std::vector<Rule> Ranges() {
+}  // namespace
+
+std::span<const Rule> RangeRules() {
   static const std::string clamp = OfIota("ROOT r = s32[61] clamp(l, i, h)"),
                            maximum = OfIota("ROOT r = s32[61] maximum(i, lo)"),
                            minimum = OfIota("ROOT r = s32[61] minimum(hi, i)"),
@@ -210,7 +218,7 @@ std::vector<Rule> Ranges() {
                            divide = OfIota("ROOT r = s32[61] divide(i, c)"),
                            absolute = OfIota("ROOT r = s32[61] abs(i)"),
                            shift = OfIota("ROOT r = s32[61] shift-right-arithmetic(i, lo)");
-  return {
+  static const Rule kRules[] = {
       {"clamp.range", "a clamp of what lies within", m::Clamp(y, x, z), x,
        [](const m::Match& match) { return IsWithin(match[x], match[y], match[z]); }, clamp},
       {"maximum.range", "max(x, y) of an x that is no less", m::Maximum(x, y),
@@ -250,17 +258,7 @@ std::vector<Rule> Ranges() {
        [](const m::Match& match) { return IsSigned(match.type()) && IsNotNegative(match[x]); },
        shift},
   };
-}
-
-}  // namespace
-
-std::vector<Rule> SelectRules() {
-  std::vector<Rule> all = Selects();
-  for (auto more : {SelectsOfComparisons, Ranges}) {
-    std::vector<Rule> rules = more();
-    all.insert(all.end(), rules.begin(), rules.end());
-  }
-  return all;
+  return kRules;
 }
 
 }  // namespace tokamak

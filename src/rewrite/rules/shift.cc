@@ -45,7 +45,7 @@ bool IsSameDistance(const m::Match& match) {
 
 }  // namespace
 
-std::vector<Rule> ShiftRules() {
+std::span<const Rule> ShiftRules() {
   constexpr std::string_view kFar = R"(x = s8[61] parameter(0)
           c = s8[] constant(-1)
           b = s8[61] broadcast(c), dimensions={}
@@ -56,7 +56,7 @@ std::vector<Rule> ShiftRules() {
   };
   static const std::string far_left = far("shift-left"), far_right = far("shift-right-logical"),
                            far_arithmetic = far("shift-right-arithmetic");
-  return {
+  static const Rule kRules[] = {
       {"shift-left.zero", "x << 0 is x", m::ShiftLeft(x, m::Zero()), x},
       {"shift-right-logical.zero", "x >> 0 is x", m::ShiftRightLogical(x, m::Zero()), x},
       {"shift-right-arithmetic.zero", "x >> 0 is x", m::ShiftRightArithmetic(x, m::Zero()), x},
@@ -104,6 +104,7 @@ std::vector<Rule> ShiftRules() {
        },
        IsSameDistance},
   };
+  return kRules;
 }
 
 }  // namespace tokamak

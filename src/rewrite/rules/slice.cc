@@ -83,9 +83,11 @@ bool IsInPadding(const m::Match& match) {
   return false;
 }
 
+}  // namespace
+
 // long: a table
-std::vector<Rule> Slices() {
-  return {
+std::span<const Rule> SliceRules() {
+  static constexpr Rule kRules[] = {
       {"slice.whole", "a slice of everything", m::Slice(x), x,
        [](const m::Match& match) { return SameDims(match[x]->shape(), match.shape()); },
        R"(x = f32[2,3] parameter(0)
@@ -158,10 +160,11 @@ std::vector<Rule> Slices() {
           a = f32[4,5] transpose(x), dimensions={1,0}
           ROOT s = f32[2,2] slice(a), slice={[1:3], [0:4:2]})"},
   };
+  return kRules;
 }
 
-std::vector<Rule> Pads() {
-  return {
+std::span<const Rule> PadRules() {
+  static constexpr Rule kRules[] = {
       {"pad.nothing", "a pad by nothing", m::Pad(x, y), x,
        [](const m::Match& match) {
          const PadAttrs& pad = PadOf(match.root());
@@ -231,14 +234,7 @@ std::vector<Rule> Pads() {
           y = f32[] parameter(1)
           ROOT p = f32[5] pad(x, y), padding=2_3)"},
   };
-}
-
-}  // namespace
-
-std::vector<Rule> SliceRules() {
-  std::vector<Rule> all = Slices(), pads = Pads();
-  all.insert(all.end(), pads.begin(), pads.end());
-  return all;
+  return kRules;
 }
 
 }  // namespace tokamak

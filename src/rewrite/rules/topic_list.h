@@ -1,7 +1,7 @@
 #pragma once
 
+#include <span>
 #include <string_view>
-#include <vector>
 
 #include "rewrite/rules/topics.h"
 
@@ -9,21 +9,39 @@ namespace tokamak {
 
 struct RuleTopic {
   std::string_view name;
-  std::vector<Rule> (*rules)();
+  std::span<const Rule> (*rules)();
 };
 
 // Earlier rules win.
 inline constexpr RuleTopic kRuleTopics[] = {
-    {"tuple", TupleRules},       {"control", ControlRules},
-    {"movement", MovementRules}, {"broadcast", BroadcastRules},
-    {"slice", SliceRules},       {"concatenate", ConcatenateRules},
-    {"dynamic", DynamicRules},   {"reduce", ReduceRules},
-    {"dot", DotRules},           {"arithmetic", ArithmeticRules},
-    {"integer", IntegerRules},   {"extremes", ExtremesRules},
-    {"function", FunctionRules}, {"complex", ComplexRules},
-    {"logic", LogicRules},       {"shift", ShiftRules},
-    {"compare", CompareRules},   {"select", SelectRules},
-    {"convert", ConvertRules},   {"fast-math", FastMathRules},
+    {"tuple", TupleRules},
+    {"control", ControlRules},
+    {"movement", MovementRules},
+    {"broadcast", BroadcastRules},
+    {"broadcast", IotaRules},
+    {"broadcast", ElementOrderRules},
+    {"slice", SliceRules},
+    {"slice", PadRules},
+    {"concatenate", ConcatenateRules},
+    {"dynamic", DynamicRules},
+    {"reduce", ReduceRules},
+    {"reduce", WindowRules},
+    {"dot", DotRules},
+    {"arithmetic", ArithmeticRules},
+    {"integer", IntegerRules},
+    {"extremes", ExtremesRules},
+    {"function", FunctionRules},
+    {"complex", ComplexRules},
+    {"logic", LogicRules},
+    {"shift", ShiftRules},
+    {"compare", CompareRules},
+    {"select", SelectRules},
+    {"select", ComparisonSelectRules},
+    {"select", RangeRules},
+    {"convert", ConvertRules},
+    {"fast-math", NanSignRules},
+    {"fast-math", SpecialNumberRules},
+    {"fast-math", RoundingRules},
 };
 
 }  // namespace tokamak

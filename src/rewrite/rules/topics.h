@@ -1,33 +1,41 @@
 #pragma once
 
-#include <vector>
+#include <span>
 
 #include "rewrite/rules.h"
 
-// The table of algebraic rules, by topic: one .cc file each. A new file gets a line here and one in
+// The table of algebraic rules, by topic: a .cc file each. A new table gets a line here and one in
 // topic_list.h.
 
 namespace tokamak {
 
-std::vector<Rule> ArithmeticRules();
-std::vector<Rule> BroadcastRules();
-std::vector<Rule> CompareRules();
-std::vector<Rule> ComplexRules();
-std::vector<Rule> ConcatenateRules();
-std::vector<Rule> ControlRules();
-std::vector<Rule> ConvertRules();
-std::vector<Rule> DotRules();
-std::vector<Rule> DynamicRules();
-std::vector<Rule> ExtremesRules();
-std::vector<Rule> FastMathRules();
-std::vector<Rule> FunctionRules();
-std::vector<Rule> IntegerRules();
-std::vector<Rule> LogicRules();
-std::vector<Rule> MovementRules();
-std::vector<Rule> SelectRules();
-std::vector<Rule> ReduceRules();
-std::vector<Rule> ShiftRules();
-std::vector<Rule> SliceRules();
-std::vector<Rule> TupleRules();
+std::span<const Rule> ArithmeticRules();
+std::span<const Rule> BroadcastRules();
+std::span<const Rule> CompareRules();
+std::span<const Rule> ComparisonSelectRules();
+std::span<const Rule> ComplexRules();
+std::span<const Rule> ConcatenateRules();
+std::span<const Rule> ControlRules();
+std::span<const Rule> ConvertRules();
+std::span<const Rule> DotRules();
+std::span<const Rule> DynamicRules();
+std::span<const Rule> ElementOrderRules();
+std::span<const Rule> ExtremesRules();
+std::span<const Rule> FunctionRules();
+std::span<const Rule> IntegerRules();
+std::span<const Rule> IotaRules();
+std::span<const Rule> LogicRules();
+std::span<const Rule> MovementRules();
+std::span<const Rule> NanSignRules();
+std::span<const Rule> PadRules();
+std::span<const Rule> RangeRules();
+std::span<const Rule> ReduceRules();
+std::span<const Rule> RoundingRules();
+std::span<const Rule> SelectRules();
+std::span<const Rule> ShiftRules();
+std::span<const Rule> SliceRules();
+std::span<const Rule> SpecialNumberRules();
+std::span<const Rule> TupleRules();
+std::span<const Rule> WindowRules();
 
 }  // namespace tokamak

@@ -9,8 +9,8 @@ using m::a;
 
 }  // namespace
 
-std::vector<Rule> TupleRules() {
-  return {
+std::span<const Rule> TupleRules() {
+  static constexpr Rule kRules[] = {
       {"tuple.element", "an element of a tuple that was just made",
        m::GetTupleElement(m::Bind(a, m::Tuple())),
        [](Rewriter&, const m::Match& match) -> Instr* {
@@ -23,6 +23,7 @@ std::vector<Rule> TupleRules() {
           t = (f32[4], s32[4]) tuple(x, y)
           ROOT g = s32[4] get-tuple-element(t), index=1)"},
   };
+  return kRules;
 }
 
 }  // namespace tokamak
