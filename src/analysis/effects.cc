@@ -1,5 +1,7 @@
 #include "analysis/effects.h"
 
+#include <algorithm>
+
 namespace tokamak {
 namespace {
 
@@ -20,6 +22,25 @@ bool HasOwnEffect(const Instr& instr) {
     default:
       return false;
   }
+}
+
+// Whether there is an op with which an effect may come.
+bool MayAct(const Computation& computation) {
+  return computation.has_callers() || std::ranges::any_of(AllOps(), [&](const OpInfo& info) {
+           if (computation.CountOf(info.op) == 0) return false;
+           switch (info.op) {
+             case Op::kRng:
+             case Op::kCustomCall:
+             case Op::kAsyncStart:
+             case Op::kAsyncUpdate:
+             case Op::kAsyncDone:
+             case Op::kCopyStart:
+             case Op::kCopyDone:
+               return true;
+             default:
+               return info.Is(kSideEffect);
+           }
+         });
 }
 
 }  // namespace
@@ -54,7 +75,8 @@ bool Commutes(const Instr& instr) {
 Effects::Effects(const Module& module) {
   for (const Computation* computation : module.CalleesFirst()) {
     bool found = false;
-    for (const Instr* instr : computation->Instrs()) found = found || Of(*instr);
+    if (MayAct(*computation))
+      for (const Instr* instr : computation->Instrs()) found = found || Of(*instr);
     known_.emplace(computation, found);
   }
 }

@@ -22,7 +22,11 @@ class Effects {
   explicit Effects(const Module& module);
 
   bool Of(const Instr& instr) const;
-  bool Of(const Computation& computation) const { return known_.at(&computation); }
+  // Also of a computation that was not there yet.
+  bool Of(const Computation& computation) const {
+    auto it = known_.find(&computation);
+    return it == known_.end() || it->second;
+  }
 
  private:
   std::unordered_map<const Computation*, bool> known_;

@@ -148,6 +148,9 @@ size_t LeafCountOf(const Shape& shape) {
 
 uint8_t WordWorkOf(const Computation& computation, const WordWorks& known) {
   uint8_t work = 0;
+  bool may = computation.CountOf(Op::kShiftLeft) > 0 || computation.CountOf(Op::kXor) > 0 ||
+             computation.has_callers();
+  if (!may) return work;
   for (const Instr* instr : computation.Instrs()) {
     bool word = IsWord(instr->shape());
     if (word && instr->op() == Op::kShiftLeft) work |= kShiftsWords;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,11 +35,11 @@ class DecisionLog {
     if (decision.verdict == Verdict::kTaken) ++taken_;
     all_.push_back(std::move(decision));
   }
-  const std::vector<Decision>& all() const { return all_; }
+  const std::deque<Decision>& all() const { return all_; }
   size_t taken() const { return taken_; }
 
  private:
-  std::vector<Decision> all_;
+  std::deque<Decision> all_;  // grows without moving what is there
   size_t taken_ = 0;
 };
 

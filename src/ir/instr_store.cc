@@ -14,7 +14,7 @@ constexpr size_t kFirstPiece = 16;
 constexpr size_t kLargePage = size_t{2} << 20;
 
 void* AllocatePiece(size_t bytes) {
-  if (bytes < kLargePage / 2) return ::operator new(bytes);
+  if (bytes < kLargePage / 2) return ::operator new(bytes, std::align_val_t(alignof(Instr)));
   void* data = ::operator new(kLargePage, std::align_val_t(kLargePage));
   madvise(data, kLargePage, MADV_HUGEPAGE);  // a wish: without it pages are small
   return data;
@@ -22,7 +22,7 @@ void* AllocatePiece(size_t bytes) {
 
 void FreePiece(void* data, size_t bytes) {
   if (bytes < kLargePage / 2)
-    ::operator delete(data);
+    ::operator delete(data, std::align_val_t(alignof(Instr)));
   else
     ::operator delete(data, std::align_val_t(kLargePage));
 }

@@ -63,6 +63,8 @@ InstrExtras& Instr::mutable_extras() {
 }
 
 void Instr::set_called(std::vector<Computation*> called) {
+  if (called_ != nullptr) --parent_->caller_count_;
+  if (!called.empty()) ++parent_->caller_count_;
   called_ =
       called.empty() ? nullptr : std::make_unique<std::vector<Computation*>>(std::move(called));
 }
@@ -107,6 +109,8 @@ void Instr::AddControlPredecessor(Instr* before) {
 Instr* Computation::Append(Op op, Shape shape, std::vector<Instr*> operands, Attrs attrs,
                            std::string name) {
   Instr& instr = instrs_.Add();
+  all_.push_back(&instr);
+  ++counts_[static_cast<size_t>(op)];
   instr.id_ = InstrId(instrs_.size() - 1);
   instr.op_ = op;
   instr.shape_ = std::move(shape);
@@ -128,19 +132,26 @@ Instr* Computation::AppendParameter(int64_t number, Shape shape, std::string nam
 }
 
 std::vector<Instr*> Computation::Instrs() const {
+  if (removed_count_ == 0) return all_;
   std::vector<Instr*> list;
   list.reserve(size());
-  instrs_.ForEach([&](Instr& instr) {
-    if (!instr.removed_) list.push_back(&instr);
-  });
+  for (Instr* instr : all_)
+    if (!instr->removed_) list.push_back(instr);
+  return list;
+}
+
+std::vector<Instr*> Computation::Callers() const {
+  std::vector<Instr*> list;
+  if (caller_count_ == 0) return list;
+  for (Instr* instr : all_)
+    if (instr->called_ != nullptr) list.push_back(instr);
   return list;
 }
 
 std::vector<Instr*> Computation::PostOrder() const {
   PostOrderWalk walk(instrs_.size());
-  instrs_.ForEach([&](Instr& instr) {
-    if (!instr.removed_) walk.Visit(&instr);
-  });
+  for (Instr* instr : all_)
+    if (!instr->removed_) walk.Visit(instr);
   return walk.TakeOrder();
 }
 
@@ -174,11 +185,12 @@ void Computation::Remove(Instr* instr) {
     while (!parameters_.empty() && parameters_.back() == nullptr) parameters_.pop_back();
   }
   instr->operands_.Clear();
-  instr->called_ = nullptr;
+  instr->set_called({});
   instr->attrs_ = {};
   instr->extras_ = nullptr;
   instr->removed_ = true;
   ++removed_count_;
+  --counts_[static_cast<size_t>(instr->op())];
 }
 
 void Computation::SetParameters(std::vector<Instr*> parameters) {
@@ -213,8 +225,11 @@ void Computation::SetOrder(const std::vector<Instr*>& order) {
   for (Instr*& parameter : parameters_)
     if (parameter != nullptr) to_new(parameter);
   if (root_ != nullptr) to_new(root_);
-  uint32_t next = 0;
-  fresh.ForEach([&](Instr& instr) { instr.id_ = InstrId(next++); });
+  all_.clear();
+  fresh.ForEach([&](Instr& instr) {
+    instr.id_ = InstrId(all_.size());
+    all_.push_back(&instr);
+  });
   instrs_ = std::move(fresh);
   removed_count_ = 0;
 }
@@ -272,7 +287,7 @@ std::vector<Computation*> Module::CalleesFirst() const {
   };
   auto open = [](Computation* computation) {
     Open entry{computation, {}, 0};
-    for (Instr* instr : computation->Instrs())
+    for (Instr* instr : computation->Callers())
       entry.callees.insert(entry.callees.end(), instr->called().begin(), instr->called().end());
     return entry;
   };

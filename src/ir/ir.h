@@ -19,6 +19,7 @@
 //   * Instructions stand in program order; those with side effects run in that
 //     order, used or not. The root of a computation may be any of them.
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -62,7 +63,7 @@ struct InstrExtras {
 };
 
 // Owned by its Computation; the pointer is good until the instruction is removed.
-class Instr {
+class alignas(64) Instr {
  public:
   InstrId id() const { return id_; }
   Op op() const { return op_; }
@@ -121,21 +122,22 @@ class Instr {
  private:
   friend class Computation;
   friend class InstrStore;
-  // What most passes look at stands first, in two lines of the cache.
+  // What walks look at stands in the first line of the cache, and in few others.
   InstrId id_{};
   Op op_{};
-  uint16_t captures_ = 0;
+  bool removed_ = false, is_control_predecessor_ = false;
+  std::unique_ptr<InstrExtras> extras_;
+  std::unique_ptr<std::vector<Computation*>> called_;  // null: none
+  Computation* parent_ = nullptr;
   // Both ends of a use know where the other has it: number i of operands_ is the place of this
   // among that operand's users_, and number k of users_ the place among that user's operands_.
-  UseList operands_, users_;
+  UseList operands_;
+  UseList users_;
   Shape shape_;
   Attrs attrs_;
-  Computation* parent_ = nullptr;
   OriginId origins_ = OriginId::kNone;
   TextPos pos_;
-  bool removed_ = false, is_control_predecessor_ = false;
-  std::unique_ptr<std::vector<Computation*>> called_;  // null: none
-  std::unique_ptr<InstrExtras> extras_;
+  uint16_t captures_ = 0;
   std::string name_;
 
   void Link(size_t i);
@@ -204,6 +206,13 @@ class Computation {
   // where that is one already.
   std::vector<Instr*> PostOrder() const;
   size_t size() const { return instrs_.size() - removed_count_; }
+  size_t removed_count() const { return removed_count_; }
+  // How many instructions of an op there are. Constant time: what a pass has no business with, it
+  // need not walk over.
+  size_t CountOf(Op op) const { return counts_[static_cast<size_t>(op)]; }
+  // Those that call computations, in program order; quick where there are none.
+  std::vector<Instr*> Callers() const;
+  bool has_callers() const { return caller_count_ > 0; }
   // One more than the greatest id: for side tables.
   size_t id_limit() const { return instrs_.size(); }
 
@@ -238,9 +247,11 @@ class Computation {
   Module* module_;
   std::string name_;
   InstrStore instrs_;
+  std::vector<Instr*> all_;  // of instrs_, the removed too: lists are made without looking at them
   std::vector<Instr*> parameters_;
   Instr* root_ = nullptr;
-  size_t removed_count_ = 0;
+  size_t removed_count_ = 0, caller_count_ = 0;
+  std::array<uint32_t, kOpCount> counts_{};
 };
 
 // Part `output` of the result shares memory with part `parameter_index` of a parameter.

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <bit>
 #include <unordered_map>
 
 #include "analysis/effects.h"
@@ -10,11 +11,16 @@
 namespace tokamak {
 namespace {
 
-// Operands in an order of their own where the op does not mind.
-std::vector<Instr*> OrderedOperands(const Instr& instr) {
-  std::vector<Instr*> operands(instr.operands().begin(), instr.operands().end());
-  if (Commutes(instr) && operands[1]->id() < operands[0]->id()) std::swap(operands[0], operands[1]);
-  return operands;
+// Whether the operands stand against their order, where the op does not mind it.
+bool IsTurned(const Instr& instr) {
+  return Commutes(instr) && instr.operand(1)->id() < instr.operand(0)->id();
+}
+
+bool HaveEqualOperands(const Instr& a, const Instr& b) {
+  if (a.operand_count() != b.operand_count()) return false;
+  if (IsTurned(a) != IsTurned(b))
+    return a.operand(0) == b.operand(1) && a.operand(1) == b.operand(0);
+  return std::ranges::equal(a.operands(), b.operands());
 }
 
 // A look at both ends: what differs in between is told apart by AreEqual, once.
@@ -33,14 +39,18 @@ uint64_t HashOf(const Instr& instr) {
   hasher.Add(instr.shape().Hash());
   hasher.Add(instr.op() == Op::kConstant ? HashOfConstant(instr.attrs<ConstantAttrs>().literal)
                                          : HashAttrs(instr.op(), instr.attrs()));
-  for (const Instr* operand : OrderedOperands(instr)) hasher.Add(operand->id());
+  if (IsTurned(instr)) {
+    hasher.Add(instr.operand(1)->id());
+    hasher.Add(instr.operand(0)->id());
+  } else {
+    for (const Instr* operand : instr.operands()) hasher.Add(operand->id());
+  }
   return hasher.digest();
 }
 
 bool AreEqual(const Instr& a, const Instr& b) {
   return a.op() == b.op() && a.captures() == b.captures() && a.shape() == b.shape() &&
-         std::ranges::equal(a.called(), b.called()) &&
-         std::ranges::equal(OrderedOperands(a), OrderedOperands(b)) &&
+         std::ranges::equal(a.called(), b.called()) && HaveEqualOperands(a, b) &&
          EqualAttrs(a.op(), a.attrs(), b.attrs()) && SameExtras(a, b);
 }
 
@@ -59,20 +69,41 @@ bool IsMergeable(const Instr& instr, const Effects& effects) {
   }
 }
 
+// Instructions by hash, side by side.
+class InstrTable {
+ public:
+  explicit InstrTable(size_t most) : slots_(std::bit_ceil(2 * most + 1)) {}
+
+  // The one equal to `instr` that came first; `instr` itself when it is that one.
+  Instr* FindOrAdd(Instr* instr, uint64_t hash) {
+    size_t mask = slots_.size() - 1;
+    for (size_t i = hash & mask;; i = (i + 1) & mask) {
+      Slot& slot = slots_[i];
+      if (slot.instr == nullptr) {
+        slot = {hash, instr};
+        return instr;
+      }
+      if (slot.hash == hash && AreEqual(*slot.instr, *instr)) return slot.instr;
+    }
+  }
+
+ private:
+  struct Slot {
+    uint64_t hash = 0;
+    Instr* instr = nullptr;
+  };
+  std::vector<Slot> slots_;
+};
+
 Changed MergeInstrs(Computation& computation, const Effects& effects, PassContext& context) {
-  std::unordered_multimap<uint64_t, Instr*> table;
+  InstrTable table(computation.size());
   Changed changed = Changed::kNo;
   for (Instr* instr : computation.PostOrder()) {
     if (!IsMergeable(*instr, effects)) continue;
-    uint64_t hash = HashOf(*instr);
-    auto [begin, end] = table.equal_range(hash);
-    auto it = std::find_if(begin, end, [&](const auto& e) { return AreEqual(*e.second, *instr); });
-    if (it == end) {
-      table.emplace(hash, instr);
-      continue;
-    }
-    context.Taken("cse.equal", *instr, it->second);
-    ReplaceBy(instr, it->second);
+    Instr* first = table.FindOrAdd(instr, HashOf(*instr));
+    if (first == instr) continue;
+    context.Taken("cse.equal", *instr, first);
+    ReplaceBy(instr, first);
     computation.Remove(instr);
     changed = Changed::kYes;
   }

@@ -7,18 +7,25 @@ namespace tokamak {
 namespace {
 
 // Instructions that the root, an effect or a control edge leads to.
-InstrMap<char> FindLive(const Computation& computation, const Effects& effects) {
-  InstrMap<char> live(computation, 0);
+struct Live {
+  InstrMap<char> is;
+  size_t count = 0;
+};
+
+Live FindLive(const Computation& computation, const Effects& effects) {
+  Live live{InstrMap<char>(computation, 0)};
   std::vector<const Instr*> open;
   auto mark = [&](const Instr* instr) {
-    if (live[instr] != 0) return;
-    live[instr] = 1;
+    if (live.is[instr] != 0) return;
+    live.is[instr] = 1;
+    ++live.count;
     open.push_back(instr);
   };
   mark(computation.root());
   for (const Instr* parameter : computation.parameters()) mark(parameter);
-  for (const Instr* instr : computation.Instrs())
-    if (effects.Of(*instr)) mark(instr);
+  if (effects.Of(computation))
+    for (const Instr* instr : computation.Instrs())
+      if (effects.Of(*instr)) mark(instr);
   while (!open.empty()) {
     const Instr* instr = open.back();
     open.pop_back();
@@ -29,11 +36,12 @@ InstrMap<char> FindLive(const Computation& computation, const Effects& effects) 
 }
 
 Changed RemoveDeadInstrs(Computation& computation, const Effects& effects, PassContext& context) {
-  InstrMap<char> live = FindLive(computation, effects);
+  Live live = FindLive(computation, effects);
+  if (live.count == computation.size()) return Changed::kNo;
   std::vector<Instr*> order = computation.PostOrder();
   Changed changed = Changed::kNo;
   for (size_t i = order.size(); i-- > 0;) {  // users first
-    if (live[order[i]] != 0) continue;
+    if (live.is[order[i]] != 0) continue;
     context.Taken("dce.unused", *order[i]);
     computation.Remove(order[i]);
     changed = Changed::kYes;
@@ -60,8 +68,10 @@ Changed RemoveDeadComputations(Module& module, PassContext& context) {
   while (!open.empty()) {
     const Computation* computation = open.back();
     open.pop_back();
-    for (const Instr* instr : computation->Instrs()) {
+    for (const Instr* instr : computation->Callers())
       for (const Computation* callee : instr->called()) mark(callee);
+    if (computation->CountOf(Op::kRunParallel) == 0) continue;
+    for (const Instr* instr : computation->Instrs()) {
       if (instr->op() != Op::kRunParallel) continue;
       for (const std::string& name : instr->attrs<RunParallelAttrs>().infeed)
         mark(module.FindComputation(name));
@@ -86,9 +96,11 @@ Changed RemoveDeadComputations(Module& module, PassContext& context) {
 Result<Changed> Dce(Module& module, PassContext& context) {
   Changed changed = RemoveDeadComputations(module, context);
   Effects effects(module);
+  Changed removed = Changed::kNo;
   for (const auto& computation : module.computations())
-    changed |= RemoveDeadInstrs(*computation, effects, context);
-  return changed | RemoveDeadComputations(module, context);
+    removed |= RemoveDeadInstrs(*computation, effects, context);
+  if (removed == Changed::kYes) removed |= RemoveDeadComputations(module, context);
+  return changed | removed;
 }
 
 }  // namespace tokamak

@@ -259,7 +259,10 @@ bool AllOrdinary(const Instr& instr) {
 Result<Changed> ExpandLinearAlgebra(Module& module, PassContext& context) {
   Changed changed = Changed::kNo;
   for (size_t i = 0, count = module.computations().size(); i < count; ++i) {
-    for (Instr* instr : module.computations()[i]->PostOrder()) {
+    const Computation& computation = *module.computations()[i];
+    if (computation.CountOf(Op::kCholesky) + computation.CountOf(Op::kTriangularSolve) == 0)
+      continue;
+    for (Instr* instr : computation.PostOrder()) {
       bool cholesky = instr->op() == Op::kCholesky;
       if (!cholesky && instr->op() != Op::kTriangularSolve) continue;
       if (!CanReplace(*instr, *instr)) continue;  // others wait for it

@@ -81,7 +81,7 @@ class Flattener {
     std::unordered_map<Computation*, std::vector<Instr*>> callers;
     for (const auto& computation : module_.computations()) flat_[computation.get()] = false;
     for (const auto& computation : module_.computations())
-      for (Instr* instr : computation->Instrs())
+      for (Instr* instr : computation->Callers())
         for (size_t i = 0; i < instr->called().size(); ++i) {
           Computation* callee = instr->called(i);
           callers[callee].push_back(instr);
@@ -99,7 +99,7 @@ class Flattener {
       if (computation.get() == module_.entry() || computation->is_public || has_two_roles ||
           IsAwkward(*computation))
         rule_out(computation.get());
-      for (Instr* instr : computation->Instrs())
+      for (Instr* instr : computation->Callers())
         if (!IsCaller(instr->op()) || IsPinned(*instr) || !MayFlatten(*instr))
           for (Computation* callee : instr->called()) rule_out(callee);
     }
@@ -196,6 +196,7 @@ class Flattener {
 
   // New callers stand where the old ones stood: effects inside them keep their order.
   void FlattenCallers(Computation& computation) {
+    if (!computation.has_callers()) return;
     std::vector<Instr*> before = computation.Instrs();
     InstrMap<Instr*> instead(computation, nullptr);
     bool found = false;

@@ -51,7 +51,7 @@ const RuleSet& FmaRules() {
 std::unordered_set<const Computation*> Bodies(const Module& module) {
   std::unordered_set<const Computation*> bodies;
   for (const auto& computation : module.computations())
-    for (const Instr* instr : computation->Instrs())
+    for (const Instr* instr : computation->Callers())
       if ((instr->info().traits & kControlFlow) == 0)
         bodies.insert(instr->called().begin(), instr->called().end());
   return bodies;

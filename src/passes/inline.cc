@@ -52,11 +52,11 @@ class Inliner {
 
   // Callees of `caller` have been through this already.
   Changed Run(Computation& caller) {
+    if (caller.CountOf(Op::kCall) + caller.CountOf(Op::kFusion) == 0) return Changed::kNo;
     std::vector<Instr*> instrs = caller.PostOrder();
     auto is_call = [](const Instr* instr) {
       return instr->op() == Op::kCall || instr->op() == Op::kFusion;
     };
-    if (std::ranges::none_of(instrs, is_call)) return Changed::kNo;
     // Bodies stand where their calls stood: effects keep their order.
     std::vector<Instr*> order;
     std::vector<Instr*> done;

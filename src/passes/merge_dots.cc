@@ -129,6 +129,7 @@ Changed Merge(const Group& group, PassContext& context) {
 }
 
 Changed MergeIn(Computation& computation, PassContext& context) {
+  if (computation.CountOf(Op::kDot) < 2) return Changed::kNo;
   std::vector<Instr*> order = computation.PostOrder();
   InstrMap<int64_t> depths = Depths(computation, order);
   // By the shared operand, the side that differs, and the depth: in the order they were met.

@@ -8,13 +8,11 @@
 namespace tokamak {
 namespace {
 
-using ValueHashMap = std::unordered_map<const Instr*, uint64_t>;
-
 // The operands of sums, products and the like in the order of what they compute.
-bool OrderOperands(Instr* instr, const ValueHashMap& hashes) {
+bool OrderOperands(Instr* instr, const InstrMap<uint64_t>& hashes) {
   if (!Commutes(*instr)) return false;
   Instr *x = instr->operand(0), *y = instr->operand(1);
-  if (hashes.at(x) <= hashes.at(y)) return false;
+  if (hashes[x] <= hashes[y]) return false;
   instr->set_operand(0, y);
   instr->set_operand(1, x);
   return true;
@@ -58,7 +56,7 @@ std::vector<Instr*> CanonicalOrder(const Computation& computation, const Effects
 
 Changed OrderComputation(Computation& computation, const Effects& effects,
                          ComputationHashes& called, PassContext& context) {
-  ValueHashMap hashes = ValueHashes(computation, called);
+  InstrMap<uint64_t> hashes = ValueHashes(computation, called);
   bool changed = false;
   for (Instr* instr : computation.Instrs()) changed |= OrderOperands(instr, hashes);
   std::vector<Instr*> order = CanonicalOrder(computation, effects);

@@ -94,8 +94,9 @@ Result<Changed> ReadLibraryCalls(Module& module, PassContext& context) {
   Changed changed = Changed::kNo;
   std::vector<Instr*> calls;
   for (const auto& computation : module.computations())
-    for (Instr* instr : computation->Instrs())
-      if (IsLibraryCall(*instr)) calls.push_back(instr);
+    if (computation->CountOf(Op::kCustomCall) > 0)
+      for (Instr* instr : computation->Instrs())
+        if (IsLibraryCall(*instr)) calls.push_back(instr);
   for (Instr* call : calls) changed |= ReadOne(call, context);
   return changed;
 }

@@ -294,8 +294,9 @@ Result<Changed> RecognizeRandom(Module& module, PassContext& context) {
   Effects effects(module);
   WordWorks works;
   for (Computation* computation : module.CalleesFirst()) {
-    for (Instr* instr : computation->Instrs())
-      if (IsThreefryCall(*instr)) changed |= ReplaceCall(instr, context);
+    if (computation->CountOf(Op::kCustomCall) > 0)
+      for (Instr* instr : computation->Instrs())
+        if (IsThreefryCall(*instr)) changed |= ReplaceCall(instr, context);
     uint8_t work = WordWorkOf(*computation, works);
     if (work == kAllWordWork) {
       changed |= Words(*computation, context, effects, works).Run();

@@ -89,6 +89,7 @@ Result<Computation*> StepOf(const Instr& instr, const Instr& op, const Shape& pa
 Result<Changed> RecognizeScans(Module& module, PassContext& context) {
   Changed changed = Changed::kNo;
   for (size_t i = 0, count = module.computations().size(); i < count; ++i) {
+    if (module.computations()[i]->CountOf(Op::kReduceWindow) == 0) continue;
     for (Instr* instr : module.computations()[i]->PostOrder()) {
       if (instr->op() != Op::kReduceWindow || instr->operand_count() != 2) continue;
       if (!IsOrdinary(instr->shape()) || instr->shape().IsTuple()) continue;

@@ -441,7 +441,7 @@ Result<Changed> Reroll(Module& module, PassContext& context) {
   // A loop is none of the things that the body of a reduction, a sort or a fusion may hold.
   std::unordered_set<const Computation*> inner;
   for (const Computation* computation : computations)
-    for (const Instr* instr : computation->Instrs())
+    for (const Instr* instr : computation->Callers())
       if (instr->op() != Op::kWhile && instr->op() != Op::kConditional && instr->op() != Op::kCall)
         inner.insert(instr->called().begin(), instr->called().end());
   for (Computation* computation : computations)

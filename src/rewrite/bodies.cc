@@ -38,8 +38,7 @@ Computation* CallCounts::Own(Instr* caller, size_t k) {
 
 bool HasOp(const Module& module, Op op) {
   for (const auto& computation : module.computations())
-    for (const Instr* instr : computation->Instrs())
-      if (instr->op() == op) return true;
+    if (computation->CountOf(op) > 0) return true;
   return false;
 }
 

@@ -93,6 +93,9 @@ class Runner {
     context_.pass = InfoOf(pass).name;
     Clock::time_point begin = Clock::now();
     TOK_TRY(run.changed, functions_[static_cast<size_t>(pass)](module_, context_));
+    // Passes need not walk over what is long gone. Linear in all that is ever made.
+    for (const auto& computation : module_.computations())
+      if (computation->removed_count() > computation->size()) computation->PutInOrder();
     run.ms = MillisSince(begin);
     run.changes = context_.log.taken() - taken;
     run.instrs_after = CountInstrs(module_);

@@ -125,7 +125,7 @@ class RuleRun {
   }
 
   Error Unsettled(const Instr& instr) {
-    const std::vector<Decision>& all = context_.log.all();
+    const std::deque<Decision>& all = context_.log.all();
     std::vector<std::string_view> last;
     for (size_t i = all.size(); i-- > 0 && all.size() - i < 100;)
       if (std::ranges::count(last, all[i].rule) == 0) last.push_back(all[i].rule);
@@ -175,6 +175,10 @@ const RuleSet& SimplifyRules() {
 }
 
 Result<Changed> ApplyRules(Computation& computation, const RuleSet& rules, PassContext& context) {
+  if (std::ranges::none_of(AllOps(), [&](const OpInfo& info) {
+        return computation.CountOf(info.op) > 0 && !rules.Of(info.op).empty();
+      }))
+    return Changed::kNo;
   return RuleRun(computation, rules, context).Run();
 }
 

@@ -30,10 +30,9 @@ uint64_t ParameterHash(int64_t number, const Shape& shape, std::span<const uint6
 
 }  // namespace
 
-std::unordered_map<const Instr*, uint64_t> ValueHashes(const Computation& computation,
-                                                       ComputationHashes& called,
-                                                       std::span<const uint64_t> colours) {
-  std::unordered_map<const Instr*, uint64_t> hashes;
+InstrMap<uint64_t> ValueHashes(const Computation& computation, ComputationHashes& called,
+                               std::span<const uint64_t> colours) {
+  InstrMap<uint64_t> hashes(computation);
   for (const Instr* instr : computation.PostOrder()) {
     if (instr->op() == Op::kParameter) {
       hashes[instr] = ParameterHash(instr->attrs<ParameterAttrs>().number, instr->shape(), colours);
@@ -50,7 +49,7 @@ std::unordered_map<const Instr*, uint64_t> ValueHashes(const Computation& comput
 uint64_t ComputationHashes::Of(const Computation& computation) {
   auto it = known_.find(&computation);
   if (it != known_.end()) return it->second;
-  std::unordered_map<const Instr*, uint64_t> hashes = ValueHashes(computation, *this);
+  InstrMap<uint64_t> hashes = ValueHashes(computation, *this);
   Hasher hasher;
   hasher.Add(hashes[computation.root()]);
   for (const Instr* instr : computation.Instrs())

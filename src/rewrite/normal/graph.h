@@ -62,8 +62,7 @@ Instr* Simplify(NormalGraph& graph, Op op, const Shape& shape, std::span<Instr* 
 
 // Hashes of the values of a closed computation, whatever the order of its
 // instructions. Parameters hash by number unless `colours` gives them another.
-std::unordered_map<const Instr*, uint64_t> ValueHashes(const Computation& computation,
-                                                       ComputationHashes& called,
-                                                       std::span<const uint64_t> colours = {});
+InstrMap<uint64_t> ValueHashes(const Computation& computation, ComputationHashes& called,
+                               std::span<const uint64_t> colours = {});
 
 }  // namespace tokamak
