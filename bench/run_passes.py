@@ -115,11 +115,8 @@ def growth(results):
         each = [1e3 * row["ms"] / row["before"] for row in (small, large)]
         rows.append(f"| {kind} | {each[0]:.2f} | {each[1]:.2f} | {each[1] / each[0]:.2f} |")
     rows.append("""
-Each time is that of a process of its own: `tiny_jit` pays there for the table of rules, which is made once a process (some
-0.35 ms in `simplify`).
-Work grows with the program (tests/passes_large.py), time grows faster while a program leaves the caches: an instruction is
-about half a KiB in several allocations, and a pass that only walks over all of them takes some 0.03 us for each of 10,000
-and 0.15 us for each of 100,000.""")
+Each time is that of a process of its own. Work grows with the program and no faster (tests/passes_large.py); what is over 1
+in the last column is memory: 10,000 instructions of 192 bytes lie in the second-level cache, 100,000 do not.""")
     return "\n".join(rows)
 
 
