@@ -4,6 +4,7 @@
     tests/cli_test.py build/bin/tokamak
 """
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -22,6 +23,19 @@ DOUBLE = """HloModule m
 ENTRY main {
   x = TYPE parameter(0)
   ROOT y = TYPE add(x, x)
+}
+"""
+# Two kernels, a step of the host between them, each with its line.
+STEPS = """HloModule m
+sum { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] add(a, b) }
+ENTRY main {
+  x = f32[4,8] parameter(0)
+  e = f32[4,8] exponential(x), metadata={op_name="jit(f)/exp" source_file="model.py" source_line=11}
+  y = f32[4,8] add(e, e), metadata={op_name="jit(f)/add" source_file="model.py" source_line=12}
+  t = c64[4,5] fft(y), fft_type=RFFT, fft_length={8}, metadata={op_name="jit(f)/rfft" source_file="model.py" source_line=13}
+  r = f32[4,5] real(t), metadata={op_name="jit(f)/real" source_file="model.py" source_line=14}
+  z = f32[] constant(0)
+  ROOT s = f32[4] reduce(r, z), dimensions={1}, to_apply=sum, metadata={op_name="jit(f)/sum" source_file="model.py" source_line=15}
 }
 """
 SAME = """HloModule m
@@ -43,8 +57,9 @@ class CliTest(unittest.TestCase):
         Path(self.path(name)).write_text(text)
         return self.path(name)
 
-    def tokamak(self, *words, expect=0):
-        done = subprocess.run([TOKAMAK, *words], capture_output=True, text=True, check=False, timeout=120)
+    def tokamak(self, *words, expect=0, **env):
+        done = subprocess.run([TOKAMAK, *words], capture_output=True, text=True, check=False, timeout=120,
+                              env={**os.environ, **env})
         self.assertEqual(done.returncode, expect, f"{words}\n{done.stdout}\n{done.stderr}")
         return done
 
@@ -56,7 +71,7 @@ class CliTest(unittest.TestCase):
 
     def test_help(self):
         self.assertIn("Examples:", self.tokamak("run", "--help").stdout)
-        for command in ("check", "convert", "ops", "reduce"):
+        for command in ("check", "convert", "explain", "ops", "reduce"):
             self.assertIn("Examples:", self.tokamak(command, "--help").stdout)
         self.assertIn("reduce", self.tokamak("--help").stdout)
 
@@ -187,6 +202,45 @@ class CliTest(unittest.TestCase):
             hashes.add(json.loads(self.tokamak("check", self.path(name), "--json", "--hash").stdout)["programs"][0]["hash"])
         self.assertEqual(len(hashes), 1)
         self.tokamak("convert", file, "--to", "fortran", expect=2)
+
+    def test_strict(self):
+        file = self.write("steps.hlo", STEPS)
+        words = ("run", file, "--seed", "1")
+        self.tokamak(*words, "--strict", "--backend", "interp")
+        self.tokamak(*words, "--backend", "sim")
+        for refused in ((*words, "--strict", "--backend", "sim"), ("kernels", file, "--strict"), ("explain", file, "--strict")):
+            text = self.tokamak(*refused, expect=3).stderr
+            for part in ("TK4005", "fft: 't' has no kernel", "steps.hlo:7", "model.py:13"):
+                self.assertIn(part, text)
+        self.tokamak("run", self.write("ok.hlo", DOUBLE.replace("TYPE", "f32[3]")), "--seed", "1", "--strict", "--backend", "sim")
+
+    def test_explain(self):
+        file = self.write("steps.hlo", STEPS)
+        text = self.tokamak("explain", file).stdout
+        self.assertIn("2 kernels, 1 host steps", text)
+        self.assertIn("e, y\n", text)
+        self.assertIn("model.py:11, model.py:12", text)
+        told = json.loads(self.tokamak("explain", file, "--json").stdout)
+        kernels = told["kernels"]
+        self.assertEqual([kernel["generator"] for kernel in kernels], ["loop", "host", "rows"])
+        self.assertEqual([kernel["calls"] for kernel in kernels], [1, 1, 1])
+        self.assertEqual(kernels[0]["reads_bytes"], 128)
+        self.assertIn("fft", kernels[1]["why"])
+        self.assertEqual(kernels[1]["lines"], ["model.py:13"])
+        self.assertEqual(told["host_steps"], 1)
+
+    def test_check_kernels(self):
+        words = ("run", self.write("steps.hlo", STEPS), "--seed", "1", "--backend", "sim")
+        clean = self.tokamak(*words, TOKAMAK_CHECK="kernels,memory")
+        self.assertEqual(clean.stderr, "")
+        self.assertEqual(clean.stdout, self.tokamak(*words).stdout)
+        self.tokamak(*words, "--spoil-kernel", "0")  # nobody looks
+        for kernel, parts in ((0, ("kernel 'y'", "y (add, f32[4,8])", "1 of 32 elements", "tolerance", "model.py:12")),
+                              (1, ("kernel 's'", "s (reduce, f32[4])", "1 of 4 elements", "model.py:15"))):
+            text = self.tokamak(*words, "--spoil-kernel", str(kernel), TOKAMAK_CHECK="kernels", expect=70).stderr
+            for part in ("TK4006", *parts):
+                self.assertIn(part, text)
+        self.assertIn("TK6107", self.tokamak(*words, TOKAMAK_CHECK="kernel", expect=2).stderr)
 
     def test_reduce(self):
         body = "".join(f"  a{i} = f32[3] add(a{i - 1}, a{i - 1})\n" for i in range(1, 30))

@@ -1,4 +1,4 @@
-"""Finds libtokamak.so and declares its C API (src/capi/tokamak.h)."""
+"""Finds libtokamak.so and declares its C API (include/tokamak/c_api.h)."""
 
 import ctypes
 import functools

@@ -1,4 +1,4 @@
-#include "capi/tokamak.h"
+#include <tokamak/c_api.h>
 
 #include <algorithm>
 #include <atomic>

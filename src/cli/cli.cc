@@ -68,6 +68,17 @@ Examples:
 )";
 
 constexpr char kKernelsHelp[] = "Prints the kernels and steps that FILE becomes on the CPU.";
+constexpr char kExplainHelp[] =
+    "Tells what FILE becomes on the CPU: its kernels, what each does, and what has none.";
+constexpr char kExplainExamples[] =
+    R"(A host step is an instruction that no kernel does: the interpreter does it, and the line
+below says why. `tokamak kernels FILE` prints the kernels themselves.
+
+Examples:
+  tokamak explain model.mlir
+  tokamak explain model.hlo --json         kernels and decisions, for programs
+  tokamak explain model.hlo --strict       exit 3 when there is a host step
+)";
 constexpr char kOptHelp[] = "Runs passes over every program of FILE and prints the result as HLO.";
 constexpr char kOptExamples[] =
     R"(A pipeline is a list of passes; a group in parentheses with a star is repeated until
@@ -107,8 +118,10 @@ void AddRun(CLI::App& app, RunCommand& run) {
   command->add_option("--repeat", run.repeat, "Run N times, print times, and compare the bits")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   command->add_option("--seed", run.seed, "Draw the inputs: reals in [-1, 1), integers in [0, 4)");
-  command->add_flag("--strict", run.strict,
-                    "No rewrite that may change a value, no second opinion of --expect");
+  command->add_flag(
+      "--strict", run.strict,
+      "No rewrite that may change a value, no instruction without a kernel (unless the "
+      "backend is interp), no second opinion of --expect");
   command->add_flag("--oracle", run.oracle,
                     "Keep reals in double to the end instead of rounding after every op");
   command->add_flag("--flush-subnormals", run.flush_subnormals,
@@ -120,6 +133,7 @@ void AddRun(CLI::App& app, RunCommand& run) {
   // Tests of the tests only: hidden.
   command->add_flag("--spoil", run.spoil, "Change what every check expects")->group("");
   command->add_flag("--hoist", run.hoist, "Constants of the entry become arguments")->group("");
+  command->add_option("--spoil-kernel", run.spoil_kernel, "It writes a wrong number")->group("");
 }
 
 void AddCheck(CLI::App& app, CheckCommand& check) {
@@ -215,7 +229,19 @@ void AddKernels(CLI::App& app, KernelsCommand& kernels) {
   command->add_flag("--unfused", kernels.unfused, "One kernel for each instruction");
   command->add_flag("--text,!--no-text", kernels.text, "Print the kernels, not only the steps");
   command->add_flag("--decisions", kernels.decisions, "Print every judgement, on standard error");
-  command->add_flag("--strict", kernels.strict, "No rewrite that may change a bit of a result");
+  command->add_flag(
+      "--strict", kernels.strict,
+      "No rewrite that may change a bit of a result, no instruction without a kernel");
+}
+
+void AddExplain(CLI::App& app, ExplainCommand& explain) {
+  CLI::App* command = app.add_subcommand("explain", kExplainHelp);
+  command->footer(kExplainExamples);
+  command->add_option("FILE", explain.file, "A program; - is standard input")->required();
+  command->add_flag("--json", explain.json, "One line of JSON a program, decisions among it");
+  command->add_flag("--decisions", explain.decisions, "Print every judgement, too");
+  command->add_flag("--strict", explain.strict,
+                    "No rewrite that may change a bit of a result; exit 3 on a host step");
 }
 
 struct Commands {
@@ -227,6 +253,7 @@ struct Commands {
   OptCommand opt;
   BisectCommand bisect;
   KernelsCommand kernels;
+  ExplainCommand explain;
 };
 
 int Dispatch(const CLI::App& app, const Commands& commands, Console& console) {
@@ -236,6 +263,7 @@ int Dispatch(const CLI::App& app, const Commands& commands, Console& console) {
   if (app.got_subcommand("ops")) return Ops(commands.ops, console);
   if (app.got_subcommand("opt")) return Opt(commands.opt, console);
   if (app.got_subcommand("kernels")) return Kernels(commands.kernels, console);
+  if (app.got_subcommand("explain")) return Explain(commands.explain, console);
   if (app.got_subcommand("bisect")) return Bisect(commands.bisect, console);
   return Reduce(commands.reduce, console);
 }
@@ -255,6 +283,7 @@ int ParseAndRun(const std::vector<std::string>& words, Console& console) {
   AddOpt(app, commands.opt);
   AddBisect(app, commands.bisect);
   AddKernels(app, commands.kernels);
+  AddExplain(app, commands.explain);
   try {
     std::vector<std::string> reversed(words.rbegin(), words.rend());  // as CLI11 wants them
     app.parse(reversed);

@@ -20,8 +20,10 @@ struct RunCommand {
   std::string inputs, expect, outputs;
   int64_t repeat = 1;
   std::optional<uint64_t> seed;
-  // No rewrite that changes a value (the interpreter has none); --expect judges by one run.
+  // No rewrite that changes a value (the interpreter has none), no host step in place of a kernel;
+  // --expect judges by one run.
   bool strict = false;
+  int64_t spoil_kernel = -1;      // for tests: this kernel writes a wrong number
   bool oracle = false;            // reals stay double to the end
   bool flush_subnormals = false;  // as XLA CPU does
   Tolerance tolerance;
@@ -84,6 +86,12 @@ struct KernelsCommand {
   int64_t vector_bits = 0;  // of the machine; 0: this one's
 };
 int Kernels(const KernelsCommand& command, Console& console);
+
+struct ExplainCommand {
+  std::string file;
+  bool json = false, decisions = false, strict = false;
+};
+int Explain(const ExplainCommand& command, Console& console);
 
 // Parses the words of a command line (without the program's name) and runs
 // the command. What escapes as an exception is caught: memory gives 4, all

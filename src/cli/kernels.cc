@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "cli/commands.h"
+#include "driver/all_kernels.h"
 #include "driver/kernel_codes.h"
 #include "driver/load.h"
 #include "fusion/split_reductions.h"
@@ -25,6 +26,9 @@ class Shower {
     TOK_TRY([[maybe_unused]] std::vector<PassRun> runs,
             RunPasses(module, pipeline, context, PipelineOptions{}));
     if (std::string why = WhyNotLowered(module); !why.empty()) {
+      if (command_.strict)
+        return MakeError(ErrorCode::kNoKernel, "kernels: the interpreter runs all of it: " + why,
+                         {.file = module.file});
       console_.Out("the interpreter runs all of it: " + why + "\n");
       return Ok();
     }
@@ -44,7 +48,7 @@ class Shower {
                              program_.arena_bytes));
     if (command_.decisions)
       for (const Decision& decision : log.all()) console_.Err(ToString(decision) + "\n");
-    return Ok();
+    return command_.strict ? CheckAllKernels(program_, module) : Ok();
   }
 
  private:

@@ -159,7 +159,8 @@ class Runner : private ProgressListener {
     if (compiled) {
       CompiledRunOptions compile;
       compile.compile.backend = command_.backend;
-      compile.compile.strict = command_.strict;
+      compile.compile.strict = compile.compile.require_kernels = command_.strict;
+      compile.compile.spoil_kernel = command_.spoil_kernel;
       compile.hoist = command_.hoist;
       TOK_TRY(program, CompiledRun::Make(module, compile));
       entry["launches"] = program->executable().Launches();

@@ -9,6 +9,7 @@
 #include "driver/dump.h"
 #include "driver/executable.h"
 #include "driver/interp_executable.h"
+#include "driver/named_options.h"
 #include "driver/program_facts.h"
 #include "driver/report.h"
 #include "ir/infer.h"
@@ -76,7 +77,9 @@ Status Executable::Run(std::span<const void* const> inputs, std::span<void* cons
 }
 
 Result<std::shared_ptr<const Executable>> Compile(std::unique_ptr<Module> module,
-                                                  const CompileOptions& options) {
+                                                  const CompileOptions& given) {
+  CompileOptions options = given;
+  TOK_RETURN_IF_ERROR(AddChecksOfEnvironment(options));
   TOK_TRY(const BackendInfo* backend, FindBackend(options.backend));
   if (module->entry() == nullptr)
     return MakeError(ErrorCode::kNoEntry,

@@ -3,9 +3,12 @@
 #include <cfenv>
 #include <cstring>
 #include <mutex>
+#include <optional>
 #include <utility>
 
+#include "driver/all_kernels.h"
 #include "driver/array_bytes.h"
+#include "driver/check_kernels.h"
 #include "driver/host_calls.h"
 #include "driver/host_steps.h"
 #include "driver/kernel_codes.h"
@@ -75,7 +78,7 @@ class PlainFloats {
 class CpuExecutable final : public Executable {
  public:
   CpuExecutable(std::unique_ptr<Module> module, const CompileOptions& options)
-      : module_(std::move(module)), holds_(*module_) {
+      : module_(std::move(module)), holds_(*module_), check_kernels_(options.check_kernels) {
     name_ = module_->name();
     replicas_ = options.num_replicas;
     partitions_ = options.num_partitions;
@@ -83,7 +86,7 @@ class CpuExecutable final : public Executable {
     calls_host_ = CallsHost(*module_);
   }
 
-  Status Prepare(KernelMaker maker, DecisionLog& log) {
+  Status Prepare(const CompileOptions& compile, KernelMaker maker, DecisionLog& log) {
     TOK_TRY(parameters_, ParametersOf(*module_, 1));
     TOK_TRY(results_, ResultsOf(*module_, 1));
     MatchDonors(parameters_, results_);
@@ -91,9 +94,12 @@ class CpuExecutable final : public Executable {
     options.machine = HostMachine();
     for (const ParameterInfo& parameter : parameters_)
       options.alias_results.push_back(parameter.alias_result);
+    options.poison = compile.check_memory;
     SplitReductions(*module_, log);
     TOK_TRY(program_, Lower(*module_, options, log));
+    if (compile.require_kernels) TOK_RETURN_IF_ERROR(CheckAllKernels(program_, *module_));
     TOK_TRY(codes_, MakeCodes(program_.kernels, maker));
+    SpoilCode(codes_, program_, compile.spoil_kernel);
     for (const auto& code : codes_.all) kernels_.push_back(code.get());
     SetGrains(program_.steps);
     for (const Instr* instr : program_.host_instrs) {
@@ -155,11 +161,14 @@ class CpuExecutable final : public Executable {
                         .functions = function_pointers_,
                         .host = &host,
                         .stop = control.stop};
+    std::optional<KernelChecker> checker;
+    if (check_kernels_) context.watcher = &checker.emplace(program_, *module_, function_pointers_);
     Status status = RunSteps(program_.steps, context);
     arenas_->Give(arena);
     if (status.ok()) status = codes_.TakeFault();
     if (status.ok()) status = host.Finish(control.checks);
-    if (!status.ok()) AddOrigin(status.error(), *module_);
+    if (!status.ok() && status.error().code != ErrorCode::kKernelDiffers)
+      AddOrigin(status.error(), *module_);
     return status;
   }
 
@@ -172,6 +181,7 @@ class CpuExecutable final : public Executable {
   std::vector<const HostFunction*> function_pointers_;
   std::vector<std::vector<std::byte>> constants_;
   std::unique_ptr<ArenaPool> arenas_;
+  bool check_kernels_;
 };
 
 }  // namespace
@@ -185,6 +195,10 @@ Result<std::shared_ptr<const Executable>> MakeCpuExecutable(std::unique_ptr<Modu
   } else {
     why = WhyNotLowered(*module);
   }
+  if (!why.empty() && options.require_kernels)
+    return MakeError(ErrorCode::kNoKernel,
+                     "compile: kernels are required, but the interpreter runs all of it: " + why,
+                     {.file = module->file});
   if (!why.empty()) {
     log.Add({.pass = "lower",
              .rule = "host.program",
@@ -193,7 +207,7 @@ Result<std::shared_ptr<const Executable>> MakeCpuExecutable(std::unique_ptr<Modu
     return std::shared_ptr<const Executable>();
   }
   auto executable = std::make_shared<CpuExecutable>(std::move(module), options);
-  TOK_RETURN_IF_ERROR(executable->Prepare(maker, log));
+  TOK_RETURN_IF_ERROR(executable->Prepare(options, maker, log));
   return std::shared_ptr<const Executable>(std::move(executable));
 }
 

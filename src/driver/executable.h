@@ -109,6 +109,17 @@ struct CompileOptions {
   std::string skip_passes;         // passes to be left out, with commas between them
   bool verified = false;           // this build has verified an equal module before
   std::string dump_dir;  // where the program is written before and after compilation; "": nowhere
+  // An instruction that only the interpreter could do is an error (TK4005); not for interp itself.
+  bool require_kernels = false;
+  // What TOKAMAK_CHECK asks for, too: every kernel is compared with the interpreter when it runs;
+  // bytes that hold no value are made NaN (in builds with assertions by default).
+  bool check_kernels = false;
+#ifdef NDEBUG
+  bool check_memory = false;
+#else
+  bool check_memory = true;
+#endif
+  int64_t spoil_kernel = -1;  // for tests: this one writes a wrong number
 };
 
 // Makes a program executable. The module is verified here, unless the options say that it was.

@@ -46,6 +46,7 @@ class InstrStep final : public HostFunction {
     WriteValue(result, outputs, next);
     return Ok();
   }
+  bool IsInterpreter() const override { return true; }
 
  private:
   const Instr& instr_;

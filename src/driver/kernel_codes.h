@@ -8,6 +8,7 @@
 #include "cost/machine.h"
 #include "driver/cpu_executable.h"
 #include "kernel/kernel.h"
+#include "lower/lower.h"
 #include "runtime/steps.h"
 #include "support/result.h"
 
@@ -28,6 +29,10 @@ struct KernelCodes {
   // The first fault since the last time it was asked for.
   Status TakeFault() const;
 };
+
+// For tests of checks: after kernel `number`, the first element of what it writes is another one.
+// Nothing when there is no such kernel.
+void SpoilCode(KernelCodes& codes, const LoweredProgram& program, int64_t number);
 
 Result<KernelCodes> MakeCodes(const std::vector<Kernel>& kernels, KernelMaker maker);
 // The machine that this process runs on.

@@ -15,6 +15,8 @@ constexpr NamedOption kOptions[] = {
     {"tokamak_backend", "string", "", "what runs the program: interp, cpu or cuda"},
     {"tokamak_dump_to", "string", "", "folder for the program before and after compilation"},
     {"tokamak_passes", "string", "default", "the passes that run, such as inline,(simplify,cse)*"},
+    {"tokamak_require_kernels", "bool", "false",
+     "an instruction that only the interpreter could do is an error"},
     {"tokamak_skip_passes", "string", "", "passes that do not run, with commas between them"},
     {"tokamak_strict", "bool", "false", "no rewrite that may change a bit of a result"},
 };
@@ -102,8 +104,28 @@ Status SetOption(CompileOptions& options, std::string_view name, const OptionVal
   } else if (name == "tokamak_skip_passes") {
     TOK_TRY(options.skip_passes, Text(*option, value));
     TOK_RETURN_IF_ERROR(CheckedPipeline(options));
+  } else if (name == "tokamak_require_kernels") {
+    TOK_TRY(options.require_kernels, Truth(*option, value));
   } else {
     TOK_TRY(options.strict, Truth(*option, value));
+  }
+  return Ok();
+}
+
+Status AddChecksOfEnvironment(CompileOptions& options) {
+  const char* given = std::getenv("TOKAMAK_CHECK");
+  std::string_view rest = given == nullptr ? "" : given;
+  while (!rest.empty()) {
+    std::string_view word = rest.substr(0, rest.find(','));
+    rest.remove_prefix(std::min(rest.size(), word.size() + 1));
+    if (word == "kernels") {
+      options.check_kernels = true;
+    } else if (word == "memory") {
+      options.check_memory = true;
+    } else {
+      return MakeError(ErrorCode::kOptionValue,
+                       "TOKAMAK_CHECK: '" + std::string(word) + "' is neither kernels nor memory");
+    }
   }
   return Ok();
 }

@@ -24,5 +24,7 @@ Status SetOption(CompileOptions& options, std::string_view name, const OptionVal
 
 // What TOKAMAK_DEVICE, TOKAMAK_EXPLAIN and XLA_FLAGS ask for.
 CompileOptions OptionsOfEnvironment();
+// What TOKAMAK_CHECK=kernels,memory asks for, whoever compiles. TK6107 for another word.
+Status AddChecksOfEnvironment(CompileOptions& options);
 
 }  // namespace tokamak

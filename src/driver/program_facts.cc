@@ -220,19 +220,29 @@ bool CallsHost(const Module& module) {
   return false;
 }
 
-void AddOrigin(Error& error, const Module& module) {
-  const Instr* instr = InstrAt(module, error.where);
-  if (instr == nullptr || instr->origins() == OriginId::kNone) return;
-  for (const Origin* origin : module.origins().Of(instr->origins())) {
-    std::string note = origin->op_name.empty() ? "from" : "'" + origin->op_name + "'";
+std::vector<std::string> OriginTexts(const Instr& instr, const Module& module, size_t limit) {
+  std::vector<std::string> texts;
+  if (instr.origins() == OriginId::kNone) return texts;
+  for (const Origin* origin : module.origins().Of(instr.origins())) {
+    std::string text = origin->op_name.empty() ? "from" : "'" + origin->op_name + "'";
     if (origin->frame != FrameId::kNone) {
       const Frame& frame = module.origins().frame(origin->frame);
-      note += " " + frame.file + ":" + std::to_string(frame.line);
-      if (!frame.function.empty()) note += " (" + frame.function + ")";
+      text += " " + frame.file + ":" + std::to_string(frame.line);
+      if (!frame.function.empty()) text += " (" + frame.function + ")";
     }
-    error.notes.push_back(std::move(note));
-    if (error.notes.size() >= 4) return;
+    texts.push_back(std::move(text));
+    if (texts.size() >= limit) break;
   }
+  return texts;
+}
+
+void AddOrigins(Error& error, const Instr& instr, const Module& module) {
+  for (std::string& text : OriginTexts(instr, module)) error.notes.push_back(std::move(text));
+}
+
+void AddOrigin(Error& error, const Module& module) {
+  const Instr* instr = InstrAt(module, error.where);
+  if (instr != nullptr) AddOrigins(error, *instr, module);
 }
 
 }  // namespace tokamak

@@ -26,5 +26,9 @@ bool CallsHost(const Module& module);
 // Says which line of the user's program an error is about, if the instruction at its place has an
 // origin.
 void AddOrigin(Error& error, const Module& module);
+// The same for an instruction that is known.
+void AddOrigins(Error& error, const Instr& instr, const Module& module);
+// "'jit(f)/add' train.py:12 (loss)", one for each line that it comes from, `limit` at most.
+std::vector<std::string> OriginTexts(const Instr& instr, const Module& module, size_t limit = 4);
 
 }  // namespace tokamak

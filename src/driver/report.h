@@ -4,7 +4,7 @@
 
 namespace tokamak {
 
-// Who is told, in JSON, what is compiled and run (capi/tokamak.h, tok_set_report). Nobody by
+// Who is told, in JSON, what is compiled and run (<tokamak/c_api.h>, tok_set_report). Nobody by
 // default.
 using ReportFn = void (*)(const char* json, void* user);
 void SetReport(ReportFn fn, void* user);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""libtokamak.so exports GetPjrtApi and the tok_* of capi/tokamak.h, nothing else.
+"""libtokamak.so exports GetPjrtApi and the tok_* of <tokamak/c_api.h>, nothing else.
 
     exports_test.py build/lib/libtokamak.so
 """
@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 
-HEADER = pathlib.Path(__file__).resolve().parents[2] / "src/capi/tokamak.h"
+HEADER = pathlib.Path(__file__).resolve().parents[2] / "include/tokamak/c_api.h"
 
 
 def main():

@@ -1,4 +1,5 @@
-/* The C API of libtokamak.so, for the Python package (by ctypes) and for embedders.
+/* The C API of libtokamak.so, for the Python package (by ctypes) and for embedders. C++ programs
+ * include <tokamak/tokamak.h>, which stands on it.
  *
  * Every function may be called from any thread. Texts are UTF-8 and end in 0. Nothing is thrown;
  * nothing ends the process. Structs begin with their size, so that later versions may add fields:
@@ -27,6 +28,71 @@ TOK_API const char* tok_devices(void);
  * [{"name": "tokamak_strict", "type": "bool", "default": "false", "meaning": "..."}]. */
 TOK_API const char* tok_options(void);
 
+/* ---- Arrays and errors ---------------------------------------------------- */
+
+/* An array: dense, row-major, elements of fewer than 8 bits taking a byte each (signed ones
+ * sign-extended), aligned as its elements are. */
+typedef struct tok_array {
+  void* data; /* inputs: only to be read, and only during the call; outputs: to be filled */
+  size_t bytes;
+  const char* type; /* "f32", "bf16", "s64", "u8", "pred", "c64", "f8e4m3fn" ... as HLO has them */
+  int64_t rank;
+  const int64_t* dims;
+} tok_array;
+
+/* What went wrong. Functions that can fail return NULL, or one of these, which the caller frees. */
+typedef struct tok_error tok_error;
+TOK_API const char* tok_error_code(const tok_error* error);    /* "TK5009": docs/errors */
+TOK_API const char* tok_error_message(const tok_error* error); /* one line */
+/* As a person reads it: with the place in the program, the line there, and notes. */
+TOK_API const char* tok_error_text(const tok_error* error);
+TOK_API int64_t tok_error_line(const tok_error* error); /* in the program's text, from 1; 0: none */
+TOK_API void tok_error_free(tok_error* error);          /* NULL is fine, as for all that free */
+
+/* ---- Programs -------------------------------------------------------------- */
+
+typedef struct tok_module tok_module;
+/* Reads a program: StableHLO text, its bytecode, or HLO text, which one is seen from the bytes.
+ * `program` is its number, from 0, in a file that holds several (with "// -----" between them). */
+TOK_API tok_error* tok_module_read_file(const char* path, size_t program, tok_module** module);
+/* The same from memory, which is copied; `name` stands for the file in errors. */
+TOK_API tok_error* tok_module_read(const void* data, size_t size, const char* name,
+                                   tok_module** module);
+/* HLO text. It stays as long as the module. */
+TOK_API const char* tok_module_text(tok_module* module);
+TOK_API void tok_module_free(tok_module* module);
+
+/* ---- Compiled programs ------------------------------------------------------- */
+
+/* An option by its name (tok_options lists them) and its value as text: {"tokamak_backend", "cpu"},
+ * {"tokamak_strict", "true"}. */
+typedef struct tok_option {
+  const char* name;
+  const char* value;
+} tok_option;
+
+/* Ready to run, by any number of threads at a time. */
+typedef struct tok_executable tok_executable;
+/* The module is left as it is. The environment counts as in docs/jax.md; options count more. */
+TOK_API tok_error* tok_compile(const tok_module* module, const tok_option* options,
+                               size_t num_options, tok_executable** executable);
+TOK_API void tok_executable_free(tok_executable* executable);
+
+TOK_API const char* tok_executable_name(const tok_executable* executable);
+TOK_API size_t tok_executable_num_parameters(const tok_executable* executable);
+TOK_API size_t tok_executable_num_results(const tok_executable* executable);
+/* What it takes and gives: `data` is NULL. Stay as long as the executable. NULL beyond the last. */
+TOK_API const tok_array* tok_executable_parameter(const tok_executable* executable, size_t i);
+TOK_API const tok_array* tok_executable_result(const tok_executable* executable, size_t i);
+/* {"kernels": 3, "host_steps": ["sort: has no kernel"], "temporary_bytes": 64}. */
+TOK_API const char* tok_executable_info(const tok_executable* executable);
+
+/* Runs it and waits. Types, dimensions and sizes must be those that the program has; a null type
+ * is not compared, nor are the dimensions then. Results overlap nothing else. */
+TOK_API tok_error* tok_executable_run(const tok_executable* executable, const tok_array* inputs,
+                                      size_t num_inputs, const tok_array* results,
+                                      size_t num_results);
+
 /* ---- Functions of the host ------------------------------------------------
  *
  * A program reaches a function of the host by a custom call whose target it is registered under:
@@ -37,16 +103,6 @@ TOK_API const char* tok_options(void);
  * A function may be called by several threads at a time, and may itself use the plugin, as long as
  * it does not wait for a program that waits for it.
  */
-
-/* An array of the call: dense, row-major, elements of fewer than 8 bits taking a byte each (signed
- * ones sign-extended). */
-typedef struct tok_array {
-  void* data; /* inputs: only to be read, and only during the call; outputs: to be filled */
-  size_t bytes;
-  const char* type; /* "f32", "bf16", "s64", "u8", "pred", "c64", "f8e4m3fn" ... as HLO has them */
-  int64_t rank;
-  const int64_t* dims;
-} tok_array;
 
 typedef struct tok_host_call {
   size_t struct_size;

@@ -1,0 +1,229 @@
+#include <algorithm>
+#include <optional>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "analysis/loops.h"
+#include "cli/commands.h"
+#include "cli/json_error.h"
+#include "driver/all_kernels.h"
+#include "driver/kernel_codes.h"
+#include "driver/load.h"
+#include "driver/program_facts.h"
+#include "fusion/split_reductions.h"
+#include "lower/lower.h"
+#include "passes/passes.h"
+
+// `tokamak explain`: the steps that a program becomes, what each does for which lines of the user's
+// program, and what the interpreter does for want of a kernel.
+
+namespace tokamak {
+namespace {
+
+using nlohmann::json;
+
+int64_t BytesOf(const KernelSource& source, bool outputs) {
+  int64_t bytes = 0;
+  for (const KernelArgument& argument : source.arguments)
+    if (argument.is_output == outputs)
+      bytes += PartsOf(argument.instr->shape())[argument.part].ByteSize();
+  return bytes;
+}
+
+int64_t BytesOf(const Instr& instr, bool outputs) {
+  int64_t bytes = 0;
+  auto add = [&](const Shape& shape) {
+    for (const Shape& leaf : LeavesOf(shape)) bytes += leaf.IsArray() ? leaf.ByteSize() : 0;
+  };
+  if (outputs) add(instr.shape());
+  if (!outputs)
+    for (const Instr* operand : instr.operands()) add(operand->shape());
+  return bytes;
+}
+
+class Explainer {
+ public:
+  Explainer(const ExplainCommand& command, Console& console)
+      : command_(command), console_(console) {}
+
+  Status Explain(Module& module) {
+    module_ = &module;
+    TOK_TRY(Pipeline pipeline, ParsePipeline("default"));
+    PassContext context(log_, {}, {.strict = command_.strict});
+    TOK_TRY([[maybe_unused]] std::vector<PassRun> runs,
+            RunPasses(module, pipeline, context, PipelineOptions{}));
+    std::string why = WhyNotLowered(module);
+    if (why.empty()) {
+      LowerOptions options;
+      options.machine = HostMachine();
+      SplitReductions(module, log_);
+      TOK_TRY(program_, Lower(module, options, log_));
+      Walk(program_.steps, 1);
+    }
+    if (command_.strict && !why.empty())
+      return MakeError(ErrorCode::kNoKernel, "explain: the interpreter runs all of it: " + why,
+                       {.file = module.file});
+    command_.json ? PrintJson(why) : PrintText(why);
+    return command_.strict ? CheckAllKernels(program_, module) : Ok();
+  }
+
+ private:
+  // Nothing: data decides how often.
+  using Calls = std::optional<int64_t>;
+
+  void Walk(const std::vector<RunStep>& steps, Calls calls) {
+    for (const RunStep& step : steps) {
+      Calls inner = calls;
+      if (step.kind == StepKind::kConditional) inner = std::nullopt;
+      if (step.kind == StepKind::kWhile) inner = TripsOf(step, calls);
+      AddStep(step, calls);
+      for (const std::vector<RunStep>& block : step.blocks) Walk(block, inner);
+    }
+  }
+
+  // The condition is computed once more than the body, which is not counted.
+  Calls TripsOf(const RunStep& step, Calls calls) const {
+    auto* instr = const_cast<Instr*>(program_.loops[step.target]);
+    std::optional<WhileLoop> loop = LoopOf(instr);
+    std::optional<uint64_t> trips = loop ? TripCount(*loop) : std::nullopt;
+    int64_t product = 0;
+    if (!calls || !trips || *trips > INT64_MAX ||
+        __builtin_mul_overflow(*calls, static_cast<int64_t>(*trips), &product))
+      return std::nullopt;
+    return product;
+  }
+
+  void AddStep(const RunStep& step, Calls calls) {
+    json entry = {{"predicted_us", nullptr}, {"measured_us", nullptr}, {"library", nullptr}};
+    entry["calls"] = calls ? json(*calls) : json(nullptr);
+    if (step.kind == StepKind::kLaunch) {
+      const KernelSource& source = program_.sources[step.target];
+      entry["name"] = program_.kernels[step.target].name;
+      entry["generator"] = NameOf(source.kind);
+      entry["reads_bytes"] = BytesOf(source, false);
+      entry["writes_bytes"] = BytesOf(source, true);
+      Describe(source.region.instrs, entry);
+    } else if (step.kind == StepKind::kHost) {
+      const Instr& instr = *program_.host_instrs[step.target];
+      entry["name"] = LabelOf(instr);
+      entry["generator"] = "host";
+      entry["why"] = BelongsToHost(instr) ? "it is the host's" : program_.host_reasons[step.target];
+      entry["reads_bytes"] = BytesOf(instr, false);
+      entry["writes_bytes"] = BytesOf(instr, true);
+      Describe({&instr}, entry);
+    } else if (step.kind == StepKind::kCopy) {
+      entry["name"] = "copy";
+      entry["generator"] = "copy";
+      entry["reads_bytes"] = entry["writes_bytes"] = step.bytes;
+      entry["instrs"] = entry["lines"] = json::array();
+    } else {
+      return;
+    }
+    steps_.push_back(std::move(entry));
+  }
+
+  void Describe(const std::vector<const Instr*>& instrs, json& entry) const {
+    entry["instrs"] = entry["lines"] = json::array();
+    for (const Instr* instr : instrs) {
+      entry["instrs"].push_back(LabelOf(*instr));
+      for (const std::string& line : LinesOf(*instr))
+        if (std::find(entry["lines"].begin(), entry["lines"].end(), line) == entry["lines"].end())
+          entry["lines"].push_back(line);
+    }
+  }
+
+  // "train.py:12 (loss)", each once; of programs without such, where the instruction stands.
+  std::vector<std::string> LinesOf(const Instr& instr) const {
+    std::vector<std::string> lines;
+    for (const Origin* origin : module_->origins().Of(instr.origins())) {
+      if (origin->frame == FrameId::kNone) continue;
+      const Frame& frame = module_->origins().frame(origin->frame);
+      lines.push_back(frame.file + ":" + std::to_string(frame.line) +
+                      (frame.function.empty() ? "" : " (" + frame.function + ")"));
+    }
+    if (lines.empty() && instr.pos().line > 0)
+      lines.push_back(module_->file + ":" + std::to_string(instr.pos().line));
+    return lines;
+  }
+
+  int64_t Count(std::string_view generator) const {
+    return std::count_if(steps_.begin(), steps_.end(),
+                         [&](const json& entry) { return entry["generator"] == generator; });
+  }
+
+  void PrintText(const std::string& why) {
+    if (!why.empty()) return console_.Out("the interpreter runs all of it: " + why + "\n");
+    int64_t host = Count("host"), copies = Count("copy");
+    console_.Out(fmt::format("{} kernels, {} host steps, {} copies; {} bytes of temporary memory\n",
+                             static_cast<int64_t>(steps_.size()) - host - copies, host, copies,
+                             program_.arena_bytes));
+    for (const json& entry : steps_) {
+      std::string calls = entry["calls"].is_null()    ? "as data decides"
+                          : entry["calls"] == json(1) ? "once"
+                                                      : entry["calls"].dump() + " times";
+      console_.Out(fmt::format(
+          "{:<8} {}  reads {} bytes, writes {}, runs {}\n", entry["generator"].get<std::string>(),
+          entry["name"].get<std::string>(), entry["reads_bytes"].get<int64_t>(),
+          entry["writes_bytes"].get<int64_t>(), calls));
+      if (entry.contains("why"))
+        console_.Out("           " + entry["why"].get<std::string>() + "\n");
+      PrintList(entry, "instrs");
+      PrintList(entry, "lines");
+    }
+    if (command_.decisions)
+      for (const Decision& decision : log_.all()) console_.Out(ToString(decision) + "\n");
+  }
+
+  void PrintList(const json& entry, const char* key) {
+    std::string text;
+    for (const json& word : entry[key])
+      text += (text.empty() ? "           " : ", ") + word.get<std::string>();
+    if (!text.empty()) console_.Out(text + "\n");
+  }
+
+  void PrintJson(const std::string& why) {
+    json decisions = json::array();
+    for (const Decision& decision : log_.all())
+      decisions.push_back({{"pass", decision.pass},
+                           {"rule", decision.rule},
+                           {"verdict", decision.verdict == Verdict::kTaken ? "taken" : "rejected"},
+                           {"subject", decision.subject},
+                           {"other", decision.other},
+                           {"before_us", decision.before_us},
+                           {"after_us", decision.after_us},
+                           {"because", decision.because}});
+    json out = {{"target", "cpu"}, {"kernels", steps_}, {"decisions", decisions}};
+    out["host_steps"] = Count("host");
+    out["temporary_bytes"] = program_.arena_bytes;
+    if (!why.empty()) out["interpreted"] = why;
+    console_.Out(JsonLine(out));
+  }
+
+  const ExplainCommand& command_;
+  Console& console_;
+  DecisionLog log_;
+  const Module* module_ = nullptr;
+  LoweredProgram program_;
+  std::vector<json> steps_;
+};
+
+}  // namespace
+
+int Explain(const ExplainCommand& command, Console& console) {
+  Result<LoadedFile> file = LoadFile(command.file, Verification::kYes);
+  if (!file.ok()) return console.Report(file.error());
+  int exit = 0;
+  for (auto& program : file.value().programs) {
+    if (!program.ok()) {
+      exit = std::max(exit, console.Report(program.error(), file.value().source()));
+      continue;
+    }
+    if (program.value()->entry() == nullptr) continue;
+    Status shown = Explainer(command, console).Explain(*program.value());
+    if (!shown.ok()) exit = std::max(exit, console.Report(shown.error(), file.value().source()));
+  }
+  return exit;
+}
+
+}  // namespace tokamak

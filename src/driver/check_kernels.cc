@@ -1,0 +1,220 @@
+#include "driver/check_kernels.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "driver/array_bytes.h"
+#include "driver/compare_arrays.h"
+#include "driver/program_facts.h"
+#include "explain/decision.h"
+#include "ir/infer.h"
+
+namespace tokamak {
+namespace {
+
+// How far a number may lie from the interpreter's.
+struct Bound {
+  double rtol = 0, atol = 0;
+};
+
+bool IsFractional(ElementType type) {
+  return IsReal(type) || IsComplex(type);
+}
+
+Bound PlainBound(ElementType type) {
+  if (!IsFractional(type)) return {};
+  int bits = InfoOf(RealPartOf(type)).bits;
+  double base = bits <= 8 ? 1e-1 : bits <= 16 ? 2e-2 : bits <= 32 ? 1e-4 : 1e-9;
+  return {base, base};
+}
+
+// The largest finite magnitude of an array; 0 of integers.
+double LargestOf(const Value& value) {
+  double largest = 0;
+  if (!value.shape().IsArray() || !IsFractional(value.type())) return largest;
+  auto take = [&](double x) {
+    if (std::isfinite(x)) largest = std::max(largest, std::abs(x));
+  };
+  if (IsComplex(value.type())) {
+    for (const Complex& x : value.Data<Complex>()) {
+      take(x.real());
+      take(x.imag());
+    }
+  } else {
+    for (double x : value.Data<double>()) take(x);
+  }
+  return largest;
+}
+
+double CountOf(const Shape& shape) {
+  return shape.IsArray() ? static_cast<double>(shape.ElementCount()) : 1;
+}
+
+// How many terms one result of the instruction is folded from, at most.
+double TermsOf(const Instr& instr) {
+  bool folds = instr.info().Is(kReduction) || instr.info().Is(kContraction);
+  if (!folds || instr.operand_count() == 0) return 1;
+  double inputs = CountOf(instr.operand(0)->shape());
+  if (instr.op() == Op::kDot) {
+    // rows * terms and terms * columns, of rows * columns results (and all of them batches times).
+    double other = CountOf(instr.operand(1)->shape()), results = CountOf(instr.shape());
+    return std::max(1.0, std::sqrt(inputs * other / std::max(1.0, results)));
+  }
+  if (instr.op() == Op::kConvolution) return CountOf(instr.operand(1)->shape());
+  return std::max(1.0, inputs);
+}
+
+// The part of the tolerance that sums need: what is lost in them does not depend on their value.
+double LossOf(const std::vector<const Instr*>& instrs,
+              const std::unordered_map<const Instr*, Value>& values, ElementType type) {
+  double largest = 0;
+  for (const Instr* instr : instrs) {
+    double scale = instr->info().Is(kContraction) ? 1 : 0;
+    for (const Instr* operand : instr->operands()) {
+      auto it = values.find(operand);
+      double own = it == values.end() ? 0 : LargestOf(it->second);
+      scale = instr->info().Is(kContraction) ? scale * std::max(own, 1e-30) : std::max(scale, own);
+    }
+    largest = std::max(largest, scale * TermsOf(*instr));
+  }
+  return 4 * largest * (InfoOf(RealPartOf(type)).bits > 32 ? 0x1p-52 : 0x1p-23);
+}
+
+bool CloseTo(double got, double expected, const Bound& bound) {
+  if (got == expected || (std::isnan(got) && std::isnan(expected))) return true;
+  if (!std::isfinite(got) || !std::isfinite(expected)) return false;
+  return std::abs(got - expected) <= bound.atol + bound.rtol * std::abs(expected);
+}
+
+bool CloseAt(const Literal& got, const Literal& expected, int64_t i, const Bound& bound) {
+  if (IsReal(got.type())) return CloseTo(got.DoubleAt(i), expected.DoubleAt(i), bound);
+  if (!IsComplex(got.type())) return got.BitsAt(i) == expected.BitsAt(i);
+  std::complex<double> x = got.ComplexAt(i), y = expected.ComplexAt(i);
+  Bound both = {0, bound.atol + bound.rtol * (std::isfinite(std::abs(y)) ? std::abs(y) : 0)};
+  return CloseTo(x.real(), y.real(), both) && CloseTo(x.imag(), y.imag(), both);
+}
+
+// "" when they agree.
+std::string DifferenceOf(const Literal& got, const Literal& law, const Literal& oracle,
+                         const Bound& bound) {
+  int64_t count = got.shape().ElementCount(), far = 0, first = -1;
+  for (int64_t i = 0; i < count; ++i) {
+    if (CloseAt(got, law, i, bound) || CloseAt(got, oracle, i, bound)) continue;
+    if (!CloseAt(law, oracle, i, bound)) continue;
+    if (far++ == 0) first = i;
+  }
+  if (far == 0) return "";
+  std::string tolerance;
+  if (IsFractional(got.type()))
+    tolerance = fmt::format("; tolerance {:.3g} + {:.3g} * |x|", bound.atol, bound.rtol);
+  return fmt::format(
+      "{} of {} elements differ; the first is number {}: got {}, the interpreter has {}{}", far,
+      count, first, ElementText(got, first), ElementText(law, first), tolerance);
+}
+
+const Value& PartOf(const Value& value, size_t part) {
+  return value.shape().IsTuple() ? value.elements()[part] : value;
+}
+
+}  // namespace
+
+KernelChecker::KernelChecker(const LoweredProgram& program, const Module& module,
+                             std::span<const HostFunction* const> functions)
+    : program_(program),
+      module_(module),
+      functions_(functions),
+      law_runner_(law_),
+      oracle_runner_(oracle_) {
+  oracle_.mode = NumericMode::kOracle;
+}
+
+bool KernelChecker::IsWatched(const RunStep& step) const {
+  return step.kind == StepKind::kLaunch || !functions_[step.target]->IsInterpreter();
+}
+
+KernelChecker::Work KernelChecker::WorkOf(const RunStep& step) const {
+  if (step.kind == StepKind::kLaunch) {
+    const KernelSource& source = program_.sources[step.target];
+    return {source.region.instrs, source.arguments, source.updates,
+            "kernel '" + program_.kernels[step.target].name + "'"};
+  }
+  const Instr* instr = program_.host_instrs[step.target];
+  Work work{.instrs = {instr}, .arguments = {}, .updates = {}, .name = "library step"};
+  for (const Instr* operand : instr->operands()) work.arguments.push_back({.instr = operand});
+  for (size_t i = 0; i < PartsOf(instr->shape()).size(); ++i)
+    work.arguments.push_back({.instr = instr, .part = i, .is_output = true});
+  return work;
+}
+
+Status KernelChecker::Before(const RunStep& step, std::span<void* const> arguments) {
+  given_.clear();
+  if (!IsWatched(step)) return Ok();
+  Work work = WorkOf(step);
+  for (size_t i = 0; i < work.arguments.size() && i < arguments.size(); ++i) {
+    const KernelArgument& argument = work.arguments[i];
+    if (argument.is_output || !argument.instr->shape().IsArray()) continue;
+    TOK_TRY(given_[argument.instr], ValueFromBytes(argument.instr->shape(), arguments[i]));
+  }
+  for (const auto& [number, old] : work.updates) {
+    TOK_TRY(given_[old], ValueFromBytes(old->shape(), arguments[number]));
+  }
+  return Ok();
+}
+
+Status KernelChecker::Evaluate(const Work& work, InstrRunner& runner, Values& values) const {
+  for (const Instr* instr : work.instrs) {
+    if (values.count(instr) != 0) continue;
+    std::vector<Value> operands;
+    for (const Instr* operand : instr->operands()) {
+      auto it = values.find(operand);
+      if (it == values.end() && operand->op() == Op::kConstant) {
+        TOK_TRY(Value constant, runner.Evaluate(*operand, {}));
+        it = values.emplace(operand, std::move(constant)).first;
+      }
+      if (it == values.end()) return Differs(work, *operand, "the kernel is not given it");
+      operands.push_back(it->second);
+    }
+    TOK_TRY(Value value, runner.Evaluate(*instr, std::move(operands)));
+    values.emplace(instr, std::move(value));
+  }
+  return Ok();
+}
+
+Status KernelChecker::After(const RunStep& step, std::span<void* const> arguments) {
+  if (!IsWatched(step)) return Ok();
+  Work work = WorkOf(step);
+  Values law = given_, oracle = std::move(given_);
+  TOK_RETURN_IF_ERROR(Evaluate(work, law_runner_, law));
+  TOK_RETURN_IF_ERROR(Evaluate(work, oracle_runner_, oracle));
+  for (size_t i = 0; i < work.arguments.size() && i < arguments.size(); ++i) {
+    const KernelArgument& argument = work.arguments[i];
+    if (!argument.is_output) continue;
+    const Instr& instr = *argument.instr;
+    const Value& exact = PartOf(law.at(&instr), argument.part);
+    TOK_TRY(Value got, ValueFromBytes(exact.shape(), arguments[i]));
+    Bound bound = PlainBound(got.type());
+    if (IsFractional(got.type())) bound.atol += LossOf(work.instrs, law, got.type());
+    std::string words =
+        DifferenceOf(LiteralFromValue(got), LiteralFromValue(exact),
+                     LiteralFromValue(PartOf(oracle.at(&instr), argument.part)), bound);
+    if (!words.empty()) return Differs(work, instr, words);
+  }
+  return Ok();
+}
+
+Error KernelChecker::Differs(const Work& work, const Instr& instr, std::string words) const {
+  Error error =
+      MakeError(ErrorCode::kKernelDiffers,
+                work.name + ": " + LabelOf(instr) + " (" + std::string(instr.info().name) + ", " +
+                    ToString(instr.shape()) + "): " + words,
+                SpanOf(instr));
+  AddOrigins(error, instr, module_);
+  std::string all;
+  for (const Instr* part : work.instrs) all += (all.empty() ? "" : ", ") + LabelOf(*part);
+  error.notes.push_back("it does " + all);
+  return error;
+}
+
+}  // namespace tokamak

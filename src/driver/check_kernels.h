@@ -1,0 +1,57 @@
+#pragma once
+
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "interp/instr_runner.h"
+#include "interp/value.h"
+#include "ir/ir.h"
+#include "lower/lower.h"
+#include "runtime/steps.h"
+#include "support/result.h"
+
+namespace tokamak {
+
+// TOKAMAK_CHECK=kernels: the interpreter does again what each kernel and each library's function
+// did, on the very arrays that it read, and the first that differs ends the run (TK4006). For one
+// run.
+//
+// A number is right when it lies within the tolerance of what the interpreter has, with every op
+// rounded (the law) or with one rounding at the end (the oracle). The tolerance is that of
+// `run --expect` (f64: 1e-9), and besides 4 epsilon for each term of the longest sum, times the
+// largest number that goes into it. Elements in which law and oracle themselves disagree by more
+// are not judged. Integers and preds must be equal.
+class KernelChecker final : public StepWatcher {
+ public:
+  // All must outlive this.
+  KernelChecker(const LoweredProgram& program, const Module& module,
+                std::span<const HostFunction* const> functions);
+
+  Status Before(const RunStep& step, std::span<void* const> arguments) override;
+  Status After(const RunStep& step, std::span<void* const> arguments) override;
+
+ private:
+  using Values = std::unordered_map<const Instr*, Value>;
+  // The instructions that the step does, and their values.
+  struct Work {
+    std::vector<const Instr*> instrs;
+    std::vector<KernelArgument> arguments;
+    std::vector<std::pair<size_t, const Instr*>> updates;
+    std::string name;
+  };
+  Work WorkOf(const RunStep& step) const;
+  bool IsWatched(const RunStep& step) const;
+  // Evaluates the instructions from `values`, which gets them all.
+  Status Evaluate(const Work& work, InstrRunner& runner, Values& values) const;
+  Error Differs(const Work& work, const Instr& instr, std::string words) const;
+
+  const LoweredProgram& program_;
+  const Module& module_;
+  std::span<const HostFunction* const> functions_;
+  RunOptions law_, oracle_;
+  InstrRunner law_runner_, oracle_runner_;
+  Values given_;  // what the step at hand reads
+};
+
+}  // namespace tokamak
