@@ -33,6 +33,7 @@ def tools_without_python(folder, tools):
 
 def main():
     build, cmake, maker, c_compiler, compiler = sys.argv[1:6]
+    build = pathlib.Path(build).resolve()
     with tempfile.TemporaryDirectory() as scratch:
         scratch = pathlib.Path(scratch)
         prefix = scratch / "prefix"

@@ -29,9 +29,9 @@ constexpr char kProgram[] =
 
 void Read() {
   using tokamak::Module;
-  Expect(Module::FromFile("/nowhere/a.mlir"), "TK1002", "/nowhere/a.mlir");
+  Expect(Module::FromFile("/nowhere/a.mlir"), "TK1005", "/nowhere/a.mlir");
   Expect(Module::FromBytes("nothing of sense"), "TK1001", "");
-  Expect(Module::FromBytes(""), "TK6117", "holds 0 programs");
+  Expect(Module::FromBytes(""), "TK1002", "no program");
   auto wrong = Module::FromBytes(
       "HloModule m\nENTRY main {\n  x = f32[2] parameter(0)\n  ROOT y = f32[3] negate(x)\n}\n",
       "wrong.hlo");
