@@ -2,7 +2,7 @@
 import argparse
 import pathlib
 
-FOLDERS = ("src", "tests", "bench")
+FOLDERS = ("src", "include", "tests", "bench", "examples")
 SKIPPED = 77  # ctest reads this exit code as "skipped"
 
 

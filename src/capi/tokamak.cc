@@ -1,5 +1,3 @@
-#include <tokamak/c_api.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
@@ -9,6 +7,7 @@
 #include <vector>
 
 #include <nlohmann/json.hpp>
+#include <tokamak/c_api.h>
 
 #include "driver/backend.h"
 #include "driver/ffi_calls.h"
