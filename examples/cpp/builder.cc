@@ -5,7 +5,7 @@
 
 #include <tokamak/builder.h>
 
-#include "common.h"
+#include "arguments.h"
 
 using tokamak::Body;
 using tokamak::Type;

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "common.h"
+#include "arguments.h"
 
 namespace {
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "common.h"
+#include "arguments.h"
 
 int main(int argc, char** argv) {
   auto module = tokamak::Module::FromFile(argc > 2 ? argv[2] : "mlp.mlirbc");

@@ -1,4 +1,4 @@
-// What the examples share.
+// What the examples take from the command line, and how they end.
 #pragma once
 
 #include <cstdio>
