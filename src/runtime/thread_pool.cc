@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <pthread.h>
 #include <system_error>
 #include <thread>
@@ -43,6 +44,17 @@ bool LookFor(Done&& done) {
     }
   } while (std::chrono::steady_clock::now() < end);
   return done();
+}
+
+// TOKAMAK_THREADS, else one a processor. A number that is none is as if there were no word.
+int ThreadsOfProcess() {
+  constexpr long kMost = 1024;
+  if (const char* text = std::getenv("TOKAMAK_THREADS")) {
+    char* end = nullptr;
+    long asked = std::strtol(text, &end, 10);
+    if (end != text && *end == '\0' && asked >= 1) return static_cast<int>(std::min(asked, kMost));
+  }
+  return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
 }
 
 }  // namespace
@@ -100,8 +112,7 @@ ThreadPool::~ThreadPool() {
 }
 
 ThreadPool& ThreadPool::OfProcess() {
-  static auto* pool =
-      new ThreadPool(static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
+  static auto* pool = new ThreadPool(ThreadsOfProcess());
   return *pool;
 }
 

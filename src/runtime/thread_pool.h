@@ -19,7 +19,8 @@ class ThreadPool final : public Stoppable {
   ThreadPool& operator=(const ThreadPool&) = delete;
   ~ThreadPool();
 
-  // The pool of the process: a thread per processor. Never destroyed; stopped at exit.
+  // The pool of the process: TOKAMAK_THREADS threads, or one per processor. Never destroyed;
+  // stopped at exit.
   static ThreadPool& OfProcess();
 
   // Calls body(data, begin, end) for ranges that make up [0, count), none but the last shorter than

@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""Whatever the number of threads, a program has the same bits: each kind of kernel, large enough to be divided.
+
+    tests/threads_test.py TOKAMAK
+"""
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+SUM = """
+sum {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b)
+}
+
+max {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] maximum(a, b)
+}
+"""
+PROGRAMS = {
+    "loop": """
+  x = f32[700,1003] parameter(0)
+  y = f32[700,1003] exponential(x)
+  ROOT z = f32[700,1003] multiply(x, y)""",
+    "rows": """
+  x = f32[701,1003] parameter(0)
+  low = f32[] constant(-inf)
+  zero = f32[] constant(0)
+  m = f32[701] reduce(x, low), dimensions={1}, to_apply=max
+  mb = f32[701,1003] broadcast(m), dimensions={0}
+  d = f32[701,1003] subtract(x, mb)
+  e = f32[701,1003] exponential(d)
+  s = f32[701] reduce(e, zero), dimensions={1}, to_apply=sum
+  sb = f32[701,1003] broadcast(s), dimensions={0}
+  ROOT r = f32[701,1003] divide(e, sb)""",
+    "columns": """
+  x = f32[1301,517] parameter(0)
+  zero = f32[] constant(0)
+  ROOT s = f32[517] reduce(x, zero), dimensions={0}, to_apply=sum""",
+    "all": """
+  x = f32[1048576] parameter(0)
+  zero = f32[] constant(0)
+  y = f32[1048576] sine(x)
+  ROOT s = f32[] reduce(y, zero), dimensions={0}, to_apply=sum""",
+    "transpose": """
+  x = f32[801,1203] parameter(0)
+  ROOT t = f32[1203,801] transpose(x), dimensions={1,0}""",
+    "dot": """
+  x = f32[301,402] parameter(0)
+  y = f32[402,503] parameter(1)
+  ROOT d = f32[301,503] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}""",
+    "batched dot": """
+  x = f32[12,64,96] parameter(0)
+  y = f32[12,96,80] parameter(1)
+  ROOT d = f32[12,64,80] dot(x, y), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1}""",
+    "narrow sums": """
+  x = bf16[333,2048] parameter(0)
+  zero = f32[] constant(0)
+  w = f32[333,2048] convert(x)
+  s = f32[333] reduce(w, zero), dimensions={1}, to_apply=sum
+  ROOT r = bf16[333] convert(s)""",
+}
+
+
+def main():
+    tokamak = sys.argv[1]
+    failed = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for name, body in PROGRAMS.items():
+            program = Path(folder, "program.hlo")
+            program.write_text(f"HloModule m\n{SUM}\nENTRY main {{{body}\n}}\n")
+            results = {}
+            for threads in (1, 2, 3, 7):
+                out = Path(folder, f"{threads}.npz")
+                done = subprocess.run([tokamak, "run", str(program), "--backend", "cpu", "--seed", "1", "--outputs", str(out)],
+                                      env=os.environ | {"TOKAMAK_THREADS": str(threads)}, capture_output=True, text=True, check=False)  # fmt: skip
+                if done.returncode == 3 and "not part of this build" in done.stderr:
+                    print("skipped: there is no cpu backend in this build")
+                    sys.exit(77)
+                if done.returncode != 0:
+                    sys.exit(f"{name}, {threads} threads: {done.stderr.strip()}")
+                results[threads] = out.read_bytes()
+            for threads, bytes_ in results.items():
+                if bytes_ != results[1]:
+                    failed += 1
+                    print(f"FAILED {name}: {threads} threads have other bits than one")
+    print(f"threads: {len(PROGRAMS)} programs, {failed} failed")
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
