@@ -226,6 +226,8 @@ void AddKernels(CLI::App& app, KernelsCommand& kernels) {
   command->add_option("FILE", kernels.file, "A program; - is standard input")->required();
   command->add_option("--passes", kernels.passes, "The pipeline before it");
   command->add_option("--vector-bits", kernels.vector_bits, "Of the machine (default: this one)");
+  command->add_option("--library", kernels.library, "Whether it has OpenBLAS (default: auto)")
+      ->check(CLI::IsMember({"auto", "on", "off"}));
   command->add_flag("--unfused", kernels.unfused, "One kernel for each instruction");
   command->add_flag("--text,!--no-text", kernels.text, "Print the kernels, not only the steps");
   command->add_flag("--decisions", kernels.decisions, "Print every judgement, on standard error");

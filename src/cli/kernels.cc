@@ -4,6 +4,7 @@
 #include "driver/all_kernels.h"
 #include "driver/kernel_codes.h"
 #include "driver/load.h"
+#include "fusion/contraction.h"
 #include "fusion/split_reductions.h"
 #include "kernel/verify.h"
 #include "kernel/write.h"
@@ -36,6 +37,10 @@ class Shower {
     options.machine = HostMachine();
     if (command_.vector_bits > 0) options.machine.vector_bits = command_.vector_bits;
     options.plan.fuse = !command_.unfused;
+    options.machine.matrix_library =
+        command_.library == "on" ||
+        (command_.library == "auto" && HasContractions(module) && HasMatrixLibrary());
+    PrepareContractions(module, options.machine, log);
     SplitReductions(module, log);
     TOK_TRY(program_, Lower(module, options, log));
     for (const Kernel& kernel : program_.kernels) {
@@ -43,9 +48,12 @@ class Shower {
       if (command_.text) console_.Out(WriteKernel(kernel));
     }
     ShowSteps(program_.steps, 0);
-    console_.Out(fmt::format("{} launches, {} host steps, {} copies, {} bytes of arena\n",
-                             program_.launches, program_.host_instrs.size(), program_.copies,
-                             program_.arena_bytes));
+    std::string calls = program_.products.empty()
+                            ? ""
+                            : fmt::format(" {} library calls,", program_.products.size());
+    console_.Out(fmt::format("{} launches,{} {} host steps, {} copies, {} bytes of arena\n",
+                             program_.launches, calls, program_.host_instrs.size(),
+                             program_.copies, program_.arena_bytes));
     if (command_.decisions)
       for (const Decision& decision : log.all()) console_.Err(ToString(decision) + "\n");
     return command_.strict ? CheckAllKernels(program_, module) : Ok();
@@ -71,6 +79,9 @@ class Shower {
       case StepKind::kLaunch:
         return fmt::format("launch {} of {}:{}", program_.kernels[step.target].name, step.grid,
                            places);
+      case StepKind::kLibrary:
+        return fmt::format("library {} in {}:{}", ToString(program_.products[step.target].product),
+                           program_.products[step.target].blocks.count, places);
       case StepKind::kHost:
         return fmt::format("host {} ({}):{}", program_.host_instrs[step.target]->info().name,
                            program_.host_reasons[step.target], places);

@@ -12,6 +12,7 @@ struct Machine {
   MachineKind kind = MachineKind::kCpu;
   int64_t vector_bits = 128;  // of a vector register; of a GPU: of one access of a thread
   int64_t cores = 1;          // of a GPU: multiprocessors
+  bool matrix_library = false;  // OpenBLAS is there
 
   bool is_gpu() const { return kind == MachineKind::kGpu; }
   // Lanes of a vector whose elements take `bits`.

@@ -13,9 +13,11 @@
 #include "driver/host_steps.h"
 #include "driver/kernel_codes.h"
 #include "driver/program_facts.h"
+#include "fusion/contraction.h"
 #include "fusion/split_reductions.h"
 #include "lower/lower.h"
 #include "runtime/host_allocator.h"
+#include "runtime/matrix_product.h"
 #include "text/write.h"
 
 namespace tokamak {
@@ -95,6 +97,8 @@ class CpuExecutable final : public Executable {
     for (const ParameterInfo& parameter : parameters_)
       options.alias_results.push_back(parameter.alias_result);
     options.poison = compile.check_memory;
+    options.machine.matrix_library = HasContractions(*module_) && HasMatrixLibrary();
+    PrepareContractions(*module_, options.machine, log);
     SplitReductions(*module_, log);
     TOK_TRY(program_, Lower(*module_, options, log));
     if (compile.require_kernels) TOK_RETURN_IF_ERROR(CheckAllKernels(program_, *module_));
@@ -158,6 +162,7 @@ class CpuExecutable final : public Executable {
     InterpretedSteps host(options);
     StepContext context{.memories = memories,
                         .kernels = kernels_,
+                        .products = program_.products,
                         .functions = function_pointers_,
                         .host = &host,
                         .stop = control.stop};

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <map>
 
+#include "fusion/contraction.h"
 #include "fusion/plan.h"
 #include "fusion/regions.h"
 #include "gen/element.h"
@@ -75,7 +76,7 @@ class Planner {
     if (IsKernelless(instr) || IsMemoryConstant(instr)) return;
     // Parts of a reduce with several results follow it.
     if (instr.op() == Op::kGetTupleElement) return PlacePart(instr, table);
-    if (!WhyHost(instr).empty()) return;
+    if (IsForLibrary(instr, machine_) || !WhyHost(instr).empty()) return;
     bool wanted = table.IsNeededAsArray(instr);
     std::vector<int> users = table.RegionsOfUsers(instr);
     if (!wanted && users.empty()) return;  // dead

@@ -18,7 +18,7 @@ struct PlannedKernel {
 };
 
 // How one computation runs: which of its values kernels make. All others are the same bytes as
-// another value (IsAlias), control flow, or a host step.
+// another value (IsAlias), control flow, a library's (IsForLibrary), or a host step.
 struct ComputationPlan {
   const Computation* computation = nullptr;
   std::vector<PlannedKernel> kernels;

@@ -4,7 +4,9 @@
 #include "lower/lower.h"
 
 #include <algorithm>
+#include <tuple>
 
+#include "fusion/contraction.h"
 #include "lower/memory.h"
 #include "lower/poison.h"
 #include "support/check.h"
@@ -17,6 +19,20 @@ using Leaves = std::vector<MemoryValue>;
 
 int64_t BytesOfLeaf(const Shape& shape) {
   return shape.IsArray() ? shape.ByteSize() : 0;
+}
+
+MatrixProduct ProductOf(const Contraction& from) {
+  MatrixProduct product;
+  std::tie(product.m, product.n, product.k) = std::tie(from.m, from.n, from.k);
+  product.type = from.type == ElementType::kF32   ? MatrixType::kF32
+                 : from.type == ElementType::kF64 ? MatrixType::kF64
+                 : from.type == ElementType::kC64 ? MatrixType::kC64
+                                                  : MatrixType::kC128;
+  product.lhs = {from.lhs.row, from.lhs.column};
+  product.rhs = {from.rhs.row, from.rhs.column};
+  for (const Contraction::Batch& batch : from.batch)
+    product.batch.push_back({batch.count, batch.lhs, batch.rhs});
+  return product;
 }
 
 class Lowerer {
@@ -155,6 +171,7 @@ class Lowerer {
       frame.leaves[&instr] = {kNoMemory};
       return;
     }
+    if (IsForLibrary(instr, options_.machine)) return CallLibrary(frame, instr);
     if (IsAlias(instr)) return AddAlias(frame, instr);
     CallHost(frame, instr);
   }
@@ -253,6 +270,28 @@ class Lowerer {
     program_.kernels.push_back(built.kernel);
     program_.sources.push_back({planned.region, planned.kind, built.arguments, built.updates});
     ++program_.launches;
+    frame.steps->push_back(std::move(step));
+  }
+
+  void CallLibrary(Frame& frame, const Instr& dot) {
+    memory_.Tick();
+    RunStep step{.kind = StepKind::kLibrary, .target = program_.products.size()};
+    for (const Instr* operand : dot.operands()) {
+      MemoryValue value = frame.leaves[operand][0];
+      memory_.Use(value);
+      step.places.push_back(Unsettled(value));
+    }
+    frame.leaves[&dot] = NewLeaves(dot.shape());
+    memory_.Define(frame.leaves[&dot][0]);
+    step.places.push_back(Unsettled(frame.leaves[&dot][0]));
+    MatrixProduct product = ProductOf(*ContractionOf(dot));
+    ProductBlocks blocks = BlocksOf(product);
+    log_.Add({.pass = "lower",
+              .rule = "library.product",
+              .subject = LabelOf(dot),
+              .origins = dot.origins(),
+              .because = ToString(product) + " in " + std::to_string(blocks.count) + " blocks"});
+    program_.products.push_back({std::move(product), blocks});
     frame.steps->push_back(std::move(step));
   }
 

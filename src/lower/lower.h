@@ -31,6 +31,7 @@ struct LoweredProgram {
   std::vector<RunStep> steps;
   std::vector<Kernel> kernels;            // what launches name
   std::vector<KernelSource> sources;      // of each kernel
+  std::vector<ProductCall> products;      // what library steps name
   std::vector<const Instr*> host_instrs;  // what host steps name; one step each
   std::vector<std::string> host_reasons;  // why each has no kernel
   std::vector<const Instr*> loops;        // what while steps name

@@ -52,6 +52,8 @@ class Stepper {
       case StepKind::kLaunch:
         Launch(step);
         return Ok();
+      case StepKind::kLibrary:
+        return Multiply(step);
       case StepKind::kHost:
         return CallHost(step);
       case StepKind::kCopy: {
@@ -79,6 +81,17 @@ class Stepper {
         code.Run(arguments.data(), nullptr, begin, end);
       });
     });
+  }
+
+  Status Multiply(const RunStep& step) {
+    TOK_RETURN_IF_ERROR(CheckStop());
+    const auto& [product, blocks] = context_.products[step.target];
+    const std::byte *lhs = At(step.places[0]), *rhs = At(step.places[1]);
+    std::byte* result = At(step.places[2]);
+    ThreadPool::OfProcess().For(blocks.count, blocks.grain, [&](int64_t begin, int64_t end) {
+      RunProduct(product, blocks, lhs, rhs, result, begin, end, context_.stop);
+    });
+    return CheckStop();
   }
 
   Status CallHost(const RunStep& step) {

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "runtime/matrix_product.h"
 #include "support/result.h"
 
 // What an executable does when it runs: a flat list of steps over memory that is there already. No
@@ -45,16 +46,25 @@ class HostFunction {
   virtual bool IsInterpreter() const { return false; }
 };
 
-enum class StepKind : uint8_t { kLaunch, kHost, kCopy, kWhile, kConditional, kPoison };
+enum class StepKind : uint8_t {
+  kLaunch,
+  kLibrary,
+  kHost,
+  kCopy,
+  kWhile,
+  kConditional,
+  kPoison,
+};
 
 struct RunStep {
   StepKind kind{};
-  // Launch: the arguments. Host: inputs, then outputs. Copy: to, from. While: its condition, a
-  // pred, which the first block computes. Conditional: the index of the block to run. Poison: where
-  // nothing lives, filled with NaN of every type (ones), so that who reads it is found.
+  // Launch: the arguments. Library: operands, result. Host: inputs, then outputs. Copy: to, from.
+  // While: its condition, a pred, which the first block computes. Conditional: the index of the
+  // block to run. Poison: where nothing lives, filled with NaN of every type (ones), so that who
+  // reads it is found.
   std::vector<Place> places = {};
   size_t inputs = 0;  // host: how many places are inputs
-  size_t target = 0;  // launch, host, while: which kernel, function, loop
+  size_t target = 0;  // launch, library, host, while: which kernel, product, function, loop
   int64_t grid = 1;   // launch: iterations, and how many a thread takes at least
   int64_t grain = 1;
   int64_t bytes = 0;                              // copy, poison
@@ -76,6 +86,7 @@ class StepWatcher {
 struct StepContext {
   std::span<std::byte* const> memories;
   std::span<const KernelCode* const> kernels;
+  std::span<const ProductCall> products;
   std::span<const HostFunction* const> functions;
   HostRun* host = nullptr;
   const std::atomic<bool>* stop = nullptr;  // may be null

@@ -1,0 +1,269 @@
+#include "fusion/contraction.h"
+
+#include <algorithm>
+#include <numeric>
+#include <tuple>
+
+#include "gen/element.h"
+
+namespace tokamak {
+namespace {
+
+// Fewer multiplications than this in one product are done sooner by a kernel (bench/cpu_dots.cc).
+constexpr int64_t kLeastWork = 16 * 16 * 16;
+
+bool Contains(const Dims& dims, size_t d) {
+  return std::find(dims.begin(), dims.end(), static_cast<int64_t>(d)) != dims.end();
+}
+
+Dims FreeDims(size_t rank, const Dims& batch, const Dims& contracting) {
+  Dims free;
+  for (size_t d = 0; d < rank; ++d)
+    if (!Contains(batch, d) && !Contains(contracting, d)) free.push_back(static_cast<int64_t>(d));
+  return free;
+}
+
+int64_t SizeOf(const Dims& dims, const Dims& which) {
+  int64_t size = 1;
+  for (int64_t d : which) size *= dims[static_cast<size_t>(d)];
+  return size;
+}
+
+Dims Strides(const Dims& dims) {
+  Dims strides(dims.size(), 1);
+  for (size_t d = dims.size(); d-- > 1;) strides[d - 1] = strides[d] * dims[d];
+  return strides;
+}
+
+// The distance between neighbours along dimensions taken as one, in this order; nothing when it is
+// not the same everywhere. 1 when there are no neighbours.
+std::optional<int64_t> DistanceAlong(const Dims& dims, const Dims& which) {
+  Dims strides = Strides(dims);
+  std::optional<int64_t> distance;
+  int64_t next = 0;  // what the dimension before must step over
+  for (auto it = which.rbegin(); it != which.rend(); ++it) {
+    auto d = static_cast<size_t>(*it);
+    if (dims[d] == 1) continue;
+    if (!distance) {
+      distance = strides[d];
+    } else if (strides[d] != next) {
+      return std::nullopt;
+    }
+    next = strides[d] * dims[d];
+  }
+  return distance.value_or(1);
+}
+
+// The sides of a dot.
+struct Sides {
+  const Dims &lhs, &rhs;
+  Dims lhs_free, rhs_free;
+  int64_t m, n, k, batch;
+
+  explicit Sides(const Instr& dot)
+      : lhs(dot.operand(0)->shape().dims()), rhs(dot.operand(1)->shape().dims()) {
+    const DotAttrs& attrs = dot.attrs<DotAttrs>();
+    lhs_free = FreeDims(lhs.size(), attrs.lhs_batch, attrs.lhs_contracting);
+    rhs_free = FreeDims(rhs.size(), attrs.rhs_batch, attrs.rhs_contracting);
+    m = SizeOf(lhs, lhs_free);
+    n = SizeOf(rhs, rhs_free);
+    k = SizeOf(lhs, attrs.lhs_contracting);
+    batch = SizeOf(lhs, attrs.lhs_batch);
+  }
+
+  bool IsEmpty() const { return m == 0 || n == 0 || k == 0 || batch == 0; }
+};
+
+// The order of contracting dimensions is free, as long as both sides have the same. Tries that of
+// each side, ascending.
+std::vector<std::pair<Dims, Dims>> Orders(const DotAttrs& attrs) {
+  std::vector<std::pair<Dims, Dims>> orders;
+  for (const Dims* by : {&attrs.lhs_contracting, &attrs.rhs_contracting}) {
+    std::vector<size_t> order(by->size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::sort(order.begin(), order.end(), [&](size_t x, size_t y) { return (*by)[x] < (*by)[y]; });
+    std::pair<Dims, Dims> both;
+    for (size_t i : order) {
+      both.first.push_back(attrs.lhs_contracting[i]);
+      both.second.push_back(attrs.rhs_contracting[i]);
+    }
+    orders.push_back(std::move(both));
+  }
+  return orders;
+}
+
+// One operand: `free` rows and `contracting` columns.
+std::optional<Contraction::Matrix> MatrixOf(const Dims& dims, const Dims& free,
+                                            const Dims& contracting, bool is_vector) {
+  std::optional<int64_t> row = DistanceAlong(dims, free), column = DistanceAlong(dims, contracting);
+  if (!row || !column) return std::nullopt;
+  int64_t rows = SizeOf(dims, free), columns = SizeOf(dims, contracting);
+  // A side of one has no neighbours: its distance is what the other makes of it.
+  if (rows == 1 && columns > 1 && *column == 1) *row = columns;
+  if (columns == 1 && rows > 1 && *row == 1) *column = rows;
+  if (columns == 1 && rows > 1 && *row != 1 && !is_vector) return Contraction::Matrix{*row, 1};
+  if (!is_vector && *row != 1 && *column != 1) return std::nullopt;
+  return Contraction::Matrix{*row, *column};
+}
+
+bool IsLibraryType(ElementType type) {
+  return type == ElementType::kF32 || type == ElementType::kF64 || type == ElementType::kC64 ||
+         type == ElementType::kC128;
+}
+
+// Libraries count in 32 bits.
+bool Fits(const Contraction& c) {
+  auto fits = [](int64_t x) { return x <= INT32_MAX; };
+  return fits(c.m) && fits(c.n) && fits(c.k) && fits(c.lhs.row) && fits(c.lhs.column) &&
+         fits(c.rhs.row) && fits(c.rhs.column);
+}
+
+// In what the library computes it; nothing when in nothing.
+std::optional<ElementType> TypeForLibrary(const Instr& dot) {
+  if (dot.op() != Op::kDot || !IsPlainArray(dot.shape())) return std::nullopt;
+  ElementType type = WideType(dot.shape().type());
+  if (!IsLibraryType(type)) return std::nullopt;
+  for (const Instr* operand : dot.operands())
+    if (!IsPlainArray(operand->shape()) || (IsComplex(operand->shape().type()) && !IsComplex(type)))
+      return std::nullopt;
+  return type;
+}
+
+bool IsLargeEnough(const Instr& dot) {
+  Sides sides(dot);
+  return !sides.IsEmpty() && sides.m * sides.n >= kLeastWork / sides.k;
+}
+
+class Preparer {
+ public:
+  Preparer(Computation& computation, DecisionLog& log) : computation_(computation), log_(log) {}
+
+  bool Prepare(Instr& dot) {
+    std::optional<ElementType> type = TypeForLibrary(dot);
+    if (!type || !IsLargeEnough(dot)) return false;
+    if (ContractionOf(dot)) return false;
+    std::string what;
+    DotAttrs attrs = dot.attrs<DotAttrs>();
+    Sides sides(dot);
+    auto [lhs, rhs] = Orders(attrs)[0];
+    // The order that moves less is the first that leaves one side alone.
+    for (const auto& [left, right] : Orders(attrs)) {
+      bool fits = MatrixOf(sides.lhs, sides.lhs_free, left, sides.m == 1).has_value() &&
+                  MatrixOf(sides.rhs, sides.rhs_free, right, sides.n == 1).has_value();
+      if (fits) std::tie(lhs, rhs) = std::pair(left, right);
+    }
+    attrs.lhs_contracting = lhs;
+    attrs.rhs_contracting = rhs;
+    Pack(dot, 0, *type, MatrixOf(sides.lhs, sides.lhs_free, lhs, sides.m == 1).has_value(),
+         sides.lhs_free, attrs.lhs_batch, attrs.lhs_contracting, what);
+    Pack(dot, 1, *type, MatrixOf(sides.rhs, sides.rhs_free, rhs, sides.n == 1).has_value(),
+         sides.rhs_free, attrs.rhs_batch, attrs.rhs_contracting, what);
+    dot.set_attrs(std::move(attrs));
+    if (dot.shape().type() != *type) Narrow(dot, *type);
+    log_.Add({.pass = "fuse",
+              .rule = "library.prepare",
+              .subject = LabelOf(dot),
+              .origins = dot.origins(),
+              .because = what});
+    return true;
+  }
+
+ private:
+  Instr* Add(Op op, Shape shape, Instr* operand, Attrs attrs, const Instr& dot) {
+    Instr* made = computation_.Append(op, std::move(shape), {operand}, std::move(attrs));
+    made->set_origins(dot.origins());
+    made->set_pos(dot.pos());
+    return made;
+  }
+
+  // One operand, in the library's type, and moved to batch, free, contracting unless it is `laid`.
+  void Pack(Instr& dot, size_t i, ElementType type, bool laid, const Dims& free, Dims& batch,
+            Dims& contracting, std::string& what) {
+    Instr* operand = dot.operand(i);
+    const Shape before = operand->shape();
+    std::string text;
+    if (before.type() != type) {
+      operand = Add(Op::kConvert, Shape::Array(type, before.dims()), operand, {}, dot);
+      text = "widened";
+    }
+    if (!laid) {
+      Dims order = batch, dims;
+      order.insert(order.end(), free.begin(), free.end());
+      order.insert(order.end(), contracting.begin(), contracting.end());
+      for (int64_t d : order) dims.push_back(before.dim(static_cast<size_t>(d)));
+      operand = Add(Op::kTranspose, Shape::Array(type, dims), operand, DimensionsAttrs{order}, dot);
+      std::iota(batch.begin(), batch.end(), int64_t{0});
+      std::iota(contracting.begin(), contracting.end(),
+                static_cast<int64_t>(batch.size() + free.size()));
+      text += text.empty() ? "transposed" : " and transposed";
+    }
+    if (text.empty()) return;
+    dot.set_operand(i, operand);
+    what += (what.empty() ? "operand " : ", operand ") + std::to_string(i) + " is " + text;
+  }
+
+  void Narrow(Instr& dot, ElementType type) {
+    Instr* rounded = Add(Op::kConvert, dot.shape().WithoutLayout(), dot.operand(0), {}, dot);
+    if (computation_.root() == &dot) computation_.set_root(rounded);
+    computation_.ReplaceUses(&dot, rounded);
+    rounded->set_operand(0, &dot);
+    dot.set_shape(Shape::Array(type, dot.shape().dims()));
+  }
+
+  Computation& computation_;
+  DecisionLog& log_;
+};
+
+}  // namespace
+
+std::optional<Contraction> ContractionOf(const Instr& dot) {
+  std::optional<ElementType> type = TypeForLibrary(dot);
+  if (!type || dot.shape().type() != *type) return std::nullopt;
+  for (const Instr* operand : dot.operands())
+    if (operand->shape().type() != *type) return std::nullopt;
+  const DotAttrs& attrs = dot.attrs<DotAttrs>();
+  Sides sides(dot);
+  Contraction result;
+  result.type = *type;
+  std::tie(result.m, result.n, result.k) = std::tie(sides.m, sides.n, sides.k);
+  Dims lhs_strides = Strides(sides.lhs), rhs_strides = Strides(sides.rhs);
+  for (size_t i = 0; i < attrs.lhs_batch.size(); ++i) {
+    auto l = static_cast<size_t>(attrs.lhs_batch[i]), r = static_cast<size_t>(attrs.rhs_batch[i]);
+    result.batch.push_back({sides.lhs[l], lhs_strides[l], rhs_strides[r]});
+  }
+  for (const auto& [left, right] : Orders(attrs)) {
+    auto lhs = MatrixOf(sides.lhs, sides.lhs_free, left, sides.m == 1);
+    auto rhs = MatrixOf(sides.rhs, sides.rhs_free, right, sides.n == 1);
+    if (!lhs || !rhs) continue;
+    result.lhs = *lhs;
+    result.rhs = {rhs->column, rhs->row};  // k rows, n columns
+    if (!Fits(result)) return std::nullopt;
+    return result;
+  }
+  return std::nullopt;
+}
+
+bool IsForLibrary(const Instr& instr, const Machine& machine) {
+  return machine.matrix_library && instr.op() == Op::kDot && TypeForLibrary(instr) &&
+         IsLargeEnough(instr) && ContractionOf(instr);
+}
+
+bool HasContractions(const Module& module) {
+  for (const auto& computation : module.computations())
+    for (const Instr* instr : computation->Instrs())
+      if (instr->op() == Op::kDot && TypeForLibrary(*instr) && IsLargeEnough(*instr)) return true;
+  return false;
+}
+
+void PrepareContractions(Module& module, const Machine& machine, DecisionLog& log) {
+  if (!machine.matrix_library) return;
+  for (const auto& computation : module.computations()) {
+    bool changed = false;
+    Preparer preparer(*computation, log);
+    for (Instr* instr : computation->Instrs())
+      if (instr->op() == Op::kDot && preparer.Prepare(*instr)) changed = true;
+    if (changed) computation->PutInOrder();
+  }
+}
+
+}  // namespace tokamak

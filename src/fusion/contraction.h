@@ -1,0 +1,43 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "cost/machine.h"
+#include "explain/decision.h"
+#include "ir/ir.h"
+
+// Dots that a library computes.
+
+namespace tokamak {
+
+// A dot as products of matrices: lhs (m x k) times rhs (k x n), for each of a batch. Distances
+// between neighbours are in elements. A matrix, unless it is a vector, has one distance of 1.
+struct Contraction {
+  struct Matrix {
+    int64_t row = 1, column = 1;
+  };
+  struct Batch {
+    int64_t count = 1, lhs = 0, rhs = 0;
+  };
+  ElementType type{};
+  int64_t m = 1, n = 1, k = 1;
+  Matrix lhs, rhs;
+  std::vector<Batch> batch;
+};
+
+// The dot as it stands; nothing when no library takes its types, or an operand would have to be
+// converted or moved first.
+std::optional<Contraction> ContractionOf(const Instr& dot);
+
+// Whether the machine's library computes this dot, as it stands, sooner than a kernel.
+bool IsForLibrary(const Instr& instr, const Machine& machine);
+
+// Puts conversions (bf16, f16 to f32 and back) and transposes around the dots that a library is to
+// compute, so that it takes them as they stand.
+void PrepareContractions(Module& module, const Machine& machine, DecisionLog& log);
+
+// Whether some dot is large enough to ask for a library.
+bool HasContractions(const Module& module);
+
+}  // namespace tokamak

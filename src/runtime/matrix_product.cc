@@ -1,0 +1,293 @@
+#include "runtime/matrix_product.h"
+
+#include <algorithm>
+#include <complex>
+#include <cstdlib>
+#include <cstring>
+#include <dlfcn.h>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+namespace tokamak {
+namespace {
+
+// ---- the library
+
+constexpr int kColumnMajor = 102, kPlain = 111, kTransposed = 112;  // as cblas.h numbers them
+
+template <typename T>
+inline constexpr bool kIsComplex = !std::is_floating_point_v<T>;
+// Factors are given as numbers, those of complex products by address.
+template <typename T>
+using Factor = std::conditional_t<kIsComplex<T>, const void*, T>;
+template <typename T>
+using Elements = std::conditional_t<kIsComplex<T>, void, T>;
+
+template <typename T>
+struct Routines {
+  void (*gemm)(int order, int lhs, int rhs, int m, int n, int k, Factor<T> alpha,
+               const Elements<T>* a, int lda, const Elements<T>* b, int ldb, Factor<T> beta,
+               Elements<T>* c, int ldc) = nullptr;
+  void (*gemv)(int order, int transposed, int m, int n, Factor<T> alpha, const Elements<T>* a,
+               int lda, const Elements<T>* x, int incx, Factor<T> beta, Elements<T>* y,
+               int incy) = nullptr;
+};
+
+struct Library {
+  std::string name;
+  Routines<float> f32;
+  Routines<double> f64;
+  Routines<std::complex<float>> c64;
+  Routines<std::complex<double>> c128;
+};
+
+template <typename T>
+bool Take(void* handle, char letter, Routines<T>& routines) {
+  auto find = [&](const char* name, auto*& routine) {
+    routine = reinterpret_cast<std::remove_reference_t<decltype(routine)>>(
+        dlsym(handle, (std::string("cblas_") + letter + name).c_str()));
+    return routine != nullptr;
+  };
+  return find("gemm", routines.gemm) && find("gemv", routines.gemv);
+}
+
+std::unique_ptr<Library> OpenAs(const std::string& name) {
+  void* handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) return nullptr;
+  auto library = std::make_unique<Library>();
+  library->name = name;
+  auto set_threads = reinterpret_cast<void (*)(int)>(dlsym(handle, "openblas_set_num_threads"));
+  if (set_threads != nullptr && Take(handle, 's', library->f32) &&
+      Take(handle, 'd', library->f64) && Take(handle, 'c', library->c64) &&
+      Take(handle, 'z', library->c128)) {
+    set_threads(1);
+    return library;
+  }
+  dlclose(handle);
+  return nullptr;
+}
+
+#if defined(__x86_64__)
+#define TOK_MULTIARCH "x86_64-linux-gnu"
+#else
+#define TOK_MULTIARCH "aarch64-linux-gnu"
+#endif
+
+std::unique_ptr<Library> OpenLibrary() {
+  const char* given = std::getenv("TOKAMAK_BLAS");
+  std::string_view wanted = given != nullptr ? given : "";
+  if (wanted == "off") return nullptr;
+  if (!wanted.empty()) return OpenAs(std::string(wanted));
+  for (const char* name : {"/usr/lib/" TOK_MULTIARCH "/openblas-serial/libopenblas.so.0",
+                           "libopenblas.so.0", "libopenblas.so"})
+    if (std::unique_ptr<Library> library = OpenAs(name)) return library;
+  return nullptr;
+}
+
+const Library* TheLibrary() {
+  static const Library* library = OpenLibrary().release();  // never closed: it may have threads
+  return library;
+}
+
+template <typename T>
+const Routines<T>& RoutinesOf() {
+  const Library& library = *TheLibrary();
+  if constexpr (std::is_same_v<T, float>) {
+    return library.f32;
+  } else if constexpr (std::is_same_v<T, double>) {
+    return library.f64;
+  } else if constexpr (std::is_same_v<T, std::complex<float>>) {
+    return library.c64;
+  } else {
+    return library.c128;
+  }
+}
+
+// ---- blocks
+
+// Multiplications that are worth a block of their own, blocks that are enough for any machine, the
+// shortest side that is cut (a block packs both of its operands again), and what sides are a
+// multiple of.
+constexpr int64_t kBlockWork = int64_t{1} << 22, kManyBlocks = 32, kLeastSide = 256,
+                  kSideStep = 32;
+constexpr double kPieceNs = 20000;
+
+int64_t CeilDiv(int64_t x, int64_t y) {
+  return (x + y - 1) / y;
+}
+int64_t Half(int64_t side) {
+  return CeilDiv(CeilDiv(side, 2), kSideStep) * kSideStep;
+}
+
+// Multiplications a nanosecond, roughly, of one thread.
+double RateOf(MatrixType type, bool is_vector) {
+  double f32 = is_vector ? 4 : 30;
+  switch (type) {
+    case MatrixType::kF32:
+      return f32;
+    case MatrixType::kF64:
+      return f32 / 2;
+    case MatrixType::kC64:
+      return f32 / 4;
+    case MatrixType::kC128:
+      return f32 / 8;
+  }
+  return f32;
+}
+
+void CutVector(const MatrixProduct& product, ProductBlocks& blocks) {
+  // Rows, or columns, of which the matrix is read once.
+  int64_t& side = product.n == 1 ? blocks.rows : blocks.columns;
+  int64_t least = CeilDiv(int64_t{1} << 16, std::max<int64_t>(product.k, 1));
+  int64_t whole = side;
+  side = std::max(CeilDiv(CeilDiv(whole, 2 * kManyBlocks), kSideStep) * kSideStep, least);
+  side = std::min(side, whole);
+}
+
+void CutMatrix(const MatrixProduct& product, ProductBlocks& blocks) {
+  int64_t batch = product.BatchCount();
+  auto count = [&] {
+    return batch * CeilDiv(product.m, blocks.rows) * CeilDiv(product.n, blocks.columns);
+  };
+  while (count() < kManyBlocks && blocks.rows * blocks.columns > kBlockWork / product.k) {
+    int64_t& longer = blocks.rows > blocks.columns ? blocks.rows : blocks.columns;
+    if (longer < kLeastSide) break;
+    longer = Half(longer);
+  }
+}
+
+// ---- calls
+
+template <typename T>
+void Multiply(const MatrixProduct& p, const T* lhs, const T* rhs, T* result, int64_t rows,
+              int64_t columns) {
+  // The library's matrices are column-major: what we call lhs is its second, transposed, operand.
+  const Routines<T>& blas = RoutinesOf<T>();
+  const T one(1), zero(0);
+  auto factor = [](const T& x) -> Factor<T> {
+    if constexpr (kIsComplex<T>) {
+      return &x;
+    } else {
+      return x;
+    }
+  };
+  auto m = static_cast<int>(rows), n = static_cast<int>(columns), k = static_cast<int>(p.k);
+  auto distance = [](int64_t given, int least) { return std::max(static_cast<int>(given), least); };
+  if (p.IsVector()) {
+    // The result is as long as the one side; it is there, zero, and added to: what some versions
+    // make of a result that is to be overwritten and holds a NaN, is another NaN.
+    bool down = p.n == 1;
+    const MatrixProduct::Operand matrix =
+        down ? p.lhs : MatrixProduct::Operand{p.rhs.column, p.rhs.row};
+    const T *a = down ? lhs : rhs, *x = down ? rhs : lhs;
+    int length = down ? m : n;
+    auto step = static_cast<int>(std::max<int64_t>(down ? p.rhs.row : p.lhs.column, 1));
+    std::fill(result, result + length, T(0));
+    if (matrix.column == 1 || k == 1)
+      return blas.gemv(kColumnMajor, kTransposed, k, length, factor(one), a,
+                       distance(matrix.row, k), x, step, factor(one), result, 1);
+    return blas.gemv(kColumnMajor, kPlain, length, k, factor(one), a,
+                     distance(matrix.column, length), x, step, factor(one), result, 1);
+  }
+  bool rhs_plain = p.rhs.column == 1, lhs_plain = p.lhs.column == 1;
+  int ldb = rhs_plain ? distance(p.rhs.row, n) : distance(p.rhs.column, k);
+  int lda = lhs_plain ? distance(p.lhs.row, k) : distance(p.lhs.column, m);
+  blas.gemm(kColumnMajor, rhs_plain ? kPlain : kTransposed, lhs_plain ? kPlain : kTransposed, n, m,
+            k, factor(one), rhs, ldb, lhs, lda, factor(zero), result, static_cast<int>(p.n));
+}
+
+template <typename T>
+void RunBlock(const MatrixProduct& p, const ProductBlocks& blocks, const T* lhs, const T* rhs,
+              T* result, int64_t block) {
+  int64_t across = block % blocks.across, rest = block / blocks.across;
+  int64_t down = rest % blocks.down, item = rest / blocks.down;
+  result += item * p.m * p.n;
+  for (auto it = p.batch.rbegin(); it != p.batch.rend(); ++it) {
+    lhs += item % it->count * it->lhs;
+    rhs += item % it->count * it->rhs;
+    item /= it->count;
+  }
+  int64_t row = down * blocks.rows, column = across * blocks.columns;
+  int64_t rows = std::min(blocks.rows, p.m - row), columns = std::min(blocks.columns, p.n - column);
+  result += row * p.n + column;
+  if (p.k == 0) {
+    for (int64_t i = 0; i < rows; ++i) std::fill_n(result + i * p.n, columns, T(0));
+    return;
+  }
+  Multiply(p, lhs + row * p.lhs.row, rhs + column * p.rhs.column, result, rows, columns);
+}
+
+template <typename T>
+void RunBlocks(const MatrixProduct& p, const ProductBlocks& blocks, const void* lhs,
+               const void* rhs, void* result, int64_t begin, int64_t end,
+               const std::atomic<bool>* stop) {
+  for (int64_t i = begin; i < end; ++i) {
+    if (stop != nullptr && stop->load(std::memory_order_relaxed)) return;
+    RunBlock(p, blocks, static_cast<const T*>(lhs), static_cast<const T*>(rhs),
+             static_cast<T*>(result), i);
+  }
+}
+
+}  // namespace
+
+size_t BytesOf(MatrixType type) {
+  return type == MatrixType::kF32 ? 4 : type == MatrixType::kC128 ? 16 : 8;
+}
+
+int64_t MatrixProduct::BatchCount() const {
+  int64_t count = 1;
+  for (const Batch& dimension : batch) count *= dimension.count;
+  return count;
+}
+
+ProductBlocks BlocksOf(const MatrixProduct& product) {
+  ProductBlocks blocks{.rows = product.m, .columns = product.n};
+  if (product.BatchCount() == 0 || product.m == 0 || product.n == 0) return blocks;
+  if (product.k > 0) product.IsVector() ? CutVector(product, blocks) : CutMatrix(product, blocks);
+  blocks.down = CeilDiv(product.m, blocks.rows);
+  blocks.across = CeilDiv(product.n, blocks.columns);
+  blocks.count = product.BatchCount() * blocks.down * blocks.across;
+  double work = static_cast<double>(blocks.rows) * static_cast<double>(blocks.columns) *
+                static_cast<double>(product.k);
+  double ns = work / RateOf(product.type, product.IsVector()) + 100;
+  blocks.grain = std::max<int64_t>(static_cast<int64_t>(kPieceNs / ns), 1);
+  return blocks;
+}
+
+std::string ToString(const MatrixProduct& product) {
+  constexpr const char* kNames[] = {"f32", "f64", "c64", "c128"};
+  std::string text = kNames[static_cast<size_t>(product.type)];
+  if (int64_t batch = product.BatchCount(); batch != 1) text += " " + std::to_string(batch) + " times";
+  text += " " + std::to_string(product.m) + " x " + std::to_string(product.n) + " x " +
+          std::to_string(product.k);
+  if (product.lhs.column != 1) text += ", lhs transposed";
+  if (product.rhs.column != 1) text += ", rhs transposed";
+  return text;
+}
+
+bool HasMatrixLibrary() {
+  return TheLibrary() != nullptr;
+}
+
+const char* MatrixLibraryName() {
+  return HasMatrixLibrary() ? TheLibrary()->name.c_str() : "";
+}
+
+void RunProduct(const MatrixProduct& product, const ProductBlocks& blocks, const void* lhs,
+                const void* rhs, void* result, int64_t begin, int64_t end,
+                const std::atomic<bool>* stop) {
+  switch (product.type) {
+    case MatrixType::kF32:
+      return RunBlocks<float>(product, blocks, lhs, rhs, result, begin, end, stop);
+    case MatrixType::kF64:
+      return RunBlocks<double>(product, blocks, lhs, rhs, result, begin, end, stop);
+    case MatrixType::kC64:
+      return RunBlocks<std::complex<float>>(product, blocks, lhs, rhs, result, begin, end, stop);
+    case MatrixType::kC128:
+      return RunBlocks<std::complex<double>>(product, blocks, lhs, rhs, result, begin, end, stop);
+  }
+}
+
+}  // namespace tokamak

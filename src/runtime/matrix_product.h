@@ -1,0 +1,70 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+// Products of matrices through OpenBLAS, which is opened when it is first asked for. Every call is
+// of one thread, on a block that follows from the shape alone: threads share out blocks, so that
+// values do not depend on how many there are.
+
+namespace tokamak {
+
+enum class MatrixType : uint8_t { kF32, kF64, kC64, kC128 };
+size_t BytesOf(MatrixType type);
+
+// result(i, j) = sum over p of lhs(i, p) * rhs(p, j), for each of a batch. The results are dense,
+// row-major, one after the other.
+struct MatrixProduct {
+  // Distances between neighbours, in elements. One of the two is 1, unless the operand is a vector
+  // (m or n is 1).
+  struct Operand {
+    int64_t row = 0, column = 0;
+  };
+  // A dimension of the batch: how many, and how far apart in each operand.
+  struct Batch {
+    int64_t count = 1, lhs = 0, rhs = 0;
+  };
+
+  MatrixType type{};
+  int64_t m = 0, n = 0, k = 0;
+  Operand lhs, rhs;
+  std::vector<Batch> batch = {};  // the outermost first
+
+  int64_t BatchCount() const;
+  bool IsVector() const { return m == 1 || n == 1; }
+};
+
+// "f32 128 x 64 x 32", "f64 8 times 2 x 3 x 4, lhs transposed".
+std::string ToString(const MatrixProduct& product);
+
+// How a product is cut. Depends on its shape alone.
+struct ProductBlocks {
+  int64_t rows = 1, columns = 1;    // of a block
+  int64_t down = 0, across = 0;     // blocks of one result
+  int64_t count = 0;                // of all
+  int64_t grain = 1;                // so many are worth a thread's while
+};
+ProductBlocks BlocksOf(const MatrixProduct& product);
+
+// A product that is ready to run.
+struct ProductCall {
+  MatrixProduct product;
+  ProductBlocks blocks;
+};
+
+// Whether OpenBLAS was found: where TOKAMAK_BLAS says ("off": nowhere), else the machine's, of
+// which the one without threads of its own is preferred.
+bool HasMatrixLibrary();
+// The file that it was opened from; "" when there is none.
+const char* MatrixLibraryName();
+
+// Computes blocks begin .. end - 1. Only with a library. Leaves out what is left once `stop` is
+// true (may be null).
+void RunProduct(const MatrixProduct& product, const ProductBlocks& blocks, const void* lhs,
+                const void* rhs, void* result, int64_t begin, int64_t end,
+                const std::atomic<bool>* stop);
+
+}  // namespace tokamak
