@@ -83,7 +83,7 @@ int Bisect(const BisectCommand& command, Console& console);
 struct KernelsCommand {
   std::string file, passes = "default";
   bool text = true, decisions = false, strict = false, unfused = false;
-  int64_t vector_bits = 0;  // of the machine; 0: this one's
+  int64_t vector_bits = 0;       // of the machine; 0: this one's
   std::string library = "auto";  // whether it has OpenBLAS: on, off; auto: as this one
 };
 int Kernels(const KernelsCommand& command, Console& console);

@@ -52,8 +52,8 @@ class Shower {
                             ? ""
                             : fmt::format(" {} library calls,", program_.products.size());
     console_.Out(fmt::format("{} launches,{} {} host steps, {} copies, {} bytes of arena\n",
-                             program_.launches, calls, program_.host_instrs.size(),
-                             program_.copies, program_.arena_bytes));
+                             program_.launches, calls, program_.host_instrs.size(), program_.copies,
+                             program_.arena_bytes));
     if (command_.decisions)
       for (const Decision& decision : log.all()) console_.Err(ToString(decision) + "\n");
     return command_.strict ? CheckAllKernels(program_, module) : Ok();

@@ -16,8 +16,11 @@ constexpr BackendInfo kBackends[] = {
     {"interp", true, ""},
     {"sim", true, ""},  // kernels of the cpu, simulated and checked: for tests
 };
-// Until the cpu passes what the interpreter passes.
+#if TOK_HAVE_LLVM
+constexpr std::string_view kStandard = "cpu";
+#else
 constexpr std::string_view kStandard = "interp";
+#endif
 
 }  // namespace
 

@@ -140,35 +140,38 @@ class Preparer {
 
   bool Prepare(Instr& dot) {
     std::optional<ElementType> type = TypeForLibrary(dot);
-    if (!type || !IsLargeEnough(dot)) return false;
-    if (ContractionOf(dot)) return false;
-    std::string what;
+    if (!type || !IsLargeEnough(dot) || ContractionOf(dot)) return false;
     DotAttrs attrs = dot.attrs<DotAttrs>();
     Sides sides(dot);
-    auto [lhs, rhs] = Orders(attrs)[0];
-    // The order that moves less is the first that leaves one side alone.
+    Side lhs{sides.lhs_free, {}, false}, rhs{sides.rhs_free, {}, false};
+    // An order in which neither has to be moved, or else the first.
     for (const auto& [left, right] : Orders(attrs)) {
-      bool fits = MatrixOf(sides.lhs, sides.lhs_free, left, sides.m == 1).has_value() &&
-                  MatrixOf(sides.rhs, sides.rhs_free, right, sides.n == 1).has_value();
-      if (fits) std::tie(lhs, rhs) = std::pair(left, right);
+      bool lhs_laid = MatrixOf(sides.lhs, sides.lhs_free, left, sides.m == 1).has_value();
+      bool rhs_laid = MatrixOf(sides.rhs, sides.rhs_free, right, sides.n == 1).has_value();
+      if (!lhs.contracting.empty() && !(lhs_laid && rhs_laid)) continue;
+      lhs = {sides.lhs_free, left, lhs_laid};
+      rhs = {sides.rhs_free, right, rhs_laid};
     }
-    attrs.lhs_contracting = lhs;
-    attrs.rhs_contracting = rhs;
-    Pack(dot, 0, *type, MatrixOf(sides.lhs, sides.lhs_free, lhs, sides.m == 1).has_value(),
-         sides.lhs_free, attrs.lhs_batch, attrs.lhs_contracting, what);
-    Pack(dot, 1, *type, MatrixOf(sides.rhs, sides.rhs_free, rhs, sides.n == 1).has_value(),
-         sides.rhs_free, attrs.rhs_batch, attrs.rhs_contracting, what);
+    attrs.lhs_contracting = lhs.contracting;
+    attrs.rhs_contracting = rhs.contracting;
+    std::string what = Pack(dot, 0, *type, lhs, attrs.lhs_batch, attrs.lhs_contracting) +
+                       Pack(dot, 1, *type, rhs, attrs.rhs_batch, attrs.rhs_contracting);
     dot.set_attrs(std::move(attrs));
     if (dot.shape().type() != *type) Narrow(dot, *type);
     log_.Add({.pass = "fuse",
               .rule = "library.prepare",
               .subject = LabelOf(dot),
               .origins = dot.origins(),
-              .because = what});
+              .because = what.empty() ? "its result is rounded" : what});
     return true;
   }
 
  private:
+  struct Side {
+    Dims free, contracting;
+    bool laid = false;
+  };
+
   Instr* Add(Op op, Shape shape, Instr* operand, Attrs attrs, const Instr& dot) {
     Instr* made = computation_.Append(op, std::move(shape), {operand}, std::move(attrs));
     made->set_origins(dot.origins());
@@ -177,29 +180,29 @@ class Preparer {
   }
 
   // One operand, in the library's type, and moved to batch, free, contracting unless it is `laid`.
-  void Pack(Instr& dot, size_t i, ElementType type, bool laid, const Dims& free, Dims& batch,
-            Dims& contracting, std::string& what) {
+  std::string Pack(Instr& dot, size_t i, ElementType type, const Side& side, Dims& batch,
+                   Dims& contracting) {
     Instr* operand = dot.operand(i);
     const Shape before = operand->shape();
     std::string text;
     if (before.type() != type) {
       operand = Add(Op::kConvert, Shape::Array(type, before.dims()), operand, {}, dot);
-      text = "widened";
+      text = " is converted";
     }
-    if (!laid) {
+    if (!side.laid) {
       Dims order = batch, dims;
-      order.insert(order.end(), free.begin(), free.end());
+      order.insert(order.end(), side.free.begin(), side.free.end());
       order.insert(order.end(), contracting.begin(), contracting.end());
       for (int64_t d : order) dims.push_back(before.dim(static_cast<size_t>(d)));
       operand = Add(Op::kTranspose, Shape::Array(type, dims), operand, DimensionsAttrs{order}, dot);
       std::iota(batch.begin(), batch.end(), int64_t{0});
       std::iota(contracting.begin(), contracting.end(),
-                static_cast<int64_t>(batch.size() + free.size()));
-      text += text.empty() ? "transposed" : " and transposed";
+                static_cast<int64_t>(batch.size() + side.free.size()));
+      text += text.empty() ? " is transposed" : " and transposed";
     }
-    if (text.empty()) return;
+    if (text.empty()) return "";
     dot.set_operand(i, operand);
-    what += (what.empty() ? "operand " : ", operand ") + std::to_string(i) + " is " + text;
+    return (i == 0 ? "lhs" : "; rhs") + text;
   }
 
   void Narrow(Instr& dot, ElementType type) {

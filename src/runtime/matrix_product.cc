@@ -110,8 +110,7 @@ const Routines<T>& RoutinesOf() {
 // Multiplications that are worth a block of their own, blocks that are enough for any machine, the
 // shortest side that is cut (a block packs both of its operands again), and what sides are a
 // multiple of.
-constexpr int64_t kBlockWork = int64_t{1} << 22, kManyBlocks = 32, kLeastSide = 256,
-                  kSideStep = 32;
+constexpr int64_t kBlockWork = int64_t{1} << 22, kManyBlocks = 32, kLeastSide = 256, kSideStep = 32;
 constexpr double kPieceNs = 20000;
 
 int64_t CeilDiv(int64_t x, int64_t y) {
@@ -161,72 +160,87 @@ void CutMatrix(const MatrixProduct& product, ProductBlocks& blocks) {
 // ---- calls
 
 template <typename T>
-void Multiply(const MatrixProduct& p, const T* lhs, const T* rhs, T* result, int64_t rows,
-              int64_t columns) {
-  // The library's matrices are column-major: what we call lhs is its second, transposed, operand.
-  const Routines<T>& blas = RoutinesOf<T>();
-  const T one(1), zero(0);
-  auto factor = [](const T& x) -> Factor<T> {
-    if constexpr (kIsComplex<T>) {
-      return &x;
-    } else {
-      return x;
-    }
-  };
-  auto m = static_cast<int>(rows), n = static_cast<int>(columns), k = static_cast<int>(p.k);
-  auto distance = [](int64_t given, int least) { return std::max(static_cast<int>(given), least); };
-  if (p.IsVector()) {
-    // The result is as long as the one side; it is there, zero, and added to: what some versions
-    // make of a result that is to be overwritten and holds a NaN, is another NaN.
-    bool down = p.n == 1;
-    const MatrixProduct::Operand matrix =
-        down ? p.lhs : MatrixProduct::Operand{p.rhs.column, p.rhs.row};
-    const T *a = down ? lhs : rhs, *x = down ? rhs : lhs;
-    int length = down ? m : n;
-    auto step = static_cast<int>(std::max<int64_t>(down ? p.rhs.row : p.lhs.column, 1));
-    std::fill(result, result + length, T(0));
-    if (matrix.column == 1 || k == 1)
-      return blas.gemv(kColumnMajor, kTransposed, k, length, factor(one), a,
-                       distance(matrix.row, k), x, step, factor(one), result, 1);
-    return blas.gemv(kColumnMajor, kPlain, length, k, factor(one), a,
-                     distance(matrix.column, length), x, step, factor(one), result, 1);
+Factor<T> FactorOf(const T& x) {
+  if constexpr (kIsComplex<T>) {
+    return &x;
+  } else {
+    return x;
   }
-  bool rhs_plain = p.rhs.column == 1, lhs_plain = p.lhs.column == 1;
-  int ldb = rhs_plain ? distance(p.rhs.row, n) : distance(p.rhs.column, k);
-  int lda = lhs_plain ? distance(p.lhs.row, k) : distance(p.lhs.column, m);
-  blas.gemm(kColumnMajor, rhs_plain ? kPlain : kTransposed, lhs_plain ? kPlain : kTransposed, n, m,
-            k, factor(one), rhs, ldb, lhs, lda, factor(zero), result, static_cast<int>(p.n));
+}
+template <typename T>
+const T kOne(1);
+template <typename T>
+const T kZero(0);
+
+// A distance between rows as the library wants it: also where there is one row only.
+int Leading(int64_t distance, int64_t least) {
+  return static_cast<int>(std::max(distance, least));
+}
+
+// The result is as long as one side. It is zeroed and added to: some versions multiply what is to
+// be overwritten by 0, which keeps a NaN.
+template <typename T>
+void MultiplyVector(const MatrixProduct& p, const T* lhs, const T* rhs, T* result, int64_t length) {
+  bool down = p.n == 1;
+  // The matrix, `length` by k, and the vector.
+  const MatrixProduct::Operand matrix =
+      down ? p.lhs : MatrixProduct::Operand{p.rhs.column, p.rhs.row};
+  const T *a = down ? lhs : rhs, *x = down ? rhs : lhs;
+  auto step = static_cast<int>(std::max<int64_t>(down ? p.rhs.row : p.lhs.column, 1));
+  auto k = static_cast<int>(p.k), size = static_cast<int>(length);
+  const auto gemv = RoutinesOf<T>().gemv;
+  std::fill_n(result, length, T(0));
+  if (matrix.column == 1 || p.k == 1) {
+    gemv(kColumnMajor, kTransposed, k, size, FactorOf(kOne<T>), a, Leading(matrix.row, p.k), x,
+         step, FactorOf(kOne<T>), result, 1);
+  } else {
+    gemv(kColumnMajor, kPlain, size, k, FactorOf(kOne<T>), a, Leading(matrix.column, length), x,
+         step, FactorOf(kOne<T>), result, 1);
+  }
 }
 
 template <typename T>
-void RunBlock(const MatrixProduct& p, const ProductBlocks& blocks, const T* lhs, const T* rhs,
-              T* result, int64_t block) {
+void Multiply(const MatrixProduct& p, const T* lhs, const T* rhs, T* result, int64_t rows,
+              int64_t columns) {
+  if (p.IsVector()) return MultiplyVector(p, lhs, rhs, result, p.n == 1 ? rows : columns);
+  // The library's matrices are column-major: our rhs is its first operand.
+  bool rhs_plain = p.rhs.column == 1, lhs_plain = p.lhs.column == 1;
+  int ldb = rhs_plain ? Leading(p.rhs.row, columns) : Leading(p.rhs.column, p.k);
+  int lda = lhs_plain ? Leading(p.lhs.row, p.k) : Leading(p.lhs.column, rows);
+  RoutinesOf<T>().gemm(kColumnMajor, rhs_plain ? kPlain : kTransposed,
+                       lhs_plain ? kPlain : kTransposed, static_cast<int>(columns),
+                       static_cast<int>(rows), static_cast<int>(p.k), FactorOf(kOne<T>), rhs, ldb,
+                       lhs, lda, FactorOf(kZero<T>), result, static_cast<int>(p.n));
+}
+
+template <typename T>
+void RunBlock(const ProductCall& call, const ProductArrays& arrays, int64_t block) {
+  const auto& [p, blocks] = call;
   int64_t across = block % blocks.across, rest = block / blocks.across;
   int64_t down = rest % blocks.down, item = rest / blocks.down;
-  result += item * p.m * p.n;
+  int64_t row = down * blocks.rows, column = across * blocks.columns;
+  int64_t rows = std::min(blocks.rows, p.m - row), columns = std::min(blocks.columns, p.n - column);
+  T* result = static_cast<T*>(arrays.result) + (item * p.m + row) * p.n + column;
+  if (p.k == 0) {
+    for (int64_t i = 0; i < rows; ++i) std::fill_n(result + i * p.n, columns, T(0));
+    return;
+  }
+  const T* lhs = static_cast<const T*>(arrays.lhs) + row * p.lhs.row;
+  const T* rhs = static_cast<const T*>(arrays.rhs) + column * p.rhs.column;
   for (auto it = p.batch.rbegin(); it != p.batch.rend(); ++it) {
     lhs += item % it->count * it->lhs;
     rhs += item % it->count * it->rhs;
     item /= it->count;
   }
-  int64_t row = down * blocks.rows, column = across * blocks.columns;
-  int64_t rows = std::min(blocks.rows, p.m - row), columns = std::min(blocks.columns, p.n - column);
-  result += row * p.n + column;
-  if (p.k == 0) {
-    for (int64_t i = 0; i < rows; ++i) std::fill_n(result + i * p.n, columns, T(0));
-    return;
-  }
-  Multiply(p, lhs + row * p.lhs.row, rhs + column * p.rhs.column, result, rows, columns);
+  Multiply(p, lhs, rhs, result, rows, columns);
 }
 
 template <typename T>
-void RunBlocks(const MatrixProduct& p, const ProductBlocks& blocks, const void* lhs,
-               const void* rhs, void* result, int64_t begin, int64_t end,
+void RunBlocks(const ProductCall& call, const ProductArrays& arrays, int64_t begin, int64_t end,
                const std::atomic<bool>* stop) {
   for (int64_t i = begin; i < end; ++i) {
     if (stop != nullptr && stop->load(std::memory_order_relaxed)) return;
-    RunBlock(p, blocks, static_cast<const T*>(lhs), static_cast<const T*>(rhs),
-             static_cast<T*>(result), i);
+    RunBlock<T>(call, arrays, i);
   }
 }
 
@@ -259,7 +273,8 @@ ProductBlocks BlocksOf(const MatrixProduct& product) {
 std::string ToString(const MatrixProduct& product) {
   constexpr const char* kNames[] = {"f32", "f64", "c64", "c128"};
   std::string text = kNames[static_cast<size_t>(product.type)];
-  if (int64_t batch = product.BatchCount(); batch != 1) text += " " + std::to_string(batch) + " times";
+  if (int64_t batch = product.BatchCount(); batch != 1)
+    text += " " + std::to_string(batch) + " times";
   text += " " + std::to_string(product.m) + " x " + std::to_string(product.n) + " x " +
           std::to_string(product.k);
   if (product.lhs.column != 1) text += ", lhs transposed";
@@ -275,18 +290,17 @@ const char* MatrixLibraryName() {
   return HasMatrixLibrary() ? TheLibrary()->name.c_str() : "";
 }
 
-void RunProduct(const MatrixProduct& product, const ProductBlocks& blocks, const void* lhs,
-                const void* rhs, void* result, int64_t begin, int64_t end,
+void RunProduct(const ProductCall& call, const ProductArrays& arrays, int64_t begin, int64_t end,
                 const std::atomic<bool>* stop) {
-  switch (product.type) {
+  switch (call.product.type) {
     case MatrixType::kF32:
-      return RunBlocks<float>(product, blocks, lhs, rhs, result, begin, end, stop);
+      return RunBlocks<float>(call, arrays, begin, end, stop);
     case MatrixType::kF64:
-      return RunBlocks<double>(product, blocks, lhs, rhs, result, begin, end, stop);
+      return RunBlocks<double>(call, arrays, begin, end, stop);
     case MatrixType::kC64:
-      return RunBlocks<std::complex<float>>(product, blocks, lhs, rhs, result, begin, end, stop);
+      return RunBlocks<std::complex<float>>(call, arrays, begin, end, stop);
     case MatrixType::kC128:
-      return RunBlocks<std::complex<double>>(product, blocks, lhs, rhs, result, begin, end, stop);
+      return RunBlocks<std::complex<double>>(call, arrays, begin, end, stop);
   }
 }
 

@@ -42,10 +42,10 @@ std::string ToString(const MatrixProduct& product);
 
 // How a product is cut. Depends on its shape alone.
 struct ProductBlocks {
-  int64_t rows = 1, columns = 1;    // of a block
-  int64_t down = 0, across = 0;     // blocks of one result
-  int64_t count = 0;                // of all
-  int64_t grain = 1;                // so many are worth a thread's while
+  int64_t rows = 1, columns = 1;  // of a block
+  int64_t down = 0, across = 0;   // blocks of one result
+  int64_t count = 0;              // of all
+  int64_t grain = 1;              // so many are worth a thread's while
 };
 ProductBlocks BlocksOf(const MatrixProduct& product);
 
@@ -61,10 +61,13 @@ bool HasMatrixLibrary();
 // The file that it was opened from; "" when there is none.
 const char* MatrixLibraryName();
 
+struct ProductArrays {
+  const void *lhs = nullptr, *rhs = nullptr;
+  void* result = nullptr;
+};
 // Computes blocks begin .. end - 1. Only with a library. Leaves out what is left once `stop` is
 // true (may be null).
-void RunProduct(const MatrixProduct& product, const ProductBlocks& blocks, const void* lhs,
-                const void* rhs, void* result, int64_t begin, int64_t end,
+void RunProduct(const ProductCall& call, const ProductArrays& arrays, int64_t begin, int64_t end,
                 const std::atomic<bool>* stop);
 
 }  // namespace tokamak

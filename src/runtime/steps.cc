@@ -85,12 +85,11 @@ class Stepper {
 
   Status Multiply(const RunStep& step) {
     TOK_RETURN_IF_ERROR(CheckStop());
-    const auto& [product, blocks] = context_.products[step.target];
-    const std::byte *lhs = At(step.places[0]), *rhs = At(step.places[1]);
-    std::byte* result = At(step.places[2]);
-    ThreadPool::OfProcess().For(blocks.count, blocks.grain, [&](int64_t begin, int64_t end) {
-      RunProduct(product, blocks, lhs, rhs, result, begin, end, context_.stop);
-    });
+    const ProductCall& call = context_.products[step.target];
+    ProductArrays arrays{At(step.places[0]), At(step.places[1]), At(step.places[2])};
+    ThreadPool::OfProcess().For(
+        call.blocks.count, call.blocks.grain,
+        [&](int64_t begin, int64_t end) { RunProduct(call, arrays, begin, end, context_.stop); });
     return CheckStop();
   }
 
