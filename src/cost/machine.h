@@ -10,8 +10,8 @@ enum class MachineKind : uint8_t { kCpu, kGpu };
 // and will stand here when there are some.
 struct Machine {
   MachineKind kind = MachineKind::kCpu;
-  int64_t vector_bits = 128;  // of a vector register; of a GPU: of one access of a thread
-  int64_t cores = 1;          // of a GPU: multiprocessors
+  int64_t vector_bits = 128;    // of a vector register; of a GPU: of one access of a thread
+  int64_t cores = 1;            // of a GPU: multiprocessors
   bool matrix_library = false;  // OpenBLAS is there
 
   bool is_gpu() const { return kind == MachineKind::kGpu; }

@@ -17,6 +17,7 @@
 #include "fusion/split_reductions.h"
 #include "lower/lower.h"
 #include "runtime/host_allocator.h"
+#include "runtime/host_memory.h"
 #include "runtime/matrix_product.h"
 #include "text/write.h"
 
@@ -26,7 +27,9 @@ namespace {
 // Memory that runs of one executable use one after the other.
 class ArenaPool {
  public:
-  explicit ArenaPool(int64_t bytes) : bytes_(static_cast<size_t>(bytes)) {}
+  // `around`: bytes of arguments and results, which are there at the same time.
+  ArenaPool(int64_t bytes, int64_t around)
+      : bytes_(static_cast<size_t>(bytes)), around_(static_cast<size_t>(around)) {}
   ArenaPool(const ArenaPool&) = delete;
   ArenaPool& operator=(const ArenaPool&) = delete;
   ~ArenaPool() {
@@ -43,11 +46,14 @@ class ArenaPool {
         return static_cast<std::byte*>(arena);
       }
     }
-    void* arena = HostAllocator::OfProcess().Allocate(bytes_);
+    void* arena =
+        bytes_ + around_ > HostMemory() ? nullptr : HostAllocator::OfProcess().Allocate(bytes_);
     if (arena == nullptr)
-      return MakeError(
-          ErrorCode::kOutOfMemory,
-          "run: the machine has no " + std::to_string(bytes_) + " bytes for values of the program");
+      return MakeError(ErrorCode::kOutOfMemory, "run: the program needs " + std::to_string(bytes_) +
+                                                    " bytes for its values, and " +
+                                                    std::to_string(around_) +
+                                                    " for arguments and results; the machine has " +
+                                                    std::to_string(HostMemory()));
     return static_cast<std::byte*>(arena);
   }
   void Give(std::byte* arena) {
@@ -57,7 +63,7 @@ class ArenaPool {
   }
 
  private:
-  size_t bytes_;
+  size_t bytes_, around_;
   std::mutex mutex_;
   std::vector<void*> free_;
 };
@@ -114,13 +120,14 @@ class CpuExecutable final : public Executable {
       TOK_TRY(std::vector<std::byte> bytes, BytesOfConstant(*constant));
       constants_.push_back(std::move(bytes));
     }
-    arenas_ = std::make_unique<ArenaPool>(program_.arena_bytes);
     for (const ParameterInfo& parameter : parameters_) {
       memory_.arguments += parameter.bytes;
       if (parameter.alias_result >= 0) memory_.aliased += parameter.bytes;
     }
     for (const ArrayInfo& result : results_) memory_.results += result.bytes;
     memory_.temporary = program_.arena_bytes;
+    arenas_ = std::make_unique<ArenaPool>(program_.arena_bytes,
+                                          memory_.arguments + memory_.results - memory_.aliased);
     predicted_us_ = static_cast<double>(program_.launches) * 2 +
                     static_cast<double>(program_.host_instrs.size()) * 20;
     return Ok();

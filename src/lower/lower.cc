@@ -275,7 +275,8 @@ class Lowerer {
 
   void CallLibrary(Frame& frame, const Instr& dot) {
     memory_.Tick();
-    RunStep step{.kind = StepKind::kLibrary, .target = program_.products.size()};
+    RunStep step{
+        .kind = StepKind::kLibrary, .target = program_.products.size(), .at = memory_.now()};
     for (const Instr* operand : dot.operands()) {
       MemoryValue value = frame.leaves[operand][0];
       memory_.Use(value);
@@ -292,6 +293,7 @@ class Lowerer {
               .origins = dot.origins(),
               .because = ToString(product) + " in " + std::to_string(blocks.count) + " blocks"});
     program_.products.push_back({std::move(product), blocks});
+    program_.product_instrs.push_back(&dot);
     frame.steps->push_back(std::move(step));
   }
 

@@ -29,13 +29,14 @@ struct KernelSource {
 // A program as steps, ready but for the code of its kernels and the functions of its host steps.
 struct LoweredProgram {
   std::vector<RunStep> steps;
-  std::vector<Kernel> kernels;            // what launches name
-  std::vector<KernelSource> sources;      // of each kernel
-  std::vector<ProductCall> products;      // what library steps name
-  std::vector<const Instr*> host_instrs;  // what host steps name; one step each
-  std::vector<std::string> host_reasons;  // why each has no kernel
-  std::vector<const Instr*> loops;        // what while steps name
-  std::vector<const Instr*> constants;    // memories after parameters and results
+  std::vector<Kernel> kernels;               // what launches name
+  std::vector<KernelSource> sources;         // of each kernel
+  std::vector<ProductCall> products;         // what library steps name
+  std::vector<const Instr*> product_instrs;  // the dot of each
+  std::vector<const Instr*> host_instrs;     // what host steps name; one step each
+  std::vector<std::string> host_reasons;     // why each has no kernel
+  std::vector<const Instr*> loops;           // what while steps name
+  std::vector<const Instr*> constants;       // memories after parameters and results
   int64_t arena_bytes = 0;
   int64_t launches = 0, copies = 0;  // steps, those of loops counted once
 };

@@ -4,7 +4,8 @@
 #include <bit>
 #include <cstdlib>
 #include <sys/mman.h>
-#include <unistd.h>
+
+#include "runtime/host_memory.h"
 
 namespace tokamak {
 namespace {
@@ -36,12 +37,6 @@ void* Map(size_t size) {
   return data;
 }
 
-size_t EighthOfMemory() {
-  long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-  if (pages <= 0 || page <= 0) return size_t{256} << 20;
-  return static_cast<size_t>(pages) * static_cast<size_t>(page) / 8;
-}
-
 }  // namespace
 
 HostAllocator::HostAllocator(size_t max_kept) : max_kept_(max_kept) {}
@@ -51,7 +46,7 @@ HostAllocator::~HostAllocator() {
 }
 
 HostAllocator& HostAllocator::OfProcess() {
-  static auto* allocator = new HostAllocator(EighthOfMemory());
+  static auto* allocator = new HostAllocator(HostMemory() / 8);
   return *allocator;
 }
 
@@ -61,7 +56,8 @@ void* HostAllocator::Allocate(size_t bytes) {
     return std::aligned_alloc(kAlignment, rounded);
   }
   size_t size = MappedSize(bytes);
-  if (size == 0) return nullptr;
+  // More than there is would be promised, and whoever fills it killed.
+  if (size == 0 || bytes > HostMemory()) return nullptr;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     // The youngest of this size: it is the warmest.

@@ -36,7 +36,8 @@ class Stepper {
   }
 
   Status RunOne(const RunStep& step) {
-    bool is_watched = step.kind == StepKind::kLaunch || step.kind == StepKind::kHost;
+    bool is_watched = step.kind == StepKind::kLaunch || step.kind == StepKind::kLibrary ||
+                      step.kind == StepKind::kHost;
     if (context_.watcher == nullptr || !is_watched) return RunPlain(step);
     TOK_RETURN_IF_ERROR(WithPointers(step, [&](std::span<void* const> arguments) {
       return context_.watcher->Before(step, arguments);
@@ -50,6 +51,7 @@ class Stepper {
   Status RunPlain(const RunStep& step) {
     switch (step.kind) {
       case StepKind::kLaunch:
+        TOK_RETURN_IF_ERROR(CheckStop());
         Launch(step);
         return Ok();
       case StepKind::kLibrary:

@@ -73,7 +73,7 @@ struct RunStep {
   int64_t at = 0;                                 // when, as the assignment of memory counts
 };
 
-// Is told of every launch and every function of the host, in the thread of the run.
+// Is told of every launch, library call and function of the host, in the thread of the run.
 class StepWatcher {
  public:
   virtual ~StepWatcher() = default;
