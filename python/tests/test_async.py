@@ -12,17 +12,23 @@ def _slow(rounds):
     return jax.jit(lambda x: jax.lax.fori_loop(0, rounds, lambda i, c: jnp.sin(c @ c.T @ c) * 0.5 + 0.1, x))
 
 
-def test_dispatch_returns_early():
-    """A program of about a second: two calls, the second on the first one's result, come back at once."""
-    x = jax.block_until_ready(jnp.ones((24, 24)))
-    rounds, took = 20, 0.0
-    while took < 0.8:
-        rounds *= 2 if took == 0 else max(2, min(50, int(1.0 / took)))
+def _taking(seconds, x):
+    """A program that takes at least so long here, and how long."""
+    rounds, took = 40, 0.0
+    while took < seconds:
+        rounds *= 1 if took == 0 else max(2, min(50, int(1.25 * seconds / took)))
         f = _slow(rounds)
         jax.block_until_ready(f(x))
         begin = time.perf_counter()
         jax.block_until_ready(f(x))
         took = time.perf_counter() - begin
+    return f, took
+
+
+def test_dispatch_returns_early():
+    """A program of about a second: two calls, the second on the first one's result, come back at once."""
+    x = jax.block_until_ready(jnp.ones((24, 24)))
+    f, took = _taking(0.8, x)
     begin = time.perf_counter()
     y = f(x)
     first = time.perf_counter() - begin
@@ -37,8 +43,9 @@ def test_dispatch_returns_early():
 
 
 def test_device_put_and_results_while_work_is_under_way():
-    f = _slow(400)
-    x = f(jnp.ones((16, 16)))
+    x = jnp.ones((16, 16))
+    f, _ = _taking(0.05, x)
+    x = f(x)
     y = jax.device_put(np.arange(5.0, dtype=np.float32)) + 1
     assert y.tolist() == [1, 2, 3, 4, 5]
     assert np.isfinite(np.asarray(x)).all()
@@ -52,9 +59,8 @@ def test_copy_to_host_async():
 
 def test_python_runs_while_the_device_works():
     """The GIL is free while JAX waits."""
-    f = _slow(300)
     x = jnp.ones((24, 24))
-    jax.block_until_ready(f(x))
+    f, _ = _taking(0.1, x)
     counted, stop = [0], threading.Event()
 
     def count():

@@ -13,6 +13,7 @@
 #include "driver/host_steps.h"
 #include "driver/kernel_codes.h"
 #include "driver/program_facts.h"
+#include "driver/step_price.h"
 #include "fusion/contraction.h"
 #include "fusion/split_reductions.h"
 #include "lower/lower.h"
@@ -128,8 +129,7 @@ class CpuExecutable final : public Executable {
     memory_.temporary = program_.arena_bytes;
     arenas_ = std::make_unique<ArenaPool>(program_.arena_bytes,
                                           memory_.arguments + memory_.results - memory_.aliased);
-    predicted_us_ = static_cast<double>(program_.launches) * 2 +
-                    static_cast<double>(program_.host_instrs.size()) * 20;
+    predicted_us_ = PriceOf(program_.steps, program_);
     return Ok();
   }
 
