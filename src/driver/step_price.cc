@@ -24,8 +24,8 @@ double ElementsOf(const Shape& shape) {
 double HostPrice(const Instr& instr) {
   double elements = ElementsOf(instr.shape());
   for (const Instr* operand : instr.operands()) elements += ElementsOf(operand->shape());
-  bool any_time = instr.op() == Op::kConvolution || instr.op() == Op::kCustomCall ||
-                  !instr.called().empty();
+  bool any_time =
+      instr.op() == Op::kConvolution || instr.op() == Op::kCustomCall || !instr.called().empty();
   return kHostStep + kHostElement * elements + (any_time ? kLoop : 0);
 }
 
