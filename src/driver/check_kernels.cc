@@ -131,7 +131,7 @@ KernelChecker::KernelChecker(const LoweredProgram& program, const Module& module
 }
 
 bool KernelChecker::IsWatched(const RunStep& step) const {
-  return step.kind == StepKind::kLaunch || !functions_[step.target]->IsInterpreter();
+  return step.kind != StepKind::kHost || !functions_[step.target]->IsInterpreter();
 }
 
 KernelChecker::Work KernelChecker::WorkOf(const RunStep& step) const {
@@ -140,7 +140,9 @@ KernelChecker::Work KernelChecker::WorkOf(const RunStep& step) const {
     return {source.region.instrs, source.arguments, source.updates,
             "kernel '" + program_.kernels[step.target].name + "'"};
   }
-  const Instr* instr = program_.host_instrs[step.target];
+  bool is_product = step.kind == StepKind::kLibrary;
+  const Instr* instr =
+      is_product ? program_.product_instrs[step.target] : program_.host_instrs[step.target];
   Work work{.instrs = {instr}, .arguments = {}, .updates = {}, .name = "library step"};
   for (const Instr* operand : instr->operands()) work.arguments.push_back({.instr = operand});
   for (size_t i = 0; i < PartsOf(instr->shape()).size(); ++i)
