@@ -174,7 +174,7 @@ tok_error* CompileIt(const Module& module, std::span<const tok_option> given,
   made->info = nlohmann::json{{"kernels", made->program->Launches()},
                               {"host_steps", made->program->HostSteps()},
                               {"temporary_bytes", made->program->memory().temporary}}
-                   .dump();
+                   .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   *out = made.release();
   return nullptr;
 }
