@@ -8,10 +8,9 @@
 #include "cli/commands.h"
 #include "cli/json_error.h"
 #include "driver/all_kernels.h"
-#include "driver/kernel_codes.h"
 #include "driver/load.h"
+#include "driver/lower_module.h"
 #include "driver/program_facts.h"
-#include "fusion/split_reductions.h"
 #include "lower/lower.h"
 #include "passes/passes.h"
 
@@ -55,10 +54,7 @@ class Explainer {
             RunPasses(module, pipeline, context, PipelineOptions{}));
     std::string why = WhyNotLowered(module);
     if (why.empty()) {
-      LowerOptions options;
-      options.machine = HostMachine();
-      SplitReductions(module, log_);
-      TOK_TRY(program_, Lower(module, options, log_));
+      TOK_TRY(program_, LowerForHost(module, {}, log_));
       Walk(program_.steps, 1);
     }
     if (command_.strict && !why.empty())
@@ -104,11 +100,18 @@ class Explainer {
       entry["reads_bytes"] = BytesOf(source, false);
       entry["writes_bytes"] = BytesOf(source, true);
       Describe(source.region.instrs, entry);
-    } else if (step.kind == StepKind::kHost) {
-      const Instr& instr = *program_.host_instrs[step.target];
+    } else if (step.kind == StepKind::kHost || step.kind == StepKind::kLibrary) {
+      bool is_library = step.kind == StepKind::kLibrary;
+      const Instr& instr =
+          is_library ? *program_.product_instrs[step.target] : *program_.host_instrs[step.target];
       entry["name"] = LabelOf(instr);
-      entry["generator"] = "host";
-      entry["why"] = BelongsToHost(instr) ? "it is the host's" : program_.host_reasons[step.target];
+      entry["generator"] = is_library ? "library" : "host";
+      if (is_library) {
+        entry["library"] = "OpenBLAS";
+      } else {
+        entry["why"] =
+            BelongsToHost(instr) ? "it is the host's" : program_.host_reasons[step.target];
+      }
       entry["reads_bytes"] = BytesOf(instr, false);
       entry["writes_bytes"] = BytesOf(instr, true);
       Describe({&instr}, entry);
@@ -154,18 +157,20 @@ class Explainer {
 
   void PrintText(const std::string& why) {
     if (!why.empty()) return console_.Out("the interpreter runs all of it: " + why + "\n");
-    int64_t host = Count("host"), copies = Count("copy");
-    console_.Out(fmt::format("{} kernels, {} host steps, {} copies; {} bytes of temporary memory\n",
-                             static_cast<int64_t>(steps_.size()) - host - copies, host, copies,
-                             program_.arena_bytes));
+    int64_t host = Count("host"), copies = Count("copy"), library = Count("library");
+    std::string calls = library == 0 ? "" : fmt::format(" {} library calls,", library);
+    console_.Out(
+        fmt::format("{} kernels,{} {} host steps, {} copies; {} bytes of temporary memory\n",
+                    static_cast<int64_t>(steps_.size()) - host - copies - library, calls, host,
+                    copies, program_.arena_bytes));
     for (const json& entry : steps_) {
-      std::string calls = entry["calls"].is_null()    ? "as data decides"
+      std::string often = entry["calls"].is_null()    ? "as data decides"
                           : entry["calls"] == json(1) ? "once"
                                                       : entry["calls"].dump() + " times";
       console_.Out(fmt::format(
           "{:<8} {}  reads {} bytes, writes {}, runs {}\n", entry["generator"].get<std::string>(),
           entry["name"].get<std::string>(), entry["reads_bytes"].get<int64_t>(),
-          entry["writes_bytes"].get<int64_t>(), calls));
+          entry["writes_bytes"].get<int64_t>(), often));
       if (entry.contains("why"))
         console_.Out("           " + entry["why"].get<std::string>() + "\n");
       PrintList(entry, "instrs");

@@ -12,10 +12,9 @@
 #include "driver/host_calls.h"
 #include "driver/host_steps.h"
 #include "driver/kernel_codes.h"
+#include "driver/lower_module.h"
 #include "driver/program_facts.h"
 #include "driver/step_price.h"
-#include "fusion/contraction.h"
-#include "fusion/split_reductions.h"
 #include "lower/lower.h"
 #include "runtime/host_allocator.h"
 #include "runtime/host_memory.h"
@@ -100,14 +99,10 @@ class CpuExecutable final : public Executable {
     TOK_TRY(results_, ResultsOf(*module_, 1));
     MatchDonors(parameters_, results_);
     LowerOptions options;
-    options.machine = HostMachine();
     for (const ParameterInfo& parameter : parameters_)
       options.alias_results.push_back(parameter.alias_result);
     options.poison = compile.check_memory;
-    options.machine.matrix_library = HasContractions(*module_) && HasMatrixLibrary();
-    PrepareContractions(*module_, options.machine, log);
-    SplitReductions(*module_, log);
-    TOK_TRY(program_, Lower(*module_, options, log));
+    TOK_TRY(program_, LowerForHost(*module_, std::move(options), log));
     if (compile.require_kernels) TOK_RETURN_IF_ERROR(CheckAllKernels(program_, *module_));
     TOK_TRY(codes_, MakeCodes(program_.kernels, maker));
     SpoilCode(codes_, program_, compile.spoil_kernel);

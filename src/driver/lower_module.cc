@@ -1,0 +1,22 @@
+#include "driver/lower_module.h"
+
+#include "driver/kernel_codes.h"
+#include "fusion/contraction.h"
+#include "fusion/split_reductions.h"
+#include "runtime/matrix_product.h"
+
+namespace tokamak {
+
+Result<LoweredProgram> LowerModule(Module& module, const LowerOptions& options, DecisionLog& log) {
+  PrepareContractions(module, options.machine, log);
+  SplitReductions(module, log);
+  return Lower(module, options, log);
+}
+
+Result<LoweredProgram> LowerForHost(Module& module, LowerOptions options, DecisionLog& log) {
+  options.machine = HostMachine();
+  options.machine.matrix_library = HasContractions(module) && HasMatrixLibrary();
+  return LowerModule(module, options, log);
+}
+
+}  // namespace tokamak
