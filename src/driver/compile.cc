@@ -40,14 +40,21 @@ struct CompileTimes {
   double verify_us = 0, passes_us = 0, prepare_us = 0;
 };
 
-void ReportCompile(const Executable& executable, const CompileTimes& times) {
+void ReportCompile(const Executable& executable, std::string_view backend,
+                   const CompileTimes& times) {
   if (!IsReporting()) return;
+  // Where nothing is compiled, nothing falls back.
+  std::vector<std::string> fallbacks;
+  if (backend != "interp") fallbacks = executable.HostSteps();
   Report(nlohmann::json{{"event", "compile"},
                         {"name", executable.name()},
                         {"cache", "none"},
                         {"verify_us", times.verify_us},
                         {"passes_us", times.passes_us},
                         {"prepare_us", times.prepare_us},
+                        {"backend", backend},
+                        {"launches", executable.Launches()},
+                        {"fallbacks", fallbacks},
                         {"parameters", executable.parameters().size()},
                         {"results", executable.results().size()}}
              .dump());
@@ -110,7 +117,7 @@ Result<std::shared_ptr<const Executable>> Compile(std::unique_ptr<Module> module
     TOK_TRY(executable, MakeInterpExecutable(std::move(module), options));
   }
   times.prepare_us = MicrosSince(begin);
-  ReportCompile(*executable, times);
+  ReportCompile(*executable, backend->name, times);
   dump.After(*executable);
   return executable;
 }

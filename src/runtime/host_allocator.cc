@@ -11,8 +11,6 @@ namespace tokamak {
 namespace {
 
 constexpr size_t kHugePage = size_t{2} << 20;
-// Below this the C library keeps memory itself.
-constexpr size_t kLarge = size_t{1} << 20;
 
 // What is mapped for `bytes`: few sizes, so that one buffer fits the next, at most a quarter more.
 // Pages that nobody touches take no memory. 0: too much.

@@ -13,6 +13,8 @@ namespace tokamak {
 class HostAllocator {
  public:
   static constexpr size_t kAlignment = 64;
+  // Below this the C library keeps memory itself.
+  static constexpr size_t kLarge = size_t{1} << 20;
 
   // Keeps at most `max_kept` freed bytes.
   explicit HostAllocator(size_t max_kept);

@@ -4,6 +4,8 @@
 #include <new>
 #include <string>
 
+#include "runtime/host_allocator.h"
+
 namespace tokamak {
 namespace {
 
@@ -29,13 +31,21 @@ void MemoryCounter::Add(int64_t bytes) {
 Result<Ref<Storage>> Storage::Allocate(size_t bytes, MemoryCounter* counter) {
   // Object and bytes in one allocation: small buffers come and go with every call.
   constexpr size_t kHead = RoundUp(sizeof(Storage));
-  void* block =
-      bytes > SIZE_MAX / 2 ? nullptr : std::aligned_alloc(kAlignment, RoundUp(kHead + bytes));
+  bool is_large = bytes >= HostAllocator::kLarge;
+  void* block = is_large ? HostAllocator::OfProcess().Allocate(bytes)
+                         : std::aligned_alloc(kAlignment, RoundUp(kHead + bytes));
   if (block == nullptr)
     return MakeError(ErrorCode::kOutOfMemory,
                      "buffer: " + std::to_string(bytes) + " bytes cannot be had from the machine");
-  auto* storage = new (block) Storage(static_cast<std::byte*>(block) + kHead, bytes, true);
-  storage->own_ = true;
+  auto* data = static_cast<std::byte*>(block);
+  Storage* storage = nullptr;
+  if (is_large) {
+    storage = new Storage(data, bytes, true);
+    storage->owner_ = Owner::kAllocator;
+  } else {
+    storage = new (block) Storage(data + kHead, bytes, true);
+    storage->owner_ = Owner::kThis;
+  }
   storage->counter_ = counter;
   if (counter != nullptr) counter->Add(static_cast<int64_t>(bytes));
   return Ref<Storage>::Adopt(storage);
@@ -55,7 +65,8 @@ Storage::~Storage() {
 }
 
 void Storage::Dispose() {
-  if (!own_) {
+  if (owner_ != Owner::kThis) {
+    if (owner_ == Owner::kAllocator) HostAllocator::OfProcess().Free(data_, size_);
     delete this;
     return;
   }

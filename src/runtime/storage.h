@@ -22,7 +22,8 @@ inline constexpr size_t kAlignment = 64;
 // by the work that reads them, so a deleted buffer does not pull them away from under anybody.
 class Storage final : public RefCounted {
  public:
-  // Aligned to kAlignment, not initialised. TK5002 when the machine has no more.
+  // Aligned to kAlignment, not initialised: memory of HostAllocator where it is much. TK5002 when
+  // the machine has no more.
   static Result<Ref<Storage>> Allocate(size_t bytes, MemoryCounter* counter);
   // Bytes of somebody else; `release(user)` runs when the last hold goes. `writable`: a program may
   // write there.
@@ -61,7 +62,8 @@ class Storage final : public RefCounted {
   size_t size_;
   bool writable_;
   std::atomic<int32_t> writers_{0};
-  bool own_ = false;  // the bytes follow this object in one allocation
+  enum class Owner : uint8_t { kSomebody, kThis, kAllocator };
+  Owner owner_ = Owner::kSomebody;  // kThis: the bytes follow this object in one allocation
   MemoryCounter* counter_ = nullptr;
   ReleaseFn release_ = nullptr;
   void* user_ = nullptr;

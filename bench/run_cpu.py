@@ -1,0 +1,364 @@
+#!/usr/bin/env python3
+"""Measures the CPU backend against JAX's own: time, compilation and memory of the micro workloads.
+
+    bench/run_cpu.py                      every size that takes less than a second on JAX's CPU backend
+    bench/run_cpu.py --quick              the first size of each workload, fewer rounds, no memory
+    bench/run_cpu.py --only 'softmax:*,adam:small200'
+
+Writes docs/results/cpu.md and cpu.json (--name: another name). A process a workload loads both platforms and calls them
+in turn, a round of calls each; a figure is the best round, its spread the median over it. Results are compared at every
+size. Once more both are timed with inputs that change from call to call. Programs of which Tokamak interprets a part are listed apart.
+Memory is ru_maxrss of a process of its own for each side. Run it on a machine that has nothing else to do.
+"""
+import argparse
+import datetime
+import fnmatch
+import json
+import math
+import os
+import platform
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+SIDES = ("tokamak", "cpu")
+# Issue 6: ratios of time to JAX's.
+MEAN_BAR, EACH_BAR, COMPILE_BAR = 2.0, 0.95, 0.5
+BARS = {"transpose": 8.0, "dropout": 3.0, "layernorm_bwd": 3.0, "nbody": 3.0, "ew_chain_transc": 3.0}
+LIMIT_S = 1.0  # of a call on JAX's CPU backend
+
+
+# ---- in a process of its own: one workload
+
+
+def listen(events):
+    """Has the library say what it compiles; the callback must live as long as it may be called."""
+    from tokamak import _library
+
+    callback = _library.REPORT_FN(lambda text, _: events.append(json.loads(text.decode())))
+    _library.load().tok_set_report(callback, None)
+    return callback
+
+
+class Side:
+    """One platform's copy of a workload."""
+
+    def __init__(self, name, work, sets):
+        import jax
+
+        self.jax, self.name, self.work = jax, name, work
+        device = jax.devices(name)[0]
+        self.sets = [jax.tree.map(lambda a: jax.device_put(a, device), s) for s in sets]
+        self.state = self.sets[0]
+
+    def compile(self, number):
+        """Compiles it once more, as a program of another name; seconds."""
+        work = self.work
+
+        def fn(*arguments):
+            return work.fn(*arguments)
+
+        fn.__name__ = f"workload{number}"
+        self.jit = self.jax.jit(fn, donate_argnums=tuple(range(work.carry)))
+        lowered = self.jit.lower(*self.state)
+        begin = time.perf_counter()
+        self.program = lowered.compile()
+        return time.perf_counter() - begin
+
+    def call(self, count, vary=False):
+        """Seconds that `count` calls and one wait take; their last result."""
+        carry, out = self.work.carry, None
+        begin = time.perf_counter()
+        for i in range(count):
+            arguments = self.sets[i % len(self.sets)] if vary else self.state
+            out = self.jit(*arguments)
+            if carry:
+                self.state = tuple(out[:carry]) + tuple(arguments[carry:])
+        self.jax.block_until_ready(out)
+        return time.perf_counter() - begin, out
+
+
+def worst_difference(ours, theirs):
+    """The largest difference, relative to the number and the size of its array; for integers the share that differs."""
+    import jax
+    import numpy as np
+
+    worst = 0.0
+    for a, b in zip(jax.tree.leaves(ours), jax.tree.leaves(theirs), strict=True):
+        a, b = np.asarray(a), np.asarray(b)
+        if a.shape != b.shape or a.dtype != b.dtype:
+            return math.inf
+        if a.dtype.kind in "biu":
+            worst = max(worst, float(np.mean(a != b)) if a.size else 0.0)
+            continue
+        for x, y in zip(np.array_split(a.ravel(), max(1, a.size >> 22)), np.array_split(b.ravel(), max(1, a.size >> 22))):
+            x, y = x.astype(np.float64), y.astype(np.float64)
+            same = (x == y) | (np.isnan(x) & np.isnan(y))
+            finite = np.isfinite(x) & np.isfinite(y)
+            if not np.all(same | finite):
+                return math.inf
+            size = math.sqrt(float(np.mean(np.square(y[finite])))) if finite.any() else 0.0
+            off = np.abs(x - y)[finite & ~same]
+            if off.size:
+                worst = max(worst, float(np.max(off / (np.abs(y)[finite & ~same] + size))))
+    return worst
+
+
+def changed(leaf):
+    """Other numbers of the same kind."""
+    import numpy as np
+
+    leaf = np.asarray(leaf)
+    return np.roll(leaf.ravel(), 1).reshape(leaf.shape) if leaf.size > 4 else leaf + leaf.dtype.type(1)
+
+
+def timed(sides, quick):
+    """Rounds in turn: {side: [seconds a call]}."""
+    slowest = max(side.call(1)[0] for side in sides.values())
+    calls = {name: max(1, min(400, int(0.02 / max(side.call(1)[0], 1e-6)))) for name, side in sides.items()}
+    rounds = 3 if quick else 15 if slowest < 0.1 else 7
+    times = {name: [] for name in sides}
+    for _ in range(rounds):
+        for name, side in sides.items():
+            times[name].append(side.call(calls[name])[0] / calls[name])
+    return times
+
+
+def measure(arguments):
+    """What one workload gives, as a JSON line."""
+    import jax
+    import numpy as np
+
+    sys.path.insert(0, str(arguments.workloads.parent))
+    import workloads
+
+    events = []
+    hold = listen(events)
+    name, size = arguments.worker.split(":")
+    work = workloads.workload(name, size)
+    for flag, value in work.config.items():
+        if hasattr(jax.config, flag):
+            jax.config.update(flag, value)
+    host = jax.tree.map(np.asarray, tuple(work.args))
+    work.args = None
+    record = {"workload": name, "size": size}
+    for side in SIDES:  # both have begun before anything is timed
+        x = jax.device_put(np.ones(8, np.float32), jax.devices(side)[0])
+        jax.block_until_ready(jax.jit(lambda x: x + 1)(x))
+    theirs = Side("cpu", work, [host])
+    seconds = [theirs.compile(0)]
+    first = theirs.call(1)[1]
+    expected = jax.tree.map(np.array, first)
+    del first
+    if (once := theirs.call(1)[0]) > LIMIT_S and theirs.call(1)[0] > LIMIT_S:
+        return {**record, "skipped": f"{once:.1f} s on JAX's CPU backend"}
+    events.clear()
+    ours = Side("tokamak", work, [host])
+    compiles = {"tokamak": [ours.compile(0)], "cpu": seconds}
+    told = [e for e in events if e["event"] == "compile"][-1]
+    record |= {"launches": told["launches"], "fallbacks": told["fallbacks"], "backend": told["backend"]}
+    if told["fallbacks"] and not arguments.fallbacks:
+        return record
+    record["difference"] = worst_difference(ours.call(1)[1], expected)
+    del expected
+    sides = {"tokamak": ours, "cpu": theirs}
+    for number in range(1, 1 if arguments.quick else 1 + min(4, int(2 / max(seconds[0], 0.01)))):
+        for side in SIDES:
+            compiles[side].append(sides[side].compile(number))
+    record["compile_s"] = compiles
+    record["seconds"] = timed(sides, arguments.quick)
+    if not work.carry:
+        other = jax.tree.map(changed, host)
+        for side in sides.values():
+            side.sets.append(jax.tree.map(lambda a, s=side: jax.device_put(a, jax.devices(s.name)[0]), other))
+        record["seconds_changed"] = {}
+        for side, of in sides.items():
+            calls = max(2, min(400, int(0.05 / min(record["seconds"][side]))) // 2 * 2)
+            of.call(calls, vary=True)
+            record["seconds_changed"][side] = min(of.call(calls, vary=True)[0] / calls for _ in range(3))
+        ends = [side.call(2, vary=True)[1] for side in sides.values()]
+        record["difference"] = max(record["difference"], worst_difference(*ends))
+    del hold
+    return record
+
+
+def peak(arguments):
+    """The memory of one side: three calls."""
+    import jax
+
+    sys.path.insert(0, str(arguments.workloads.parent))
+    import workloads
+
+    work = workloads.workload(*arguments.peak.split(":"))
+    for flag, value in work.config.items():
+        if hasattr(jax.config, flag):
+            jax.config.update(flag, value)
+    jit = jax.jit(work.fn, donate_argnums=tuple(range(work.carry)))
+    given, work.args, carry = tuple(work.args), None, work.carry
+    for _ in range(3):
+        out = jax.block_until_ready(jit(*given))
+        if carry:
+            given = tuple(out[:carry]) + given[carry:]
+        del out
+    return {"peak_kib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss}
+
+
+# ---- the whole
+
+
+def child(arguments, flag, value, platforms, timeout):
+    environment = {**os.environ, "JAX_PLATFORMS": platforms, "TOKAMAK_DEVICE": "cpu", "TOKAMAK_CACHE": "off",
+                   "PYTHONPATH": f"{ROOT / 'python'}:{os.environ.get('PYTHONPATH', '')}"}  # fmt: skip
+    command = [sys.executable, str(Path(__file__).resolve()), flag, value, "--workloads", str(arguments.workloads)]
+    command += ["--quick"] * arguments.quick + ["--fallbacks"] * arguments.fallbacks
+    try:
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=timeout)
+    except subprocess.TimeoutExpired:
+        return {"error": f"not done after {timeout} s"}
+    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
+    if done.returncode != 0 or not lines:
+        return {"error": (done.stderr.strip().splitlines() or ["no output"])[-1][:300]}
+    return json.loads(lines[-1])
+
+
+def selected(arguments):
+    sys.path.insert(0, str(arguments.workloads.parent))
+    os.environ["JAX_PLATFORMS"] = "cpu"
+    import workloads
+
+    wanted = [p if ":" in p else p + ":*" for p in arguments.only.split(",") if p]
+    for name in workloads.names("micro"):
+        sizes = workloads.sizes(name)
+        typed = [p.split(":")[1] for p in wanted if p.split(":")[0] == name and not set("*?[") & set(p)]
+        for size in dict.fromkeys(sizes + typed if wanted else sizes[:1] if arguments.quick else sizes):
+            if not wanted or any(fnmatch.fnmatch(f"{name}:{size}", p) for p in wanted):
+                yield name, size
+
+
+def run_one(arguments, name, size):
+    row = {"workload": name, "size": size}
+    row |= child(arguments, "--worker", f"{name}:{size}", "cpu,tokamak", 300)
+    if "seconds" in row and not arguments.quick and not arguments.no_memory:
+        row["peak_kib"] = {}
+        for side in SIDES:
+            row["peak_kib"][side] = child(arguments, "--peak", f"{name}:{size}", side, 300).get("peak_kib", 0)
+    return row
+
+
+def ratio(row, key="seconds"):
+    ours, theirs = row[key]["tokamak"], row[key]["cpu"]
+    return min(theirs) / min(ours) if isinstance(ours, list) else theirs / ours
+
+
+def mean(values):
+    values = list(values)
+    return math.exp(sum(map(math.log, values)) / len(values)) if values else math.nan
+
+
+def summary(rows):
+    """Names and whether each bar is met."""
+    done = [row for row in rows if "seconds" in row and not row["fallbacks"]]
+    kinds = {}  # every workload counts once, whatever its sizes
+    for row in done:
+        kinds.setdefault(row["workload"], []).append(ratio(row))
+    overall = mean(mean(of) for of in kinds.values())
+    slow = [f"{row['workload']} {row['size']} {ratio(row):.2f}" for row in done if ratio(row) < EACH_BAR]
+    lines = [(f"geometric mean over {len(done)} programs of {len(kinds)} workloads: {mean(map(ratio, done)):.2f} "
+              f"(each workload once: {overall:.2f})", f">= {MEAN_BAR}", mean(map(ratio, done)) >= MEAN_BAR),
+             ("slower than JAX: " + (", ".join(slow) or "none"), f"none under {EACH_BAR}", not slow)]  # fmt: skip
+    for name, bar in BARS.items():
+        if name in kinds:
+            lines.append((f"{name}: {min(kinds[name]):.2f} to {max(kinds[name]):.2f}", f">= {bar}", min(kinds[name]) >= bar))
+    compiled = mean(1 / ratio(row, "compile_s") for row in done)
+    lines.append((f"compilation, geometric mean: {compiled:.2f} of JAX's time", f"<= {COMPILE_BAR}", compiled <= COMPILE_BAR))
+    peaks = [row for row in done if all(row.get("peak_kib", {}).get(side) for side in SIDES)]
+    if peaks:
+        over = [f"{row['workload']} {row['size']} {row['peak_kib']['tokamak'] / row['peak_kib']['cpu']:.2f}" for row in peaks
+                if row["peak_kib"]["tokamak"] > row["peak_kib"]["cpu"]]  # fmt: skip
+        lines.append((f"peak memory above JAX's in {len(over)} of {len(peaks)}" + (": " + ", ".join(over) if over else ""),
+                      "none", not over))  # fmt: skip
+    wrong = [f"{row['workload']} {row['size']}" for row in done if row["difference"] > allowed(row)]
+    lines.append(("results that differ: " + (", ".join(wrong) or "none"), "none", not wrong))
+    return lines
+
+
+def allowed(row):
+    """Differences from rounding, of results that are bf16 or sums of many numbers at most."""
+    narrow = "bf16" in row["workload"] or row["workload"].startswith(("attn", "masked", "matmul_b", "resnet", "transpose_bshd"))
+    return 2e-2 if narrow else 1e-3
+
+
+def page(facts, rows):
+    lines = [f"`{facts['command']}` measured this.", "", "# The CPU backend against JAX's own", "",
+             f"{facts['cpu']}, {facts['cores']} cores, {facts['memory']} GiB; {facts['system']}; JAX {facts['jax']}; commit {facts['commit']}; "
+             f"{facts['date']}; load of the machine {facts['load']:.1f}.",
+             "Milliseconds a call, the best of rounds in turn; in brackets the median round over the best. Changed: the ratio when "
+             "inputs change from call to call. Compilation: the best of several, without a cache. Peak: MiB, a process each.", "",
+             "| what | bar | met |", "|---|---|---|"]  # fmt: skip
+    lines += [f"| {text} | {bar} | {'yes' if met else 'no'} |" for text, bar, met in summary(rows)]
+    lines += ["", "| program | Tokamak | JAX | ratio | changed | launches | compile, Tokamak | JAX | peak, Tokamak | JAX | difference |",
+              "|---|---|---|---|---|---|---|---|---|---|---|"]  # fmt: skip
+    for row in sorted((row for row in rows if "seconds" in row and not row["fallbacks"]), key=ratio):
+        ms = {s: f"{min(t) * 1e3:.3f} ({statistics.median(t) / min(t):.2f})" for s, t in row["seconds"].items()}
+        other = f"{ratio(row, 'seconds_changed'):.2f}" if "seconds_changed" in row else ""
+        peaks = [f"{row['peak_kib'][s] / 1024:.0f}" if row.get("peak_kib", {}).get(s) else "" for s in SIDES]
+        compiles = [f"{min(row['compile_s'][s]) * 1e3:.1f}" for s in SIDES]
+        lines.append(f"| {row['workload']} {row['size']} | {ms['tokamak']} | {ms['cpu']} | {ratio(row):.2f} | {other} | {row['launches']} "
+                     f"| {compiles[0]} | {compiles[1]} | {peaks[0]} | {peaks[1]} | {row['difference']:.1e} |")  # fmt: skip
+    others = [row for row in rows if "seconds" not in row or row["fallbacks"]]
+    if others:
+        lines += ["", "Not counted:", "", "| program | why |", "|---|---|"]
+    for row in others:
+        why = row.get("error") or row.get("skipped") or "interpreted: " + "; ".join(sorted(set(row.get("fallbacks", ["?"]))))[:200]
+        lines.append(f"| {row['workload']} {row['size']} | {why.replace('|', '/')} |")
+    return "\n".join(lines) + "\n"
+
+
+def facts_of(arguments):
+    model = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), platform.machine())
+    jax = subprocess.run([sys.executable, "-c", "import jax; print(jax.__version__)"], capture_output=True, text=True).stdout.strip()
+    commit = subprocess.run(["git", "rev-parse", "--short=10", "HEAD"], capture_output=True, text=True, cwd=ROOT).stdout.strip()
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
+    return {"command": " ".join(["bench/run_cpu.py", *sys.argv[1:]]), "cpu": model, "cores": len(os.sched_getaffinity(0)),
+            "memory": round(memory), "system": platform.platform(), "jax": jax, "commit": commit or "unknown",
+            "load": os.getloadavg()[0], "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")}  # fmt: skip
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--workloads", type=Path, default=ROOT / "../shared/bench/workloads.py")
+    parser.add_argument("--only", default="", help="NAME[:SIZE], with * and ?; commas between them")
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--no-memory", action="store_true")
+    parser.add_argument("--fallbacks", action="store_true", help="time programs that are interpreted in part, too")
+    parser.add_argument("--out", type=Path, default=ROOT / "docs/results")
+    parser.add_argument("--name", default="cpu")
+    parser.add_argument("--worker", help=argparse.SUPPRESS)
+    parser.add_argument("--peak", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    arguments.workloads = next((p for p in (arguments.workloads, Path("/work/shared/bench/workloads.py")) if p.is_file()), None)
+    if arguments.workloads is None:
+        sys.exit("the workloads are not there: --workloads says where workloads.py is")
+    if arguments.worker or arguments.peak:
+        print(json.dumps(measure(arguments) if arguments.worker else peak(arguments)))
+        sys.stdout.flush()
+        return 0
+    facts, rows = facts_of(arguments), []
+    for name, size in selected(arguments):
+        rows.append(row := run_one(arguments, name, size))
+        said = f"{ratio(row):.2f}, compile {ratio(row, 'compile_s'):.2f}" if "seconds" in row else row.get("error") or row.get("skipped") or "interpreted"
+        print(f"{name} {size}: {said}", file=sys.stderr, flush=True)
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    (arguments.out / f"{arguments.name}.json").write_text(json.dumps({**facts, "programs": rows}, indent=1) + "\n")
+    text = page(facts, rows)
+    (arguments.out / f"{arguments.name}.md").write_text(text)
+    print(text)
+    return 0 if all(met for _, _, met in summary(rows)) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
