@@ -146,6 +146,7 @@ PJRT_Error* PJRT_Buffer_ReadyEvent(PJRT_Buffer_ReadyEvent_Args& args) {
 
 PJRT_Error* PJRT_Buffer_UnsafePointer(PJRT_Buffer_UnsafePointer_Args& args) {
   TOK_PJRT_TRY(HeldBuffer held, args.buffer->Hold());
+  if (Status there = held.storage->Provide(); !there.ok()) return Fail(there.error());
   args.buffer_pointer = reinterpret_cast<uintptr_t>(held.storage->data());
   return nullptr;
 }
@@ -153,6 +154,7 @@ PJRT_Error* PJRT_Buffer_UnsafePointer(PJRT_Buffer_UnsafePointer_Args& args) {
 PJRT_Error* PJRT_Buffer_OpaqueDeviceMemoryDataPointer(
     PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args& args) {
   TOK_PJRT_TRY(HeldBuffer held, args.buffer->Hold());
+  if (Status there = held.storage->Provide(); !there.ok()) return Fail(there.error());
   args.device_memory_ptr = held.storage->data();
   return nullptr;
 }

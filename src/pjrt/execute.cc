@@ -47,7 +47,11 @@ class Job final : public Task {
     from.reserve(inputs.size());
     to.reserve(outputs.size());
     for (const HeldBuffer& input : inputs) from.push_back(input.storage->data());
-    for (const Ref<Storage>& output : outputs) to.push_back(output->data());
+    for (const Ref<Storage>& output : outputs) {
+      if (Status there = output->Provide(); !there.ok())
+        return std::make_shared<const Error>(std::move(there.error()));
+      to.push_back(output->data());
+    }
     Status status = program_->executable->Run(from, to, {.stop = stop});
     if (status.ok()) return nullptr;
     return std::make_shared<const Error>(std::move(status.error()));
@@ -220,8 +224,8 @@ Status MakeOutputs(const PJRT_LoadedExecutable_Execute_Args& args, Job& job) {
     if (job.outputs[n]) continue;
     const ArrayInfo& result = results[n % results.size()];
     PJRT_Device* device = args.executable->devices[n / results.size()];
-    TOK_TRY(job.outputs[n], Storage::Allocate(static_cast<size_t>(result.bytes),
-                                              MemoryOfKind(device, result.memory_kind)->counter));
+    TOK_TRY(job.outputs[n], Storage::Promise(static_cast<size_t>(result.bytes),
+                                             MemoryOfKind(device, result.memory_kind)->counter));
   }
   return Ok();
 }

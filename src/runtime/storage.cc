@@ -19,6 +19,11 @@ void RaiseTo(std::atomic<int64_t>& peak, int64_t value) {
   }
 }
 
+Error NoMemory(size_t bytes) {
+  return MakeError(ErrorCode::kOutOfMemory,
+                   "buffer: " + std::to_string(bytes) + " bytes cannot be had from the machine");
+}
+
 }  // namespace
 
 void MemoryCounter::Add(int64_t bytes) {
@@ -28,27 +33,39 @@ void MemoryCounter::Add(int64_t bytes) {
   RaiseTo(largest, bytes);
 }
 
-Result<Ref<Storage>> Storage::Allocate(size_t bytes, MemoryCounter* counter) {
+Result<Ref<Storage>> Storage::Promise(size_t bytes, MemoryCounter* counter) {
+  if (bytes >= HostAllocator::kLarge) {
+    auto* storage = new Storage(nullptr, bytes, true);
+    storage->owner_ = Owner::kAllocator;
+    storage->counter_ = counter;
+    if (counter != nullptr) counter->Add(static_cast<int64_t>(bytes));
+    return Ref<Storage>::Adopt(storage);
+  }
   // Object and bytes in one allocation: small buffers come and go with every call.
   constexpr size_t kHead = RoundUp(sizeof(Storage));
-  bool is_large = bytes >= HostAllocator::kLarge;
-  void* block = is_large ? HostAllocator::OfProcess().Allocate(bytes)
-                         : std::aligned_alloc(kAlignment, RoundUp(kHead + bytes));
-  if (block == nullptr)
-    return MakeError(ErrorCode::kOutOfMemory,
-                     "buffer: " + std::to_string(bytes) + " bytes cannot be had from the machine");
-  auto* data = static_cast<std::byte*>(block);
-  Storage* storage = nullptr;
-  if (is_large) {
-    storage = new Storage(data, bytes, true);
-    storage->owner_ = Owner::kAllocator;
-  } else {
-    storage = new (block) Storage(data + kHead, bytes, true);
-    storage->owner_ = Owner::kThis;
-  }
+  void* block = std::aligned_alloc(kAlignment, RoundUp(kHead + bytes));
+  if (block == nullptr) return NoMemory(bytes);
+  auto* storage = new (block) Storage(static_cast<std::byte*>(block) + kHead, bytes, true);
+  storage->owner_ = Owner::kThis;
   storage->counter_ = counter;
   if (counter != nullptr) counter->Add(static_cast<int64_t>(bytes));
   return Ref<Storage>::Adopt(storage);
+}
+
+Status Storage::Provide() {
+  if (data() != nullptr) return Ok();
+  auto* made = static_cast<std::byte*>(HostAllocator::OfProcess().Allocate(size_));
+  if (made == nullptr) return NoMemory(size_);
+  std::byte* none = nullptr;
+  if (!data_.compare_exchange_strong(none, made, std::memory_order_acq_rel))
+    HostAllocator::OfProcess().Free(made, size_);  // somebody else was first
+  return Ok();
+}
+
+Result<Ref<Storage>> Storage::Allocate(size_t bytes, MemoryCounter* counter) {
+  TOK_TRY(Ref<Storage> storage, Promise(bytes, counter));
+  TOK_RETURN_IF_ERROR(storage->Provide());
+  return storage;
 }
 
 Ref<Storage> Storage::Borrow(void* data, size_t bytes, bool writable, ReleaseFn release,
@@ -66,7 +83,7 @@ Storage::~Storage() {
 
 void Storage::Dispose() {
   if (owner_ != Owner::kThis) {
-    if (owner_ == Owner::kAllocator) HostAllocator::OfProcess().Free(data_, size_);
+    if (owner_ == Owner::kAllocator) HostAllocator::OfProcess().Free(data(), size_);
     delete this;
     return;
   }

@@ -25,13 +25,20 @@ class Storage final : public RefCounted {
   // Aligned to kAlignment, not initialised: memory of HostAllocator where it is much. TK5002 when
   // the machine has no more.
   static Result<Ref<Storage>> Allocate(size_t bytes, MemoryCounter* counter);
+  // The same, but its memory is only taken when somebody asks for it (Provide), if it is much: what
+  // many calls that wait in a row give is not all there at once, and each writes where the one before
+  // has just been.
+  static Result<Ref<Storage>> Promise(size_t bytes, MemoryCounter* counter);
+  // Takes the memory, if that was not done. TK5002. Any thread may ask.
+  Status Provide();
   // Bytes of somebody else; `release(user)` runs when the last hold goes. `writable`: a program may
   // write there.
   using ReleaseFn = void (*)(void* user);
   static Ref<Storage> Borrow(void* data, size_t bytes, bool writable, ReleaseFn release,
                              void* user);
 
-  std::byte* data() const { return data_; }
+  // Null while it is but promised.
+  std::byte* data() const { return data_.load(std::memory_order_acquire); }
   size_t size() const { return size_; }
   bool writable() const { return writable_; }
 
@@ -58,7 +65,7 @@ class Storage final : public RefCounted {
   ~Storage() override;
   void Dispose() override;
 
-  std::byte* data_;
+  std::atomic<std::byte*> data_;
   size_t size_;
   bool writable_;
   std::atomic<int32_t> writers_{0};
