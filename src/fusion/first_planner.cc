@@ -2,9 +2,9 @@
 //
 // An instruction whose users all sit in one region joins it, if a generator takes it; one with
 // users in several joins all of them when it costs less to compute again than to store. One that
-// others need as an array joins a region of its users as another root. What is left begins a region
-// of its own. A region that turns out to have no kernel is taken apart and the computation is
-// planned again.
+// others need as an array joins a region of its users as another root; a reduction also one that
+// folds the same arrays. What is left begins a region of its own. A region that turns out to have no
+// kernel is taken apart and the computation is planned again.
 
 #include <algorithm>
 #include <map>
@@ -19,6 +19,8 @@ namespace tokamak {
 namespace {
 
 constexpr int kMaxRounds = 20;
+// Regions among which one is looked for that reads the same arrays.
+constexpr size_t kLookBack = 16;
 // A larger array of one value is written when it is needed, not kept.
 constexpr int64_t kMaxStoredSplat = 4096;
 
@@ -84,7 +86,21 @@ class Planner {
     if (options_.fuse && !alone_[&instr] && !users.empty() && Join(instr, wanted, users, table))
       return;
     if (IsAlias(instr) && CanBeAlias(instr)) return;
+    if (options_.fuse && !alone_[&instr] && JoinBeside(instr, table)) return;
     table.Begin(instr);
+  }
+
+  // Reductions that read the same arrays go together: what they read is read once.
+  bool JoinBeside(const Instr& instr, RegionTable& table) {
+    if (instr.op() != Op::kReduce) return false;
+    for (size_t i = table.size(); i-- > 0 && i + kLookBack > table.size();) {
+      int region = static_cast<int>(i);
+      if (!table.WhyNotBeside(instr, region, machine_).empty()) continue;
+      table.AddRoot(instr, region);
+      Record(instr, table, region, Verdict::kTaken, "fusion.beside", "it reads the same arrays");
+      return true;
+    }
+    return false;
   }
 
   // Of a constant that kernels read from memory there is an array already.
@@ -103,17 +119,7 @@ class Planner {
 
   bool Join(const Instr& instr, bool wanted, const std::vector<int>& users, RegionTable& table) {
     std::string why;
-    if (wanted) {
-      // Kept and consumed: one region may have it as another root.
-      for (int region : users) {
-        why = table.WhyNotRoot(instr, region, machine_);
-        if (why.empty()) {
-          table.AddRoot(instr, region);
-          Record(instr, table, region, Verdict::kTaken, "fusion.kept-and-used", "");
-          return true;
-        }
-      }
-    } else {
+    if (!wanted) {
       bool all = true;
       for (int region : users) {
         why = table.WhyNot(instr, region, users.size(), machine_);
@@ -127,6 +133,17 @@ class Planner {
                  std::to_string(BytesOfParts(instr)) + " bytes are not stored");
         }
         return true;
+      }
+    }
+    // Kept and consumed, or needed by several: one region may have it as another root.
+    if (wanted || users.size() > 1) {
+      for (int region : users) {
+        why = table.WhyNotRoot(instr, region, machine_);
+        if (why.empty()) {
+          table.AddRoot(instr, region);
+          Record(instr, table, region, Verdict::kTaken, "fusion.kept-and-used", "");
+          return true;
+        }
       }
     }
     Record(instr, table, users[0], Verdict::kRejected, "fusion.refused", why);

@@ -63,6 +63,29 @@ bool IsCheap(const Instr& instr) {
                            instr.op() != Op::kMap);
 }
 
+// Arrays as large as a reduction's input that it is computed from, near it.
+std::unordered_set<const Instr*> ArraysBehind(const Instr& reduce) {
+  constexpr size_t kLookAt = 64;
+  std::unordered_set<const Instr*> found;
+  std::vector<const Instr*> open = {reduce.operand(0)};
+  while (!open.empty() && found.size() < kLookAt) {
+    const Instr* instr = open.back();
+    open.pop_back();
+    if (!instr->shape().IsArray() || CountOf(*instr) < CountOf(*reduce.operand(0))) continue;
+    if (!found.insert(instr).second || Folds(*instr)) continue;
+    if (instr->info().Is(kElementwise) || instr->info().Is(kDataMovement))
+      for (const Instr* operand : instr->operands()) open.push_back(operand);
+  }
+  return found;
+}
+
+bool ShareAnArray(const Instr& x, const Instr& y) {
+  std::unordered_set<const Instr*> of_x = ArraysBehind(x), of_y = ArraysBehind(y);
+  return std::any_of(of_x.begin(), of_x.end(), [&](const Instr* instr) {
+    return of_y.contains(instr) && instr->op() != Op::kConstant && instr->op() != Op::kIota;
+  });
+}
+
 }  // namespace
 
 std::optional<std::string> WhyNoDot(const Instr& dot) {
@@ -250,14 +273,45 @@ std::string RegionTable::WhyNot(const Instr& instr, int region, size_t copies,
 
 std::string RegionTable::WhyNotRoot(const Instr& instr, int region, const Machine& machine) const {
   const OpenRegion& open = regions_[static_cast<size_t>(region)];
+  bool rows = open.kind == RegionKind::kRows;
   if (open.kind == RegionKind::kLoop && DomainOf(instr) != open.domain)
     return "it has another number of elements than the region's roots";
-  if (Folds(instr) || IsUpdate(instr)) return "a reduction that others need stands alone";
+  if (IsUpdate(instr) || instr.shape().IsTuple()) return "it stands alone";
+  if (Folds(instr) && !rows) return "a reduction that others need stands alone";
   if (IsFree(instr)) return "it only moves elements";
-  if (open.kind != RegionKind::kLoop) return "only loops keep what they use";
+  if (open.kind != RegionKind::kLoop && !rows) return "only loops and rows keep what they use";
   for (const Instr* root : open.roots)
     if (IsUpdate(*root)) return "an update has no other roots";
-  // Through a user outside, the region must not need itself.
+  if (IsNeededAgain(instr, region)) return "what uses it outside is needed inside";
+  if (std::string why = WhyNot(instr, region, 1, machine); !why.empty() || !rows) return why;
+  return WhyNotBuilt(With(instr, region), instr, machine);
+}
+
+std::string RegionTable::WhyNotBuilt(OpenRegion with, const Instr& root,
+                                     const Machine& machine) const {
+  with.roots.push_back(&root);
+  BuildOutcome outcome = BuildRegion(FinishOpen(with), with.kind, machine, "probe");
+  return outcome.built ? "" : outcome.why_not;
+}
+
+std::string RegionTable::WhyNotBeside(const Instr& instr, int region,
+                                      const Machine& machine) const {
+  const OpenRegion& open = regions_[static_cast<size_t>(region)];
+  if (instr.op() != Op::kReduce || instr.shape().IsTuple()) return "it is no reduction";
+  if (open.instrs.size() >= kMaxInstrs) return "the region has as many instructions as it may";
+  if (open.kind != KindOfFold(instr)) return "the region folds in another way";
+  const Instr* like = nullptr;
+  for (const Instr* root : open.roots)
+    if (root->op() == Op::kReduce) like = root;
+  if (like == nullptr || like->operand(0)->shape().dims() != instr.operand(0)->shape().dims() ||
+      like->attrs<DimensionsAttrs>().dimensions != instr.attrs<DimensionsAttrs>().dimensions)
+    return "it folds elements of other places";
+  if (!ShareAnArray(*like, instr)) return "it reads no array that the region reads";
+  if (Reaches(instr, region)) return "the region needs it";
+  return WhyNotBuilt(With(instr, region), instr, machine);
+}
+
+bool RegionTable::IsNeededAgain(const Instr& instr, int region) const {
   for (const Instr* user : instr.users()) {
     bool reaches = members_[user].empty() && Reaches(*user, region);
     for (int other : members_[user]) {
@@ -265,9 +319,9 @@ std::string RegionTable::WhyNotRoot(const Instr& instr, int region, const Machin
       for (const Instr* root : regions_[static_cast<size_t>(other)].roots)
         reaches = reaches || Reaches(*root, region);
     }
-    if (reaches) return "what uses it outside is needed inside";
+    if (reaches) return true;
   }
-  return WhyNot(instr, region, 1, machine);
+  return false;
 }
 
 // Whether an instruction of the region needs, perhaps through other regions, the value of `from`.

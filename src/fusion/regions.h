@@ -46,6 +46,9 @@ class RegionTable {
   // or be one of its roots; "" when it may.
   std::string WhyNot(const Instr& instr, int region, size_t copies, const Machine& machine) const;
   std::string WhyNotRoot(const Instr& instr, int region, const Machine& machine) const;
+  // Why a reduction that nothing in the region needs may not be made beside those of the region; ""
+  // when it may: they fold elements of the same places, and read an array in common.
+  std::string WhyNotBeside(const Instr& instr, int region, const Machine& machine) const;
 
   void Begin(const Instr& instr);
   void Add(const Instr& instr, int region);
@@ -62,6 +65,9 @@ class RegionTable {
   OpenRegion::Cost CostIn(const Instr& instr, int region) const;
   std::string WhyNotFold(const Instr& instr, int region, const Machine& machine) const;
   bool Reaches(const Instr& from, int region) const;
+  // Whether a user of the instruction outside of the region is needed inside of it.
+  bool IsNeededAgain(const Instr& instr, int region) const;
+  std::string WhyNotBuilt(OpenRegion with, const Instr& root, const Machine& machine) const;
   Region FinishOpen(const OpenRegion& open) const;
 
   std::vector<OpenRegion> regions_;

@@ -9,8 +9,10 @@ namespace tokamak {
 namespace {
 
 // Elements of an input worth more than one thread, results that are work enough, and parts that a
-// result is made of.
-constexpr int64_t kLong = 1 << 17, kManyResults = 256, kMostParts = 64;
+// result is made of. Columns are also cut so that whole rows are read at a time.
+constexpr int64_t kLong = 1 << 17, kManyResults = 256, kManyColumns = 16384, kMostParts = 64;
+// Elements that a part of a result is made of, at least.
+constexpr int64_t kShortPart = 16;
 
 // What changes nothing when it is folded in, as a literal; nothing for other types.
 std::optional<Literal> Neutral(Op op, ElementType type) {
@@ -98,13 +100,14 @@ bool TrySplit(Instr& reduce, DecisionLog& log) {
   if (!reducer.any_order || reduce.captures() > 0 || !reduce.shape().IsArray()) return false;
   if (reduce.has_extras() || reduce.is_control_predecessor()) return false;
   int64_t results = reduce.shape().ElementCount(), count = reducer.input().ElementCount();
-  if (count < kLong || results >= kManyResults) return false;
+  bool columns = !reducer.kept.empty() && reducer.kept.back() + 1 == reducer.input().rank();
+  if (count < kLong || results >= (columns ? kManyColumns : kManyResults)) return false;
   std::optional<Literal> neutral = Neutral(*reducer.op, reducer.type(0));
   if (!neutral) return false;
   // The first dimension of those that are folded: its parts lie apart in memory.
   for (int64_t d : reducer.reduced) {
     int64_t parts = PartsOfLength(reducer.input().dim(static_cast<size_t>(d)));
-    if (parts == 1 || count / parts < 1024) continue;
+    if (parts == 1 || count / parts < 1024 || count / parts < kShortPart * results) continue;
     Split(reduce, static_cast<size_t>(d), parts, *neutral, log);
     return true;
   }

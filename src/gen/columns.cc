@@ -1,12 +1,13 @@
 // The columns generator: reductions of any dimensions and contractions, with what is computed from
 // their results. Lanes hold neighbouring results, each folded by one lane from first to last:
 //
-//   for each vector of results (the grid)
+//   for some vectors of results (the grid)
 //     for the elements that fold into them (serial)
-//       for each lane: fold
-//     for each lane: write
+//       for each vector, for each lane: fold
+//     for each vector, for each lane: write
 //
-// So it also folds what has to be folded in order.
+// So it also folds what has to be folded in order. Of a large array several vectors are taken at a
+// time: its rows are far apart, and a few of its bytes cost as much as a stretch of them.
 
 #include <algorithm>
 
@@ -14,6 +15,9 @@
 
 namespace tokamak {
 namespace {
+
+// Rows of a large input are read in stretches of at most so many vectors, when columns are long.
+constexpr int64_t kLargeInput = 256 << 10, kLongColumn = 16, kMostVectors = 16;
 
 // Dimensions that are looped over, those that stand together as one.
 struct Run {
@@ -50,14 +54,15 @@ class ColumnsBuilder {
     rows_ = ProductOf(dims_, 0, split_);
     row_ = ProductOf(dims_, split_, rank);
     lanes_ = std::min(2 * machine_.Lanes(32), PowerBelow(row_));
-    int64_t steps = (row_ + lanes_ - 1) / lanes_;
+    vectors_ = VectorsAtATime();
+    int64_t width = vectors_ * lanes_, steps = (row_ + width - 1) / width;
     BuiltKernel built;
     built.grid = rows_ * steps;
     b_.For("g", LoopRole::kGrid, b_.Index(built.grid), [&](Scalar g) {
       row_at_ = g / b_.Index(steps);
-      begin_ = LesserOf(g % b_.Index(steps) * b_.Index(lanes_), b_.Index(row_ - lanes_));
+      begin_ = LesserOf(g % b_.Index(steps) * b_.Index(width), b_.Index(row_ - width));
       std::vector<Accumulators> sums;
-      for (const Reducer& reducer : reducers_) sums.emplace_back(b_, emitter_, reducer, lanes_);
+      for (const Reducer& reducer : reducers_) sums.emplace_back(b_, emitter_, reducer, width);
       if (!sums.empty()) Reduce(sums);
       for (const Instr* dot : dots_) Contract(*dot);
       Finish(sums);
@@ -70,6 +75,20 @@ class ColumnsBuilder {
   }
 
  private:
+  int64_t VectorsAtATime() const {
+    if (reducers_.empty() || !dots_.empty()) return 1;
+    const Reducer& like = reducers_[0];
+    bool along = !like.kept.empty() && like.kept.back() + 1 == like.input().rank();
+    int64_t count = ProductOf(dims_, 0, dims_.size());
+    if (!along || like.input().ByteSize() < kLargeInput ||
+        like.input().ElementCount() / count < kLongColumn)
+      return 1;
+    int64_t vectors = std::min(kMostVectors, row_ / lanes_);
+    auto grid = [&] { return rows_ * ((row_ + vectors * lanes_ - 1) / (vectors * lanes_)); };
+    while (vectors > 1 && grid() < 4 * machine_.cores) vectors /= 2;
+    return vectors;
+  }
+
   // The results' coordinates of a lane.
   Coordinates ResultAt(Scalar lane) {
     auto split = static_cast<int64_t>(split_);
@@ -81,8 +100,13 @@ class ColumnsBuilder {
 
   template <typename Body>
   void ForLanes(Body&& body) {
-    if (lanes_ == 1) return body(b_.Index(0));
-    b_.For("l", LoopRole::kVector, b_.Index(lanes_), body);
+    auto vector = [&](Scalar begin) {
+      if (lanes_ == 1) return body(begin);
+      b_.For("l", LoopRole::kVector, b_.Index(lanes_), [&](Scalar l) { body(begin + l); });
+    };
+    if (vectors_ == 1) return vector(b_.Index(0));
+    b_.For("v", LoopRole::kSerial, b_.Index(vectors_),
+           [&](Scalar v) { vector(v * b_.Index(lanes_)); });
   }
 
   // Loops over some dimensions of an array; `body` takes their coordinates in order.
@@ -187,7 +211,7 @@ class ColumnsBuilder {
   std::vector<Sum> dot_sums_;
   Dims dims_;
   size_t split_ = 0;
-  int64_t rows_ = 1, row_ = 1, lanes_ = 1;
+  int64_t rows_ = 1, row_ = 1, lanes_ = 1, vectors_ = 1;
   Scalar row_at_, begin_;
 };
 

@@ -121,6 +121,12 @@ void ElementEmitter::Bind(const Instr& instr, size_t part, const Coordinates& at
   bound_.insert_or_assign({&instr, part}, std::move(bound));
 }
 
+void ElementEmitter::Remember(const Instr& instr, const Coordinates& at, Element value) {
+  Key key{&instr, 0, {}};
+  for (Scalar c : at) key.at.push_back(c.id());
+  known_.insert_or_assign(std::move(key), value);
+}
+
 void ElementEmitter::Store(const Instr& root, size_t part, const Coordinates& at, Element value) {
   StoreLinear(root, part, Linearized(b_, at, PartsOf(root.shape())[part].dims()), value);
 }

@@ -44,6 +44,8 @@ class ElementEmitter {
   // From here on At(instr, at, part) is this value, and other elements of the instruction are a
   // fault: what a reduction gives is known for the row at hand alone.
   void Bind(const Instr& instr, size_t part, const Coordinates& at, Element value);
+  // The element at these coordinates was computed already; others are as ever.
+  void Remember(const Instr& instr, const Coordinates& at, Element value);
   // From here on, elements of an input are not loaded: the one at `index` (row-major) is this
   // value, and others are a fault.
   void Provide(const Instr& input, Scalar index, Element value);

@@ -183,11 +183,15 @@ void Accumulators::Fold(Scalar lane, const Coordinates& at, Scalar valid) {
 }
 
 std::vector<Element> Accumulators::Combined() {
-  std::vector<std::vector<Element>> lanes;
-  for (int64_t l = 0; l < lanes_; ++l) lanes.push_back(Read(b_.Index(l)));
-  for (size_t half = lanes.size() / 2; half > 0; half /= 2)
-    for (size_t l = 0; l < half; ++l) lanes[l] = Apply(lanes[l], lanes[l + half]);
-  return lanes[0];
+  for (int64_t half = lanes_ / 2; half > 0; half /= 2) {
+    auto fold = [&](Scalar lane) { Write(lane, Apply(Read(lane), Read(lane + b_.Index(half)))); };
+    if (half == 1) {
+      fold(b_.Index(0));
+    } else {
+      b_.For("h", LoopRole::kVector, b_.Index(half), fold);
+    }
+  }
+  return Read(b_.Index(0));
 }
 
 std::vector<Element> Accumulators::Finished(std::vector<Element> sums) {

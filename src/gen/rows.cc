@@ -9,16 +9,21 @@
 //     write what has one element a row
 //     for the elements of the row: write what has one element for each
 //
-// A value that two loops need is computed in both: the row is in the cache then, and only what a
-// loop needs is computed in it. The order of every sum follows from the length of the row and the
-// machine's vectors alone.
+// A value that two loops need is computed in both, unless it is worth keeping until the row is done
+// (row_stash.h): the row is in the cache, and only what a loop needs is computed in it. The order of
+// every sum follows from the length of the row and the machine's vectors alone.
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "gen/row_levels.h"
+#include "gen/row_stash.h"
 
 namespace tokamak {
 namespace {
+
+// Kept while a row is at hand: half of what a kernel may have on the stack.
+constexpr int64_t kMaxKept = 128 << 10;
 
 class RowsBuilder {
  public:
@@ -31,11 +36,12 @@ class RowsBuilder {
     levels_ = std::move(found.levels);
     rows_ = found.rows;
     row_ = found.row;
+    FindLoops();
     BuiltKernel built;
     built.grid = rows_;
     b_.For("row", LoopRole::kGrid, b_.Index(rows_), [&](Scalar row) {
       row_at_ = row;
-      for (std::vector<Reducer>& level : levels_) ReduceLevel(level);
+      for (size_t i = 0; i < levels_.size(); ++i) ReduceLevel(levels_[i], loops_[i]);
       StoreRows();
       StoreElements();
     });
@@ -47,11 +53,40 @@ class RowsBuilder {
   }
 
  private:
+  // What the loops keep for each other.
+  void FindLoops() {
+    loops_.resize(levels_.size() + 1);
+    for (size_t i = 0; i < levels_.size(); ++i)
+      for (const Reducer& reducer : levels_[i])
+        for (size_t n = 0; n < reducer.count; ++n)
+          loops_[i].roots.push_back(reducer.instr->operand(n));
+    for (const Instr* root : region_.roots)
+      if (root->shape().IsArray() && root->shape().ElementCount() == rows_ * row_)
+        loops_.back().roots.push_back(root);
+    FindKept(region_, levels_[0][0].input().dims(), row_, kMaxKept, loops_);
+    for (const RowLoop& loop : loops_)
+      for (const Instr* instr : loop.makes)
+        kept_[instr] = b_.Local("kept", ComputeType(instr->shape().type()), Space::kRegisters, row_);
+  }
+
+  // At the begin and at the end of what a loop does for one element.
+  void TakeKept(const RowLoop& loop, Scalar element) {
+    for (const Instr* instr : loop.takes)
+      emitter_.Remember(*instr, InputAt(levels_[0][0], element),
+                        {b_.Read(kept_.at(instr), element), {}});
+  }
+  void Keep(const RowLoop& loop, Scalar element) {
+    for (const Instr* instr : loop.makes) {
+      Element value = emitter_.At(*instr, InputAt(levels_[0][0], element));
+      if (emitter_.fault().empty()) b_.Store(kept_.at(instr), element, value[0]);
+    }
+  }
+
   Coordinates InputAt(const Reducer& reducer, Scalar element) {
     return RowElement(b_, reducer, row_at_, element);
   }
 
-  void ReduceLevel(std::vector<Reducer>& level) {
+  void ReduceLevel(std::vector<Reducer>& level, const RowLoop& loop) {
     bool any_order = std::all_of(level.begin(), level.end(),
                                  [](const Reducer& reducer) { return reducer.any_order; });
     int64_t lanes = any_order ? std::min(2 * machine_.Lanes(32), PowerBelow(row_)) : 1;
@@ -61,18 +96,18 @@ class RowsBuilder {
       for (Accumulators& sum : sums) sum.Write(lane, sum.Begin());
     });
     int64_t steps = row_ / lanes, rest = row_ % lanes;
+    auto fold = [&](Scalar lane, Scalar element, Scalar valid) {
+      TakeKept(loop, element);
+      for (Accumulators& sum : sums) sum.Fold(lane, InputAt(sum.reducer(), element), valid);
+      Keep(loop, element);
+    };
     b_.For("k", LoopRole::kSerial, b_.Index(steps), [&](Scalar k) {
-      ForLanes(lanes, [&](Scalar lane) {
-        for (Accumulators& sum : sums)
-          sum.Fold(lane, InputAt(sum.reducer(), k * b_.Index(lanes) + lane), {});
-      });
+      ForLanes(lanes, [&](Scalar lane) { fold(lane, k * b_.Index(lanes) + lane, {}); });
     });
     if (rest > 0) {
       // The last vector again, of which only the new elements count.
       ForLanes(lanes, [&](Scalar lane) {
-        Scalar valid = b_.Index(lanes - rest) <= lane;
-        for (Accumulators& sum : sums)
-          sum.Fold(lane, InputAt(sum.reducer(), b_.Index(row_ - lanes) + lane), valid);
+        fold(lane, b_.Index(row_ - lanes) + lane, b_.Index(lanes - rest) <= lane);
       });
     }
     for (Accumulators& sum : sums) {
@@ -118,6 +153,7 @@ class RowsBuilder {
       ForLanes(lanes, [&](Scalar lane) {
         Scalar begin = LesserOf(k * b_.Index(lanes), b_.Index(row_ - lanes));
         Scalar element = begin + lane, linear = row_at_ * b_.Index(row_) + element;
+        TakeKept(loops_.back(), element);
         for (const Instr* root : roots) {
           const Dims& dims = root->shape().dims();
           Coordinates at =
@@ -133,6 +169,8 @@ class RowsBuilder {
   KernelBuilder b_;
   ElementEmitter emitter_;
   std::vector<std::vector<Reducer>> levels_;
+  std::vector<RowLoop> loops_;  // one for each level, and the one that writes
+  std::unordered_map<const Instr*, ArrayId> kept_;
   int64_t rows_ = 0, row_ = 0;
   Scalar row_at_;
 };
