@@ -38,7 +38,7 @@ class Planner {
 
   ComputationPlan Run() {
     for (int round = 0;; ++round) {
-      RegionTable table(computation_, order_);
+      RegionTable table(computation_, order_, machine_);
       records_.clear();
       for (auto it = order_.rbegin(); it != order_.rend(); ++it) Place(**it, table);
       ComputationPlan plan(computation_);
@@ -95,7 +95,7 @@ class Planner {
     if (instr.op() != Op::kReduce) return false;
     for (size_t i = table.size(); i-- > 0 && i + kLookBack > table.size();) {
       int region = static_cast<int>(i);
-      if (!table.WhyNotBeside(instr, region, machine_).empty()) continue;
+      if (!table.WhyNotBeside(instr, region).empty()) continue;
       table.AddRoot(instr, region);
       Record(instr, table, region, Verdict::kTaken, "fusion.beside", "it reads the same arrays");
       return true;
@@ -122,7 +122,7 @@ class Planner {
     if (!wanted) {
       bool all = true;
       for (int region : users) {
-        why = table.WhyNot(instr, region, users.size(), machine_);
+        why = table.WhyNot(instr, region, users.size());
         all = all && why.empty();
         if (!why.empty()) break;
       }
@@ -138,7 +138,7 @@ class Planner {
     // Kept and consumed, or needed by several: one region may have it as another root.
     if (wanted || users.size() > 1) {
       for (int region : users) {
-        why = table.WhyNotRoot(instr, region, machine_);
+        why = table.WhyNotRoot(instr, region);
         if (why.empty()) {
           table.AddRoot(instr, region);
           Record(instr, table, region, Verdict::kTaken, "fusion.kept-and-used", "");

@@ -11,6 +11,9 @@ namespace {
 constexpr size_t kMaxInstrs = 200, kMaxInputs = 40;
 // As ops.def counts them: beyond this a kernel takes longer to compile than fusion saves.
 constexpr int64_t kMaxFlops = 500;
+// A fold of so many elements goes along them when only so many results lie side by side: as many as
+// lanes may be apart and still be read as vectors.
+constexpr int64_t kLongRow = 64, kFewApart = 4;
 // Places at which something that only moves elements may be computed.
 constexpr int64_t kMaxPlaces = 16;
 // Instructions that one question about cycles may look at.
@@ -44,11 +47,27 @@ bool IsRowReduction(const Instr& instr) {
   return true;
 }
 
-// A row reduction with rows worth a vector, or with nothing else to be done at once.
-RegionKind KindOfFold(const Instr& instr) {
-  if (!IsRowReduction(instr)) return RegionKind::kColumns;
+// Results that lie side by side in a fold's input: lanes of columns.
+int64_t ResultsInARow(const Reducer& reducer) {
+  int64_t side_by_side = 1;
+  for (int64_t d = reducer.input().rank(); d-- > 0;) {
+    if (std::binary_search(reducer.reduced.begin(), reducer.reduced.end(), d)) break;
+    side_by_side *= reducer.input().dim(static_cast<size_t>(d));
+  }
+  return side_by_side;
+}
+
+// A row reduction with rows worth a vector, or with nothing else to be done at once. On CPUs also
+// one of long rows whose elements are a few apart.
+RegionKind KindOfFold(const Instr& instr, const Machine& machine) {
+  if (instr.op() != Op::kReduce) return RegionKind::kColumns;
   Reducer reducer = ReducerOf(instr);
   int64_t results = CountOf(instr), row = reducer.input().ElementCount() / results;
+  if (!IsRowReduction(instr)) {
+    bool apart = !machine.is_gpu() && reducer.any_order && row >= kLongRow &&
+                 ResultsInARow(reducer) <= kFewApart;
+    return apart ? RegionKind::kRows : RegionKind::kColumns;
+  }
   if (!reducer.any_order && results > 1) return RegionKind::kColumns;
   return row >= 8 || results == 1 ? RegionKind::kRows : RegionKind::kColumns;
 }
@@ -86,6 +105,38 @@ bool ShareAnArray(const Instr& x, const Instr& y) {
   });
 }
 
+// Whether a broadcast repeats each element for a stretch of its result.
+bool RepeatsAlongRows(const Instr& broadcast) {
+  const Shape &from = broadcast.operand(0)->shape(), &to = broadcast.shape();
+  const Dims& dimensions = broadcast.attrs<DimensionsAttrs>().dimensions;
+  int64_t next = 0, row = to.ElementCount();
+  for (size_t i = 0; i < dimensions.size(); ++i) {
+    if (from.dim(i) == 1) continue;
+    while (next < dimensions[i] && to.dim(static_cast<size_t>(next)) == 1) ++next;
+    if (dimensions[i] != next) return false;
+    row /= to.dim(static_cast<size_t>(next++));
+  }
+  return row >= kLongRow;
+}
+
+// Whether all that needs the instruction in a region needs one element of it for a long row:
+// computed outside of the loop over the row.
+bool IsOncePerRow(const Instr& instr, const OpenRegion& open, int depth) {
+  constexpr int kMaxDepth = 16;
+  if (depth > kMaxDepth) return false;
+  for (const Instr* user : instr.users()) {
+    if (!open.costs.contains(user)) continue;
+    if (user->op() == Op::kBroadcast) {
+      if (!RepeatsAlongRows(*user)) return false;
+      continue;
+    }
+    bool alike = user->info().Is(kElementwise) || user->op() == Op::kReshape;
+    if (!alike || CountOf(*user) != CountOf(instr) || !IsOncePerRow(*user, open, depth + 1))
+      return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 std::optional<std::string> WhyNoDot(const Instr& dot) {
@@ -99,8 +150,9 @@ std::optional<std::string> WhyNoDot(const Instr& dot) {
   return std::nullopt;
 }
 
-RegionTable::RegionTable(const Computation& computation, const std::vector<Instr*>& order)
-    : members_(computation), places_(computation) {
+RegionTable::RegionTable(const Computation& computation, const std::vector<Instr*>& order,
+                         const Machine& machine)
+    : machine_(machine), members_(computation), places_(computation) {
   for (size_t i = 0; i < order.size(); ++i) places_[order[i]] = i;
 }
 
@@ -131,7 +183,7 @@ void RegionTable::Begin(const Instr& instr) {
   open.domain = DomainOf(instr);
   if (instr.op() == Op::kScatter) open.kind = RegionKind::kScatter;
   if (Folds(instr)) {
-    open.kind = KindOfFold(instr);
+    open.kind = KindOfFold(instr, machine_);
     if (instr.op() == Op::kReduce) open.domain = CountOf(*instr.operand(0));
   }
   members_[&instr].push_back(static_cast<int>(regions_.size()));
@@ -145,7 +197,7 @@ OpenRegion RegionTable::With(const Instr& instr, int region) const {
   open.flops += instr.info().flops_per_element;
   if (Folds(instr)) {
     if (open.kind == RegionKind::kLoop) {
-      open.kind = KindOfFold(instr);
+      open.kind = KindOfFold(instr, machine_);
       // Elements of whole rows are only written by rows.
       if (instr.op() == Op::kReduce && open.domain == CountOf(*instr.operand(0)) &&
           IsRowReduction(instr))
@@ -219,7 +271,7 @@ Region RegionTable::Finish(int region) const {
   return FinishOpen(regions_[static_cast<size_t>(region)]);
 }
 
-std::string RegionTable::WhyNotFold(const Instr& instr, int region, const Machine& machine) const {
+std::string RegionTable::WhyNotFold(const Instr& instr, int region) const {
   const OpenRegion& open = regions_[static_cast<size_t>(region)];
   for (const Instr* root : open.roots)
     if (IsUpdate(*root)) return "an update in place folds nothing";
@@ -227,12 +279,11 @@ std::string RegionTable::WhyNotFold(const Instr& instr, int region, const Machin
   if (with.kind == RegionKind::kRows && instr.op() != Op::kReduce)
     return "a contraction and rows do not go together";
   // Whether its result is needed just where it is made, the generator knows.
-  BuildOutcome outcome = BuildRegion(FinishOpen(with), with.kind, machine, "probe");
+  BuildOutcome outcome = BuildRegion(FinishOpen(with), with.kind, machine_, "probe");
   return outcome.built ? "" : outcome.why_not;
 }
 
-std::string RegionTable::WhyNot(const Instr& instr, int region, size_t copies,
-                                const Machine& machine) const {
+std::string RegionTable::WhyNot(const Instr& instr, int region, size_t copies) const {
   const OpenRegion& open = regions_[static_cast<size_t>(region)];
   if (open.instrs.size() >= kMaxInstrs) return "the region has as many instructions as it may";
   if (IsUpdate(instr)) return "an update is made in place";
@@ -243,12 +294,13 @@ std::string RegionTable::WhyNot(const Instr& instr, int region, size_t copies,
       if (operand == root.operand(0)) return "it reads what the region overwrites";
   if (Folds(instr) || instr.shape().IsTuple()) {
     if (copies > 1) return "it would be folded " + std::to_string(copies) + " times";
-    return WhyNotFold(instr, region, machine);
+    return WhyNotFold(instr, region);
   }
   if (copies > 1 && !IsCheap(instr))
     return "it would be computed " + std::to_string(copies) + " times";
   int64_t count = CountOf(instr);
-  if (count > 1 && open.domain / 2 > count && !IsFree(instr) && !IsCheap(instr))
+  if (count > 1 && open.domain / 2 > count && !IsFree(instr) && !IsCheap(instr) &&
+      !IsOncePerRow(instr, open, 0))
     return "each of its elements would be computed " + std::to_string(open.domain / count) +
            " times";
   for (const Instr* user : instr.users()) {
@@ -271,7 +323,7 @@ std::string RegionTable::WhyNot(const Instr& instr, int region, size_t copies,
   return "";
 }
 
-std::string RegionTable::WhyNotRoot(const Instr& instr, int region, const Machine& machine) const {
+std::string RegionTable::WhyNotRoot(const Instr& instr, int region) const {
   const OpenRegion& open = regions_[static_cast<size_t>(region)];
   bool rows = open.kind == RegionKind::kRows;
   if (open.kind == RegionKind::kLoop && DomainOf(instr) != open.domain)
@@ -283,23 +335,21 @@ std::string RegionTable::WhyNotRoot(const Instr& instr, int region, const Machin
   for (const Instr* root : open.roots)
     if (IsUpdate(*root)) return "an update has no other roots";
   if (IsNeededAgain(instr, region)) return "what uses it outside is needed inside";
-  if (std::string why = WhyNot(instr, region, 1, machine); !why.empty() || !rows) return why;
-  return WhyNotBuilt(With(instr, region), instr, machine);
+  if (std::string why = WhyNot(instr, region, 1); !why.empty() || !rows) return why;
+  return WhyNotBuilt(With(instr, region), instr);
 }
 
-std::string RegionTable::WhyNotBuilt(OpenRegion with, const Instr& root,
-                                     const Machine& machine) const {
+std::string RegionTable::WhyNotBuilt(OpenRegion with, const Instr& root) const {
   with.roots.push_back(&root);
-  BuildOutcome outcome = BuildRegion(FinishOpen(with), with.kind, machine, "probe");
+  BuildOutcome outcome = BuildRegion(FinishOpen(with), with.kind, machine_, "probe");
   return outcome.built ? "" : outcome.why_not;
 }
 
-std::string RegionTable::WhyNotBeside(const Instr& instr, int region,
-                                      const Machine& machine) const {
+std::string RegionTable::WhyNotBeside(const Instr& instr, int region) const {
   const OpenRegion& open = regions_[static_cast<size_t>(region)];
   if (instr.op() != Op::kReduce || instr.shape().IsTuple()) return "it is no reduction";
   if (open.instrs.size() >= kMaxInstrs) return "the region has as many instructions as it may";
-  if (open.kind != KindOfFold(instr)) return "the region folds in another way";
+  if (open.kind != KindOfFold(instr, machine_)) return "the region folds in another way";
   const Instr* like = nullptr;
   for (const Instr* root : open.roots)
     if (root->op() == Op::kReduce) like = root;
@@ -308,7 +358,7 @@ std::string RegionTable::WhyNotBeside(const Instr& instr, int region,
     return "it folds elements of other places";
   if (!ShareAnArray(*like, instr)) return "it reads no array that the region reads";
   if (Reaches(instr, region)) return "the region needs it";
-  return WhyNotBuilt(With(instr, region), instr, machine);
+  return WhyNotBuilt(With(instr, region), instr);
 }
 
 bool RegionTable::IsNeededAgain(const Instr& instr, int region) const {

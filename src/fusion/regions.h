@@ -35,7 +35,8 @@ struct OpenRegion {
 // instruction may be in several.
 class RegionTable {
  public:
-  RegionTable(const Computation& computation, const std::vector<Instr*>& order);
+  RegionTable(const Computation& computation, const std::vector<Instr*>& order,
+              const Machine& machine);
 
   // Whether something outside of kernels reads it: a result, control flow, a host step.
   bool IsNeededAsArray(const Instr& instr) const;
@@ -44,11 +45,11 @@ class RegionTable {
 
   // Why the instruction may not be computed inside of a region, being computed in `copies` of them,
   // or be one of its roots; "" when it may.
-  std::string WhyNot(const Instr& instr, int region, size_t copies, const Machine& machine) const;
-  std::string WhyNotRoot(const Instr& instr, int region, const Machine& machine) const;
+  std::string WhyNot(const Instr& instr, int region, size_t copies) const;
+  std::string WhyNotRoot(const Instr& instr, int region) const;
   // Why a reduction that nothing in the region needs may not be made beside those of the region; ""
   // when it may: they fold elements of the same places, and read an array in common.
-  std::string WhyNotBeside(const Instr& instr, int region, const Machine& machine) const;
+  std::string WhyNotBeside(const Instr& instr, int region) const;
 
   void Begin(const Instr& instr);
   void Add(const Instr& instr, int region);
@@ -63,13 +64,14 @@ class RegionTable {
  private:
   OpenRegion With(const Instr& instr, int region) const;
   OpenRegion::Cost CostIn(const Instr& instr, int region) const;
-  std::string WhyNotFold(const Instr& instr, int region, const Machine& machine) const;
+  std::string WhyNotFold(const Instr& instr, int region) const;
   bool Reaches(const Instr& from, int region) const;
   // Whether a user of the instruction outside of the region is needed inside of it.
   bool IsNeededAgain(const Instr& instr, int region) const;
-  std::string WhyNotBuilt(OpenRegion with, const Instr& root, const Machine& machine) const;
+  std::string WhyNotBuilt(OpenRegion with, const Instr& root) const;
   Region FinishOpen(const OpenRegion& open) const;
 
+  const Machine& machine_;
   std::vector<OpenRegion> regions_;
   InstrMap<std::vector<int>> members_;
   InstrMap<size_t> places_;

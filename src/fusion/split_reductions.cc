@@ -11,6 +11,8 @@ namespace {
 // Elements of an input worth more than one thread, results that are work enough, and parts that a
 // result is made of. Columns are also cut so that whole rows are read at a time.
 constexpr int64_t kLong = 1 << 17, kManyResults = 256, kManyColumns = 16384, kMostParts = 64;
+// Columns that are read at a time, at least.
+constexpr int64_t kWide = 32;
 // Elements that a part of a result is made of, at least.
 constexpr int64_t kShortPart = 16;
 
@@ -100,7 +102,8 @@ bool TrySplit(Instr& reduce, DecisionLog& log) {
   if (!reducer.any_order || reduce.captures() > 0 || !reduce.shape().IsArray()) return false;
   if (reduce.has_extras() || reduce.is_control_predecessor()) return false;
   int64_t results = reduce.shape().ElementCount(), count = reducer.input().ElementCount();
-  bool columns = !reducer.kept.empty() && reducer.kept.back() + 1 == reducer.input().rank();
+  bool columns = !reducer.kept.empty() && reducer.kept.back() + 1 == reducer.input().rank() &&
+                 reducer.input().dims().back() >= kWide;
   if (count < kLong || results >= (columns ? kManyColumns : kManyResults)) return false;
   std::optional<Literal> neutral = Neutral(*reducer.op, reducer.type(0));
   if (!neutral) return false;

@@ -5,7 +5,7 @@
 
 namespace tokamak {
 
-std::string FindRowLevels(const Region& region, RowLevels& found) {
+std::string FindRowLevels(const Region& region, RowLevels& found, bool any) {
   std::unordered_map<const Instr*, size_t> level;  // of reductions below and at it
   for (const Instr* instr : region.instrs) {
     size_t own = 0;
@@ -15,10 +15,11 @@ std::string FindRowLevels(const Region& region, RowLevels& found) {
       Reducer reducer = ReducerOf(*instr);
       if (found.levels.size() <= own) found.levels.resize(own + 1);
       const Dims& dims = reducer.input().dims();
-      size_t split = reducer.kept.size();
-      for (size_t i = 0; i < split; ++i)
+      for (size_t i = 0; i < reducer.kept.size() && !any; ++i)
         if (reducer.kept[i] != static_cast<int64_t>(i)) return "reduce: not of the last dimensions";
-      int64_t rows = ProductOf(dims, 0, split), row = ProductOf(dims, split, dims.size());
+      int64_t rows = 1, row = 1;
+      for (int64_t d : reducer.kept) rows *= dims[static_cast<size_t>(d)];
+      for (int64_t d : reducer.reduced) row *= dims[static_cast<size_t>(d)];
       if (found.rows != 0 && (rows != found.rows || row != found.row))
         return "its rows have different lengths";
       found.rows = rows;
@@ -33,10 +34,16 @@ std::string FindRowLevels(const Region& region, RowLevels& found) {
 
 Coordinates RowElement(KernelBuilder& b, const Reducer& reducer, Scalar row, Scalar element) {
   const Dims& dims = reducer.input().dims();
-  auto split = static_cast<int64_t>(reducer.kept.size());
-  Coordinates at = Delinearized(b, row, Dims(dims.begin(), dims.begin() + split));
-  Coordinates rest = Delinearized(b, element, Dims(dims.begin() + split, dims.end()));
-  at.insert(at.end(), rest.begin(), rest.end());
+  Coordinates at(dims.size());
+  auto place = [&](const Dims& dimensions, Scalar linear) {
+    Dims own;
+    for (int64_t d : dimensions) own.push_back(dims[static_cast<size_t>(d)]);
+    Coordinates coordinates = Delinearized(b, linear, own);
+    for (size_t i = 0; i < own.size(); ++i)
+      at[static_cast<size_t>(dimensions[i])] = coordinates[i];
+  };
+  place(reducer.kept, row);
+  place(reducer.reduced, element);
   return at;
 }
 

@@ -17,8 +17,10 @@ struct RowLevels {
   int64_t rows = 0, row = 0;
 };
 
-// Why the region's reductions are not such, in words; "" when they are.
-std::string FindRowLevels(const Region& region, RowLevels& found);
+// Why the region's reductions are not such, in words; "" when they are. `any`: also where other
+// dimensions than the last are folded, so that elements of a row are apart, and rows between each
+// other.
+std::string FindRowLevels(const Region& region, RowLevels& found, bool any = false);
 
 // The coordinates of an element of a row in a reduction's inputs.
 Coordinates RowElement(KernelBuilder& b, const Reducer& reducer, Scalar row, Scalar element);

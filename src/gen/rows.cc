@@ -25,6 +25,13 @@ namespace {
 // Kept while a row is at hand: half of what a kernel may have on the stack.
 constexpr int64_t kMaxKept = 128 << 10;
 
+// Elements of what a reduction gives.
+int64_t ResultsOf(const Region& region) {
+  for (const Instr* instr : region.instrs)
+    if (instr->op() == Op::kReduce) return PartsOf(instr->shape())[0].ElementCount();
+  return 0;
+}
+
 class RowsBuilder {
  public:
   RowsBuilder(const Region& region, const Machine& machine, const std::string& name)
@@ -32,7 +39,11 @@ class RowsBuilder {
 
   BuildOutcome Build() {
     RowLevels found;
-    if (std::string why = FindRowLevels(region_, found); !why.empty()) return {std::nullopt, why};
+    bool any = std::none_of(region_.roots.begin(), region_.roots.end(), [&](const Instr* root) {
+      return PartsOf(root->shape())[0].ElementCount() > ResultsOf(region_);
+    });
+    if (std::string why = FindRowLevels(region_, found, any); !why.empty())
+      return {std::nullopt, why};
     levels_ = std::move(found.levels);
     rows_ = found.rows;
     row_ = found.row;

@@ -1,6 +1,6 @@
 // Loads and stores. How lanes meet memory:
 //   all at one index       a scalar
-//   side by side           one vector access (backwards: turned; two apart: two accesses, shuffled)
+//   side by side           one vector access (backwards: turned; n apart: n accesses, shuffled)
 //   else                   a gather or a scatter
 //   down a square          of registers: its rows, zipped until they are columns
 // Registers that are each lane's own are an array of vectors.
@@ -9,6 +9,13 @@
 #include "kernel/linear.h"
 
 namespace tokamak::cpu {
+namespace {
+
+// Lanes that are so many elements apart are read as vectors and shuffled: a gather costs as much as
+// its lanes one by one.
+constexpr int64_t kMaxStep = 4;
+
+}  // namespace
 
 llvm::Type* Emitter::MemoryType(ScalarType type) const {
   return type == ScalarType::kPred ? llvm::Type::getInt8Ty(context_) : TypeOf(type, false);
@@ -105,16 +112,26 @@ llvm::Value* Emitter::LoadAffine(ArrayId array, ValueId index) {
     llvm::Value* mask = mask_ == nullptr ? nullptr : Turned(mask_);
     return Turned(LoadVector(array, at(-last), element, mask));
   }
-  if (fact.step == 2 && mask_ == nullptr) {
-    // The second access begins where it ends with the last lane's element: nothing beyond is read.
-    llvm::Value* low = LoadVector(array, at(0), element, nullptr);
-    llvm::Value* high = LoadVector(array, at(last), element, nullptr);
+  if (fact.step < 2 || fact.step > kMaxStep || mask_ != nullptr) return nullptr;
+  // All that lies between, vector by vector. The last one ends with the last lane's element: nothing
+  // beyond is read.
+  int64_t tail = (fact.step - 1) * last;
+  llvm::Value* picked = LoadVector(array, at(0), element, nullptr);
+  for (int64_t k = 1; k < fact.step; ++k) {
+    bool is_tail = k + 1 == fact.step;
+    int64_t begin = is_tail ? tail : k * (last + 1);
+    llvm::Value* more = LoadVector(array, at(begin), element, nullptr);
     llvm::SmallVector<int, 64> pick;
-    for (int64_t i = 0; i <= last; ++i)
-      pick.push_back(static_cast<int>(2 * i <= last ? 2 * i : 2 * i + 1));
-    return b_.CreateShuffleVector(low, high, pick);
+    for (int64_t i = 0; i <= last; ++i) {
+      int64_t place = fact.step * i;
+      bool there = place >= k * (last + 1);
+      // What the first vector holds is picked with the second; later ones leave it where it is.
+      int64_t from = there ? place - begin + last + 1 : k == 1 ? place : i;
+      pick.push_back(static_cast<int>(std::min(from, 2 * last + 1)));
+    }
+    picked = b_.CreateShuffleVector(picked, more, pick);
   }
-  return nullptr;
+  return picked;
 }
 
 // Row `row` of a square after some rounds of zipping each row of the upper half with that of the
