@@ -3,8 +3,8 @@
 // An instruction whose users all sit in one region joins it, if a generator takes it; one with
 // users in several joins all of them when it costs less to compute again than to store. One that
 // others need as an array joins a region of its users as another root; a reduction also one that
-// folds the same arrays. What is left begins a region of its own. A region that turns out to have no
-// kernel is taken apart and the computation is planned again.
+// folds the same arrays. What is left begins a region of its own. A region that turns out to have
+// no kernel is taken apart and the computation is planned again.
 
 #include <algorithm>
 #include <map>

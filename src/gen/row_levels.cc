@@ -39,8 +39,7 @@ Coordinates RowElement(KernelBuilder& b, const Reducer& reducer, Scalar row, Sca
     Dims own;
     for (int64_t d : dimensions) own.push_back(dims[static_cast<size_t>(d)]);
     Coordinates coordinates = Delinearized(b, linear, own);
-    for (size_t i = 0; i < own.size(); ++i)
-      at[static_cast<size_t>(dimensions[i])] = coordinates[i];
+    for (size_t i = 0; i < own.size(); ++i) at[static_cast<size_t>(dimensions[i])] = coordinates[i];
   };
   place(reducer.kept, row);
   place(reducer.reduced, element);

@@ -10,8 +10,8 @@
 //     for the elements of the row: write what has one element for each
 //
 // A value that two loops need is computed in both, unless it is worth keeping until the row is done
-// (row_stash.h): the row is in the cache, and only what a loop needs is computed in it. The order of
-// every sum follows from the length of the row and the machine's vectors alone.
+// (row_stash.h): the row is in the cache, and only what a loop needs is computed in it. The order
+// of every sum follows from the length of the row and the machine's vectors alone.
 
 #include <algorithm>
 #include <unordered_map>
@@ -77,7 +77,8 @@ class RowsBuilder {
     FindKept(region_, levels_[0][0].input().dims(), row_, kMaxKept, loops_);
     for (const RowLoop& loop : loops_)
       for (const Instr* instr : loop.makes)
-        kept_[instr] = b_.Local("kept", ComputeType(instr->shape().type()), Space::kRegisters, row_);
+        kept_[instr] =
+            b_.Local("kept", ComputeType(instr->shape().type()), Space::kRegisters, row_);
   }
 
   // At the begin and at the end of what a loop does for one element.

@@ -26,8 +26,8 @@ class Storage final : public RefCounted {
   // the machine has no more.
   static Result<Ref<Storage>> Allocate(size_t bytes, MemoryCounter* counter);
   // The same, but its memory is only taken when somebody asks for it (Provide), if it is much: what
-  // many calls that wait in a row give is not all there at once, and each writes where the one before
-  // has just been.
+  // many calls that wait in a row give is not all there at once, and each writes where the one
+  // before has just been.
   static Result<Ref<Storage>> Promise(size_t bytes, MemoryCounter* counter);
   // Takes the memory, if that was not done. TK5002. Any thread may ask.
   Status Provide();

@@ -113,8 +113,8 @@ llvm::Value* Emitter::LoadAffine(ArrayId array, ValueId index) {
     return Turned(LoadVector(array, at(-last), element, mask));
   }
   if (fact.step < 2 || fact.step > kMaxStep || mask_ != nullptr) return nullptr;
-  // All that lies between, vector by vector. The last one ends with the last lane's element: nothing
-  // beyond is read.
+  // All that lies between, vector by vector. The last one ends with the last lane's element:
+  // nothing beyond is read.
   int64_t tail = (fact.step - 1) * last;
   llvm::Value* picked = LoadVector(array, at(0), element, nullptr);
   for (int64_t k = 1; k < fact.step; ++k) {
