@@ -57,7 +57,8 @@ class Poisoner {
 }  // namespace
 
 void PoisonFreed(std::vector<RunStep>& steps, const MemoryPlan& memory) {
-  Poisoner(memory).Walk(steps);
+  constexpr size_t kMaxLives = 20000;
+  if (memory.Lives().size() <= kMaxLives) Poisoner(memory).Walk(steps);
   if (memory.arena_bytes() == 0) return;
   steps.insert(steps.begin(),
                {.kind = StepKind::kPoison, .places = {{0, 0}}, .bytes = memory.arena_bytes()});
