@@ -126,7 +126,7 @@ class RowsBuilder {
       std::vector<Element> results = sum.Finished(sum.Combined());
       const Reducer& reducer = sum.reducer();
       for (size_t i = 0; i < results.size(); ++i) {
-        const Dims& dims = PartsOf(reducer.instr->shape())[i].dims();
+        Dims dims = PartsOf(reducer.instr->shape())[i].dims();
         emitter_.Bind(*reducer.instr, i, Delinearized(b_, row_at_, dims), results[i]);
       }
     }
