@@ -67,7 +67,7 @@ Examples:
   tokamak reduce big.hlo --command './crashes.sh {}' --seconds 60
 )";
 
-constexpr char kKernelsHelp[] = "Prints the kernels and steps that FILE becomes on the CPU.";
+constexpr char kKernelsHelp[] = "Prints the kernels and steps that FILE becomes on a CPU or a GPU.";
 constexpr char kExplainHelp[] =
     "Tells what FILE becomes on the CPU: its kernels, what each does, and what has none.";
 constexpr char kExplainExamples[] =
@@ -225,6 +225,9 @@ void AddKernels(CLI::App& app, KernelsCommand& kernels) {
   CLI::App* command = app.add_subcommand("kernels", kKernelsHelp);
   command->add_option("FILE", kernels.file, "A program; - is standard input")->required();
   command->add_option("--passes", kernels.passes, "The pipeline before it");
+  command->add_option("--target", kernels.target, "cpu or cuda (an H200)")
+      ->check(CLI::IsMember({"cpu", "cuda"}));
+  command->add_flag("--cuda", kernels.cuda, "As CUDA C++, for --target cuda");
   command->add_option("--vector-bits", kernels.vector_bits, "Of the machine (default: this one)");
   command->add_option("--library", kernels.library, "Whether it has OpenBLAS (default: auto)")
       ->check(CLI::IsMember({"auto", "on", "off"}));

@@ -85,6 +85,8 @@ struct KernelsCommand {
   bool text = true, decisions = false, strict = false, unfused = false;
   int64_t vector_bits = 0;       // of the machine; 0: this one's
   std::string library = "auto";  // whether it has OpenBLAS: on, off; auto: as this one
+  std::string target = "cpu";    // or cuda
+  bool cuda = false;             // as CUDA C++
 };
 int Kernels(const KernelsCommand& command, Console& console);
 

@@ -2,6 +2,7 @@
 
 #include "cli/commands.h"
 #include "driver/all_kernels.h"
+#include "driver/cuda_source.h"
 #include "driver/kernel_codes.h"
 #include "driver/load.h"
 #include "fusion/contraction.h"
@@ -11,7 +12,7 @@
 #include "lower/lower.h"
 #include "passes/passes.h"
 
-// `tokamak kernels`: what a program becomes on the CPU.
+// `tokamak kernels`: what a program becomes on a CPU or a GPU.
 
 namespace tokamak {
 namespace {
@@ -34,18 +35,25 @@ class Shower {
       return Ok();
     }
     LowerOptions options;
-    options.machine = HostMachine();
+    options.machine = command_.target == "cuda" || command_.cuda ? GpuMachine() : HostMachine();
     if (command_.vector_bits > 0) options.machine.vector_bits = command_.vector_bits;
     options.plan.fuse = !command_.unfused;
     options.machine.matrix_library =
-        command_.library == "on" ||
-        (command_.library == "auto" && HasContractions(module) && HasMatrixLibrary());
+        command_.library == "on" || (command_.library == "auto" && !options.machine.is_gpu() &&
+                                     HasContractions(module) && HasMatrixLibrary());
     PrepareContractions(module, options.machine, log);
-    SplitReductions(module, log);
+    SplitReductions(module, log, options.machine);
     TOK_TRY(program_, Lower(module, options, log));
-    for (const Kernel& kernel : program_.kernels) {
+    for (size_t i = 0; i < program_.kernels.size(); ++i) {
+      Kernel& kernel = program_.kernels[i];
+      kernel.notes = NotesOf(program_.sources[i].region);
       TOK_RETURN_IF_ERROR(VerifyKernel(kernel));
-      if (command_.text) console_.Out(WriteKernel(kernel));
+      if (command_.cuda) {
+        TOK_TRY(std::string text, CudaTextOf(kernel));
+        if (command_.text) console_.Out(text + "\n");
+      } else if (command_.text) {
+        console_.Out(WriteKernel(kernel));
+      }
     }
     ShowSteps(program_.steps, 0);
     std::string calls = program_.products.empty()

@@ -14,7 +14,9 @@ constexpr BackendInfo kBackends[] = {
     {"cpu", false, "it was built without LLVM"},
 #endif
     {"interp", true, ""},
-    {"sim", true, ""},  // kernels of the cpu, simulated and checked: for tests
+    // Kernels of the cpu, and of GPUs, simulated and checked: for tests.
+    {"sim", true, ""},
+    {"sim-gpu", true, ""},
 };
 #if TOK_HAVE_LLVM
 constexpr std::string_view kStandard = "cpu";

@@ -109,8 +109,9 @@ Result<std::shared_ptr<const Executable>> Compile(std::unique_ptr<Module> module
   begin = Clock::now();
   std::shared_ptr<const Executable> executable;
   if (backend->name != "interp") {
-    KernelMaker maker =
-        backend->name == "sim" ? KernelMaker::kSimulator : KernelMaker::kMachineCode;
+    KernelMaker maker = backend->name == "sim"       ? KernelMaker::kSimulator
+                        : backend->name == "sim-gpu" ? KernelMaker::kGpuSimulator
+                                                     : KernelMaker::kMachineCode;
     TOK_TRY(executable, MakeCpuExecutable(module, options, maker, log));
   }
   if (executable == nullptr) {

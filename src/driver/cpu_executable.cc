@@ -102,7 +102,12 @@ class CpuExecutable final : public Executable {
     for (const ParameterInfo& parameter : parameters_)
       options.alias_results.push_back(parameter.alias_result);
     options.poison = compile.check_memory;
-    TOK_TRY(program_, LowerForHost(*module_, std::move(options), log));
+    if (maker == KernelMaker::kGpuSimulator) {
+      options.machine = SimulatedGpu();
+      TOK_TRY(program_, LowerModule(*module_, options, log));
+    } else {
+      TOK_TRY(program_, LowerForHost(*module_, std::move(options), log));
+    }
     if (compile.require_kernels) TOK_RETURN_IF_ERROR(CheckAllKernels(program_, *module_));
     TOK_TRY(codes_, MakeCodes(program_.kernels, maker));
     SpoilCode(codes_, program_, compile.spoil_kernel);

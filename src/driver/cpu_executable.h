@@ -9,8 +9,8 @@
 
 namespace tokamak {
 
-// Who makes code of kernels.
-enum class KernelMaker : uint8_t { kSimulator, kMachineCode };
+// Who makes code of kernels; kGpuSimulator: of kernels for a GPU.
+enum class KernelMaker : uint8_t { kSimulator, kGpuSimulator, kMachineCode };
 
 // An executable of kernels and host steps for the (verified, optimized) module. Null when the
 // program is one that only the interpreter runs (several devices, sizes known at run time only):

@@ -127,6 +127,12 @@ Result<KernelCodes> MakeCodes(const std::vector<Kernel>& kernels, KernelMaker ma
   return codes;
 }
 
+Machine SimulatedGpu() {
+  Machine machine = GpuMachine();
+  machine.cores = 1;
+  return machine;
+}
+
 Machine HostMachine() {
   Machine machine;
   machine.cores = std::max(1u, std::thread::hardware_concurrency());

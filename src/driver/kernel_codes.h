@@ -37,5 +37,7 @@ void SpoilCode(KernelCodes& codes, const LoweredProgram& program, int64_t number
 Result<KernelCodes> MakeCodes(const std::vector<Kernel>& kernels, KernelMaker maker);
 // The machine that this process runs on.
 Machine HostMachine();
+// A GPU of few multiprocessors: small programs have the schedules of large ones there.
+Machine SimulatedGpu();
 
 }  // namespace tokamak

@@ -9,7 +9,7 @@ namespace tokamak {
 
 Result<LoweredProgram> LowerModule(Module& module, const LowerOptions& options, DecisionLog& log) {
   PrepareContractions(module, options.machine, log);
-  SplitReductions(module, log);
+  SplitReductions(module, log, options.machine);
   return Lower(module, options, log);
 }
 

@@ -15,6 +15,9 @@ constexpr int64_t kLong = 1 << 17, kManyResults = 256, kManyColumns = 16384, kMo
 constexpr int64_t kWide = 32;
 // Elements that a part of a result is made of, at least.
 constexpr int64_t kShortPart = 16;
+// Blocks that a GPU needs of a kernel, elements of a part that are a block's work, and results that
+// a block has when they lie side by side.
+constexpr int64_t kGpuBlocks = 4, kGpuPart = 4096, kGpuResults = 32;
 
 // What changes nothing when it is folded in, as a literal; nothing for other types.
 std::optional<Literal> Neutral(Op op, ElementType type) {
@@ -43,9 +46,9 @@ std::optional<Literal> Neutral(Op op, ElementType type) {
   }
 }
 
-// The most parts, at most kMostParts, that `length` falls into evenly.
-int64_t PartsOfLength(int64_t length) {
-  for (int64_t parts = kMostParts; parts > 3; --parts)
+// The most parts, at most `most`, that `length` falls into evenly.
+int64_t PartsOfLength(int64_t length, int64_t most) {
+  for (int64_t parts = most; parts > 3; --parts)
     if (length % parts == 0) return parts;
   return 1;
 }
@@ -96,20 +99,34 @@ void Split(Instr& reduce, size_t d, int64_t parts, const Literal& neutral, Decis
   computation.Remove(&reduce);
 }
 
-bool TrySplit(Instr& reduce, DecisionLog& log) {
+// How many parts a result should have.
+int64_t PartsWanted(const Reducer& reducer, int64_t results, const Machine& machine) {
+  if (!machine.is_gpu()) {
+    bool columns = !reducer.kept.empty() && reducer.kept.back() + 1 == reducer.input().rank() &&
+                   reducer.input().dims().back() >= kWide;
+    return results >= (columns ? kManyColumns : kManyResults) ? 1 : kMostParts;
+  }
+  bool in_rows = reducer.reduced.back() == reducer.input().rank() - 1;
+  int64_t blocks = in_rows ? results : (results + kGpuResults - 1) / kGpuResults;
+  int64_t wanted = (kGpuBlocks * machine.cores + blocks - 1) / blocks;
+  int64_t part = in_rows ? kGpuPart : kGpuPart / kGpuResults;
+  return std::min(wanted, reducer.input().ElementCount() / results / part);
+}
+
+bool TrySplit(Instr& reduce, DecisionLog& log, const Machine& machine) {
   if (WhyNoReducer(reduce)) return false;
   Reducer reducer = ReducerOf(reduce);
   if (!reducer.any_order || reduce.captures() > 0 || !reduce.shape().IsArray()) return false;
   if (reduce.has_extras() || reduce.is_control_predecessor()) return false;
   int64_t results = reduce.shape().ElementCount(), count = reducer.input().ElementCount();
-  bool columns = !reducer.kept.empty() && reducer.kept.back() + 1 == reducer.input().rank() &&
-                 reducer.input().dims().back() >= kWide;
-  if (count < kLong || results >= (columns ? kManyColumns : kManyResults)) return false;
+  if (count < kLong || reducer.reduced.empty()) return false;
+  int64_t wanted = PartsWanted(reducer, results, machine);
+  if (wanted <= 1) return false;
   std::optional<Literal> neutral = Neutral(*reducer.op, reducer.type(0));
   if (!neutral) return false;
   // The first dimension of those that are folded: its parts lie apart in memory.
   for (int64_t d : reducer.reduced) {
-    int64_t parts = PartsOfLength(reducer.input().dim(static_cast<size_t>(d)));
+    int64_t parts = PartsOfLength(reducer.input().dim(static_cast<size_t>(d)), wanted);
     if (parts == 1 || count / parts < 1024 || count / parts < kShortPart * results) continue;
     Split(reduce, static_cast<size_t>(d), parts, *neutral, log);
     return true;
@@ -119,11 +136,11 @@ bool TrySplit(Instr& reduce, DecisionLog& log) {
 
 }  // namespace
 
-void SplitReductions(Module& module, DecisionLog& log) {
+void SplitReductions(Module& module, DecisionLog& log, const Machine& machine) {
   for (const auto& computation : module.computations()) {
     bool changed = false;
     for (Instr* instr : computation->Instrs())
-      if (instr->op() == Op::kReduce && TrySplit(*instr, log)) changed = true;
+      if (instr->op() == Op::kReduce && TrySplit(*instr, log, machine)) changed = true;
     if (changed) computation->PutInOrder();
   }
 }

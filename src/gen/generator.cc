@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "gen/gpu/gpu.h"
+
 namespace tokamak {
 
 std::string_view NameOf(RegionKind kind) {
@@ -18,8 +20,13 @@ std::string_view NameOf(RegionKind kind) {
   return "";
 }
 
-BuildOutcome BuildRegion(const Region& region, RegionKind kind, const Machine& machine,
-                         const std::string& name) {
+namespace {
+
+// Lines of the user's program that a kernel's text names.
+constexpr size_t kMaxNotes = 12;
+
+BuildOutcome BuildCpu(const Region& region, RegionKind kind, const Machine& machine,
+                      const std::string& name) {
   switch (kind) {
     case RegionKind::kLoop: {
       BuildOutcome tiled = BuildTranspose(region, machine, name);
@@ -33,6 +40,56 @@ BuildOutcome BuildRegion(const Region& region, RegionKind kind, const Machine& m
       return BuildScatter(region, machine, name);
   }
   return {};
+}
+
+BuildOutcome BuildGpu(const Region& region, RegionKind kind, const Machine& machine,
+                      const std::string& name) {
+  switch (kind) {
+    case RegionKind::kLoop: {
+      BuildOutcome tiled = gpu::BuildTranspose(region, machine, name);
+      return tiled.built ? std::move(tiled) : gpu::BuildLoop(region, machine, name);
+    }
+    case RegionKind::kRows:
+      return gpu::BuildRows(region, machine, name);
+    case RegionKind::kColumns:
+      return gpu::BuildColumns(region, machine, name);
+    case RegionKind::kScatter:
+      return gpu::BuildScatter(region, machine, name);
+  }
+  return {};
+}
+
+}  // namespace
+
+BuildOutcome BuildRegion(const Region& region, RegionKind kind, const Machine& machine,
+                         const std::string& name) {
+  return machine.is_gpu() ? BuildGpu(region, kind, machine, name)
+                          : BuildCpu(region, kind, machine, name);
+}
+
+std::vector<std::string> NotesOf(const Region& region) {
+  std::vector<std::string> notes;
+  if (region.computation == nullptr || region.computation->module() == nullptr) return notes;
+  const OriginTable& origins = region.computation->module()->origins();
+  for (const Instr* instr : region.instrs) {
+    if (instr->origins() == OriginId::kNone) continue;
+    for (const Origin* origin : origins.Of(instr->origins())) {
+      std::string note;
+      if (origin->frame != FrameId::kNone) {
+        const Frame& frame = origins.frame(origin->frame);
+        note = frame.file + ":" + std::to_string(frame.line);
+        if (!frame.function.empty()) note += " (" + frame.function + ")";
+      }
+      if (!origin->op_name.empty()) note += (note.empty() ? "" : " ") + origin->op_name;
+      if (note.empty() || std::find(notes.begin(), notes.end(), note) != notes.end()) continue;
+      if (notes.size() == kMaxNotes) {
+        notes.push_back("...");
+        return notes;
+      }
+      notes.push_back(std::move(note));
+    }
+  }
+  return notes;
 }
 
 std::vector<KernelArgument> ArgumentsOf(const Region& region) {

@@ -48,8 +48,10 @@ struct BuildOutcome {
 
 BuildOutcome BuildRegion(const Region& region, RegionKind kind, const Machine& machine,
                          const std::string& name);
+// Where a region comes from, for readers of its kernel: "model.py:41 (loss) jit(f)/add", each once.
+std::vector<std::string> NotesOf(const Region& region);
 
-// One per kind (BuildRegion calls them).
+// One per kind, for CPUs (BuildRegion calls them; those for GPUs: gpu/gpu.h).
 BuildOutcome BuildLoop(const Region& region, const Machine& machine, const std::string& name);
 // Only regions of kLoop that read a large input across their rows.
 BuildOutcome BuildTranspose(const Region& region, const Machine& machine, const std::string& name);

@@ -93,11 +93,7 @@ std::optional<std::string> WhyNoScatter(const Instr& scatter) {
 }
 
 BuildOutcome BuildScatter(const Region& region, const Machine& machine, const std::string& name) {
-  if (region.roots.size() != 1 || region.roots[0]->op() != Op::kScatter)
-    return {std::nullopt, "a scatter has no other roots"};
-  const Instr* old = region.roots[0]->operand(0);
-  if (std::find(region.inputs.begin(), region.inputs.end(), old) != region.inputs.end())
-    return {std::nullopt, "it reads what it overwrites"};
+  if (std::string why = WhyNoScatterRegion(region); !why.empty()) return {std::nullopt, why};
   return ScatterBuilder(region, machine, name).Build();
 }
 

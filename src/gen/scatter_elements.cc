@@ -11,6 +11,15 @@ bool Contains(const Dims& dims, size_t d) {
 
 }  // namespace
 
+std::string WhyNoScatterRegion(const Region& region) {
+  if (region.roots.size() != 1 || region.roots[0]->op() != Op::kScatter)
+    return "a scatter has no other roots";
+  const Instr* old = region.roots[0]->operand(0);
+  if (std::find(region.inputs.begin(), region.inputs.end(), old) != region.inputs.end())
+    return "it reads what it overwrites";
+  return "";
+}
+
 ScatterElements::ScatterElements(KernelBuilder& b, ElementEmitter& emitter, const Instr& scatter)
     : b_(b), emitter_(emitter), scatter_(scatter), attrs_(scatter.attrs<ScatterAttrs>()) {
   const Dims& update = scatter_.operand(2)->shape().dims();
@@ -77,22 +86,40 @@ Coordinates ScatterElements::WindowAt(const Coordinates& batch, const std::vecto
   return window;
 }
 
-void ScatterElements::Combine(const Coordinates& batch, const std::vector<Scalar>& starts,
-                              const Coordinates& window) {
-  Coordinates update, place(extent_.size());
-  const Dims& update_dims = scatter_.operand(2)->shape().dims();
-  for (size_t d = 0, in_window = 0, in_batch = 0; d < update_dims.size(); ++d)
-    update.push_back(Contains(attrs_.update_window_dims, d) ? window[in_window++]
-                                                            : batch[in_batch++]);
+Scalar ScatterElements::PlaceOf(const Coordinates& batch, const std::vector<Scalar>& starts,
+                                const Coordinates& window) {
+  Coordinates place(extent_.size());
   for (size_t d = 0, next = 0; d < place.size(); ++d) {
     place[d] = IsOutsideOfWindow(d) ? b_.Index(0) : window[next++];
     if (starts[d].ok()) place[d] = place[d] + starts[d];
   }
-  for (size_t i = 0; i < attrs_.input_batching_dims.size(); ++i) {
-    auto d = static_cast<size_t>(attrs_.input_batching_dims[i]);
-    place[d] = BatchingPlace(batch, i);
+  for (size_t i = 0; i < attrs_.input_batching_dims.size(); ++i)
+    place[static_cast<size_t>(attrs_.input_batching_dims[i])] = BatchingPlace(batch, i);
+  return Linearized(b_, place, scatter_.shape().dims());
+}
+
+std::vector<Scalar> ScatterElements::Bounded(const std::vector<Scalar>& starts) {
+  std::vector<Scalar> bounded = starts;
+  for (size_t d = 0; d < starts.size(); ++d) {
+    if (!starts[d].ok()) continue;
+    Scalar last = b_.Index(scatter_.shape().dim(d) - extent_[d]);
+    bounded[d] = LesserOf(GreaterOf(starts[d], b_.Index(0)), last);
   }
-  Scalar index = Linearized(b_, place, scatter_.shape().dims());
+  return bounded;
+}
+
+Scalar ScatterElements::FirstPlace(const Coordinates& batch, const std::vector<Scalar>& starts) {
+  return PlaceOf(batch, starts, Coordinates(window_.size(), b_.Index(0)));
+}
+
+void ScatterElements::Combine(const Coordinates& batch, const std::vector<Scalar>& starts,
+                              const Coordinates& window) {
+  Coordinates update;
+  const Dims& update_dims = scatter_.operand(2)->shape().dims();
+  for (size_t d = 0, in_window = 0, in_batch = 0; d < update_dims.size(); ++d)
+    update.push_back(Contains(attrs_.update_window_dims, d) ? window[in_window++]
+                                                            : batch[in_batch++]);
+  Scalar index = PlaceOf(batch, starts, window);
   Element both[2] = {emitter_.ReadRoot(scatter_, index), emitter_.At(*scatter_.operand(2), update)};
   if (!emitter_.fault().empty()) return;
   std::optional<std::vector<Element>> results =

@@ -1,11 +1,15 @@
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "gen/element.h"
 #include "gen/generator.h"
 
 namespace tokamak {
+
+// Why a region is no scatter alone, in words; "" when it is one.
+std::string WhyNoScatterRegion(const Region& region);
 
 // What scatters of every machine share: windows, where they lie, and how one element is combined.
 class ScatterElements {
@@ -25,6 +29,11 @@ class ScatterElements {
   std::vector<Scalar> Starts(const Coordinates& batch);
   // Whether the window lies inside of the array.
   Scalar Fits(const std::vector<Scalar>& starts);
+  // Start indices between their bounds: those of a window that fits are as they were.
+  std::vector<Scalar> Bounded(const std::vector<Scalar>& starts);
+  // Where the window's first element lies in the array, row-major. Unless windows shift, two of
+  // them meet where this is equal, and nowhere else.
+  Scalar FirstPlace(const Coordinates& batch, const std::vector<Scalar>& starts);
   // The coordinates in a window of the array's element at coordinates; `inside` becomes false where
   // it is in another place.
   Coordinates WindowAt(const Coordinates& batch, const std::vector<Scalar>& starts,
@@ -35,6 +44,8 @@ class ScatterElements {
 
  private:
   bool IsOutsideOfWindow(size_t d) const;
+  Scalar PlaceOf(const Coordinates& batch, const std::vector<Scalar>& starts,
+                 const Coordinates& window);
   // Where a batching dimension of the array is, in the windows' coordinates.
   Scalar BatchingPlace(const Coordinates& batch, size_t i) const;
 

@@ -1,0 +1,264 @@
+// The columns of a GPU: reductions of any dimensions and contractions, with what is computed from
+// their results. Neighbouring threads have neighbouring results, a vector of them each:
+//
+//   for each tile of results (a block: x along the results, y along what is folded)
+//     each thread folds the y-th, (y + Y)-th ... elements of its results, in registers
+//     the sums of all y of a result are joined through team memory, in a fixed tree, by one thread,
+//     which writes it
+//
+// What has to be folded in order, and contractions, have one thread a result.
+
+#include <algorithm>
+
+#include "gen/folds.h"
+#include "gen/gpu/gpu.h"
+
+namespace tokamak::gpu {
+namespace {
+
+constexpr int64_t kThreads = 256, kFewThreads = 64;
+// Threads along the results: of fewer than kLeastX, a warp would not use up what memory gives.
+constexpr int64_t kMostX = 32, kLeastX = 8;
+// Elements that a thread folds at least, before more threads share a result; loads in flight.
+constexpr int64_t kLeastFolds = 4, kUnroll = 4;
+constexpr int64_t kMostY = 32;  // sums that a thread joins
+
+class ColumnsBuilder {
+ public:
+  ColumnsBuilder(const Region& region, const Machine& machine, const std::string& name)
+      : region_(region), machine_(machine), b_(name), emitter_(b_, region) {}
+
+  BuildOutcome Build() {
+    if (std::string why = FindFolds(region_, folds_); !why.empty()) return {std::nullopt, why};
+    Schedule();
+    int64_t blocks = CeilDiv(vectors_, x_);
+    b_.For("block", LoopRole::kGrid, b_.Index(blocks), [&](Scalar g) {
+      b_.For("y", LoopRole::kThread, b_.Index(y_), [&](Scalar y) {
+        b_.For("x", LoopRole::kThread, b_.Index(x_), [&](Scalar x) {
+          block_ = g;
+          Team(x, y);
+        });
+      });
+    });
+    if (!emitter_.fault().empty()) return {std::nullopt, emitter_.fault()};
+    BuiltKernel built;
+    built.grid = blocks;
+    built.kernel = b_.Finish();
+    FinishKernel(built.kernel);
+    built.arguments = ArgumentsOf(region_);
+    FinishFacts(built, false);
+    return {std::move(built), ""};
+  }
+
+ private:
+  void Schedule() {
+    results_ = ProductOf(folds_.dims, 0, folds_.dims.size());
+    bool any_order = folds_.dots.empty() &&
+                     std::all_of(folds_.reducers.begin(), folds_.reducers.end(),
+                                 [](const Reducer& reducer) { return reducer.any_order; });
+    folded_ = 1;
+    bool along_results = false;  // neighbouring results are made of neighbouring elements
+    if (!folds_.reducers.empty()) {
+      const Reducer& like = folds_.reducers[0];
+      for (int64_t d : like.reduced) {
+        reduced_dims_.push_back(like.input().dim(static_cast<size_t>(d)));
+        folded_ *= reduced_dims_.back();
+      }
+      along_results = !like.kept.empty() && like.kept.back() == like.input().rank() - 1;
+    }
+    if (any_order && along_results)
+      lanes_ = LanesFor(region_, machine_, folds_.dims.back(), folded_ * results_);
+    vectors_ = results_ / lanes_;
+    if (!any_order) {
+      x_ = kThreads;
+      while (x_ > kFewThreads && vectors_ < x_ * machine_.cores) x_ /= 2;
+      x_ = std::min(x_, vectors_);
+      return;
+    }
+    x_ = std::min(kMostX, vectors_);
+    while (x_ > kLeastX && vectors_ < x_ * 2 * machine_.cores) x_ = CeilDiv(x_, 2);
+    y_ = PowerBelow(std::clamp<int64_t>(folded_ / kLeastFolds, 1, std::min(kMostY, kThreads / x_)));
+    if (y_ == 1 && vectors_ > x_) x_ = std::min(kThreads / 2, vectors_);
+  }
+
+  Coordinates ResultAt(Scalar linear) { return Delinearized(b_, linear, folds_.dims); }
+
+  void Team(Scalar x, Scalar y) {
+    Scalar vector = LesserOf(block_ * b_.Index(x_) + x, b_.Index(vectors_ - 1));
+    Scalar first = vector * b_.Index(lanes_);
+    std::vector<Accumulators> sums;
+    for (const Reducer& reducer : folds_.reducers) sums.emplace_back(b_, emitter_, reducer, lanes_);
+    if (!sums.empty()) Reduce(sums, first, y);
+    for (const Instr* dot : folds_.dots) Contract(*dot, first);
+    if (!emitter_.fault().empty()) return;
+    if (y_ > 1) return JoinAndStore(sums, x, y);
+    ForLanes(b_, lanes_, [&](Scalar lane) {
+      Scalar linear = first + lane;
+      Coordinates at = ResultAt(linear);
+      for (Accumulators& sum : sums) Bind(sum, at, sum.Read(lane));
+      for (const Sum& sum : dot_sums_) {
+        ElementType type = sum.dot->shape().type();
+        emitter_.Bind(*sum.dot, 0, at, ConvertElement(b_, WideType(type), type, Read(sum)));
+      }
+      StoreRoots(at, linear);
+    });
+  }
+
+  void Reduce(std::vector<Accumulators>& sums, Scalar first, Scalar y) {
+    ForLanes(b_, lanes_, [&](Scalar lane) {
+      for (Accumulators& sum : sums) sum.Write(lane, sum.Begin());
+    });
+    auto fold = [&](Scalar step) {
+      Scalar number = step * b_.Index(y_) + y;
+      b_.If(number < b_.Index(folded_), [&] {
+        Coordinates reduced = Delinearized(b_, number, reduced_dims_);
+        ForLanes(b_, lanes_, [&](Scalar lane) {
+          Coordinates at = FoldedElement(folds_.reducers[0], ResultAt(first + lane), reduced);
+          for (Accumulators& sum : sums) sum.Fold(lane, at, {});
+        });
+      });
+    };
+    int64_t whole = folded_ / y_, rounds = whole / kUnroll, next = rounds * kUnroll;
+    if (rounds > 0)
+      b_.For("k", LoopRole::kSerial, b_.Index(rounds), [&](Scalar k) {
+        b_.For("u", LoopRole::kUnrolled, b_.Index(kUnroll),
+               [&](Scalar u) { fold(k * b_.Index(kUnroll) + u); });
+      });
+    int64_t steps = CeilDiv(folded_, y_) - next;
+    if (steps > 0)
+      b_.For("k", LoopRole::kSerial, b_.Index(steps), [&](Scalar k) { fold(k + b_.Index(next)); });
+  }
+
+  // ---- contractions: one thread a result
+
+  struct Sum {
+    const Instr* dot = nullptr;
+    std::array<ArrayId, 2> arrays{};
+  };
+
+  void Contract(const Instr& dot, Scalar first) {
+    const DotAttrs& attrs = dot.attrs<DotAttrs>();
+    ElementType type = WideType(dot.shape().type());
+    Sum sum{&dot, {}};
+    for (size_t part = 0; part < (IsComplex(type) ? 2u : 1u); ++part)
+      sum.arrays[part] = b_.Local("sum", ComputeType(type), Space::kRegisters, 1);
+    Write(sum, ConstantElement(b_, type, 0));
+    Dims dims;
+    for (int64_t d : attrs.lhs_contracting)
+      dims.push_back(dot.operand(0)->shape().dim(static_cast<size_t>(d)));
+    b_.For("k", LoopRole::kSerial, b_.Index(ProductOf(dims, 0, dims.size())), [&](Scalar k) {
+      Element term =
+          DotTerm(b_, emitter_, dot, ResultAt(first), Delinearized(b_, k, dims), Read(sum));
+      if (emitter_.fault().empty()) Write(sum, term);
+    });
+    dot_sums_.push_back(sum);
+  }
+
+  Element Read(const Sum& sum) {
+    Element value{b_.Read(sum.arrays[0], b_.Index(0)), {}};
+    if (IsComplex(sum.dot->shape().type())) value[1] = b_.Read(sum.arrays[1], b_.Index(0));
+    return value;
+  }
+  void Write(const Sum& sum, Element value) {
+    b_.Store(sum.arrays[0], b_.Index(0), value[0]);
+    if (IsComplex(sum.dot->shape().type())) b_.Store(sum.arrays[1], b_.Index(0), value[1]);
+  }
+
+  // ---- results
+
+  // The sums of all threads, in team memory: of row y, result i of the block at y * width + i.
+  void JoinAndStore(std::vector<Accumulators>& sums, Scalar x, Scalar y) {
+    int64_t width = x_ * lanes_;
+    std::vector<std::vector<std::array<ArrayId, 2>>> shared;
+    for (Accumulators& sum : sums) shared.push_back(NewShared(sum.reducer(), y_ * width));
+    ForLanes(b_, lanes_, [&](Scalar lane) {
+      Scalar place = y * b_.Index(width) + x * b_.Index(lanes_) + lane;
+      for (size_t s = 0; s < sums.size(); ++s) {
+        std::vector<Element> values = sums[s].Read(lane);
+        for (size_t i = 0; i < values.size(); ++i)
+          for (size_t part = 0; part < 2; ++part)
+            if (values[i][part].ok()) b_.Store(shared[s][i][part], place, values[i][part]);
+      }
+    });
+    b_.Barrier(Scope::kBlock);
+    // Every thread takes results, one after the other where a block has more of them than threads.
+    int64_t threads = x_ * y_;
+    Scalar number = y * b_.Index(x_) + x;
+    for (int64_t begin = 0; begin < width; begin += threads) {
+      Scalar result = number + b_.Index(begin);
+      Scalar linear = block_ * b_.Index(width) + result;
+      b_.If((result < b_.Index(width)) & (linear < b_.Index(results_)), [&] {
+        Coordinates at = ResultAt(linear);
+        for (size_t s = 0; s < sums.size(); ++s)
+          Bind(sums[s], at, JoinShared(sums[s], shared[s], result, width));
+        StoreRoots(at, linear);
+      });
+    }
+  }
+
+  std::vector<std::array<ArrayId, 2>> NewShared(const Reducer& reducer, int64_t size) {
+    std::vector<std::array<ArrayId, 2>> arrays;
+    for (size_t i = 0; i < reducer.count; ++i) {
+      ElementType type = WideType(reducer.type(i));
+      std::array<ArrayId, 2> own{};
+      for (size_t part = 0; part < (IsComplex(type) ? 2u : 1u); ++part)
+        own[part] = b_.Local("sums", ComputeType(type), Space::kTeam, size);
+      arrays.push_back(own);
+    }
+    return arrays;
+  }
+
+  std::vector<Element> JoinShared(Accumulators& sum,
+                                  const std::vector<std::array<ArrayId, 2>>& shared, Scalar result,
+                                  int64_t width) {
+    std::vector<std::vector<Element>> all;
+    for (int64_t i = 0; i < y_; ++i) {
+      std::vector<Element> values;
+      for (size_t k = 0; k < shared.size(); ++k) {
+        Scalar place = result + b_.Index(i * width);
+        Element value{b_.Read(shared[k][0], place), {}};
+        if (IsComplex(sum.reducer().type(k))) value[1] = b_.Read(shared[k][1], place);
+        values.push_back(value);
+      }
+      all.push_back(std::move(values));
+    }
+    for (size_t half = all.size() / 2; half > 0; half /= 2)
+      for (size_t i = 0; i < half; ++i) all[i] = sum.Joined(all[i], all[i + half]);
+    return all[0];
+  }
+
+  void Bind(Accumulators& sum, const Coordinates& at, const std::vector<Element>& value) {
+    std::vector<Element> results = sum.Finished(value);
+    for (size_t i = 0; i < results.size(); ++i)
+      emitter_.Bind(*sum.reducer().instr, i, at, results[i]);
+  }
+
+  void StoreRoots(const Coordinates& at, Scalar linear) {
+    for (const Instr* root : region_.roots) {
+      std::vector<Shape> parts = PartsOf(root->shape());
+      for (size_t i = 0; i < parts.size(); ++i) {
+        Coordinates here =
+            parts[i].dims() == folds_.dims ? at : Delinearized(b_, linear, parts[i].dims());
+        emitter_.StoreLinear(*root, i, linear, emitter_.At(*root, here, i));
+      }
+    }
+  }
+
+  const Region& region_;
+  const Machine& machine_;
+  KernelBuilder b_;
+  ElementEmitter emitter_;
+  Folds folds_;
+  Dims reduced_dims_;
+  std::vector<Sum> dot_sums_;
+  int64_t results_ = 1, folded_ = 1, lanes_ = 1, vectors_ = 1, x_ = 1, y_ = 1;
+  Scalar block_;
+};
+
+}  // namespace
+
+BuildOutcome BuildColumns(const Region& region, const Machine& machine, const std::string& name) {
+  return ColumnsBuilder(region, machine, name).Build();
+}
+
+}  // namespace tokamak::gpu

@@ -1,0 +1,107 @@
+#include <algorithm>
+
+#include "gen/gpu/gpu.h"
+#include "kernel/range.h"
+
+namespace tokamak::gpu {
+namespace {
+
+// Every allocation of a device, and every value in an arena, begins at such a place.
+constexpr int64_t kAlignment = 64;
+constexpr int64_t kMostLanes = 8;
+// As ops.def counts them: of more, each lane needs registers of its own.
+constexpr int64_t kManyFlops = 64;
+
+// The values that statements need, directly or not.
+class UsedValues {
+ public:
+  explicit UsedValues(const Kernel& kernel) : kernel_(kernel), used_(kernel.nodes.size()) {
+    Walk(kernel.body);
+  }
+  bool operator[](size_t i) const { return used_[i]; }
+
+ private:
+  void Walk(const Block& block) {
+    for (const Stmt& stmt : block) {
+      switch (stmt.kind) {
+        case StmtKind::kFor:
+          Use(kernel_.loop(stmt.loop).extent);
+          break;
+        case StmtKind::kIf:
+        case StmtKind::kWhile:
+          Use(stmt.condition);
+          break;
+        case StmtKind::kStore:
+          Use(stmt.index);
+          Use(stmt.value);
+          break;
+        case StmtKind::kRead:
+        case StmtKind::kShuffle:
+          Use(stmt.value);
+          break;
+        case StmtKind::kBarrier:
+          break;
+      }
+      for (const Block* inner : {&stmt.head, &stmt.body, &stmt.otherwise}) Walk(*inner);
+    }
+  }
+  void Use(ValueId value) {
+    std::vector<ValueId> open = {value};
+    while (!open.empty()) {
+      ValueId id = open.back();
+      open.pop_back();
+      if (used_[static_cast<size_t>(id)]) continue;
+      used_[static_cast<size_t>(id)] = true;
+      for (ValueId operand : kernel_.operands(id)) open.push_back(operand);
+    }
+  }
+
+  const Kernel& kernel_;
+  std::vector<bool> used_;
+};
+
+bool IndicesFit32(const Kernel& kernel) {
+  UsedValues used(kernel);
+  RangeTable ranges;
+  for (size_t i = 0; i < kernel.nodes.size(); ++i) {
+    if (!used[i] || kernel.nodes[i].type != ScalarType::kIndex) continue;
+    Range range = ranges.Of(kernel, ValueId{static_cast<uint32_t>(i)});
+    if (range.low < INT32_MIN || range.high > INT32_MAX) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+int64_t LanesFor(const Region& region, const Machine& machine, int64_t row, int64_t count) {
+  int64_t bytes = 1, flops = 0;
+  auto look = [&](const Shape& shape) {
+    if (shape.ElementCount() >= count) bytes = std::max(bytes, BytesOf(StorageType(shape.type())));
+  };
+  for (const Instr* input : region.inputs) look(input->shape());
+  for (const Instr* root : region.roots)
+    for (const Shape& part : PartsOf(root->shape())) look(part);
+  for (const Instr* instr : region.instrs) flops += instr->info().flops_per_element;
+  int64_t lanes = std::min(machine.Lanes(8 * bytes), kMostLanes);
+  if (flops > kManyFlops) lanes = std::min<int64_t>(lanes, 2);
+  while (row % lanes != 0) lanes /= 2;
+  return lanes;
+}
+
+int64_t PowerAbove(int64_t x) {
+  int64_t power = 1;
+  while (power < x) power *= 2;
+  return power;
+}
+
+int64_t CeilDiv(int64_t x, int64_t y) {
+  return (x + y - 1) / y;
+}
+
+void FinishKernel(Kernel& kernel) {
+  for (size_t i = 0; i < kernel.ArgumentCount(); ++i)
+    kernel.arrays[i].alignment = std::max(kernel.arrays[i].alignment, kAlignment);
+  kernel.index_bits = IndicesFit32(kernel) ? 32 : 64;
+}
+
+}  // namespace tokamak::gpu

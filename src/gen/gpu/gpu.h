@@ -1,0 +1,41 @@
+#pragma once
+
+#include <string>
+
+#include "gen/element.h"
+#include "gen/generator.h"
+
+// The loop nests of GPUs: blocks of threads, team memory and barriers. What one element is, is the
+// same code as on a CPU (element.h, reducer.h, roots.h ...).
+
+namespace tokamak::gpu {
+
+BuildOutcome BuildLoop(const Region& region, const Machine& machine, const std::string& name);
+// Only regions of kLoop that read a large input across their rows.
+BuildOutcome BuildTranspose(const Region& region, const Machine& machine, const std::string& name);
+BuildOutcome BuildRows(const Region& region, const Machine& machine, const std::string& name);
+BuildOutcome BuildColumns(const Region& region, const Machine& machine, const std::string& name);
+BuildOutcome BuildScatter(const Region& region, const Machine& machine, const std::string& name);
+
+// ---- shared by them
+
+inline constexpr int64_t kWarp = 32;
+
+// Elements that a thread takes at once: as many of the widest as one access holds, and such as
+// divide `row`. Only arrays of `count` elements or more are looked at.
+int64_t LanesFor(const Region& region, const Machine& machine, int64_t row, int64_t count);
+// The smallest power of two that is not below x (x >= 1).
+int64_t PowerAbove(int64_t x);
+int64_t CeilDiv(int64_t x, int64_t y);
+
+// Runs body(lane) for each lane: in a vector loop, if there are several.
+template <typename Body>
+void ForLanes(KernelBuilder& b, int64_t lanes, Body&& body) {
+  if (lanes == 1) return body(b.Index(0));
+  b.For("l", LoopRole::kVector, b.Index(lanes), body);
+}
+
+// What all kernels of a GPU have: aligned arrays, and indices of 32 bits where these hold them.
+void FinishKernel(Kernel& kernel);
+
+}  // namespace tokamak::gpu

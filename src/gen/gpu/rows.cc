@@ -1,0 +1,280 @@
+// The rows of a GPU: reductions over the last dimensions, with what is computed from them. A row
+// has a group of threads: a part of a warp, a warp, or a block; short rows share a block.
+//
+//   for each level of reductions:  softmax: max; then the sum of exp(x - max)
+//     each thread folds its vectors of the row
+//     the threads of a warp join their sums by shuffles, warps by team memory: all have the result
+//   the first thread of a row writes what has one element a row
+//   each thread writes its elements
+//
+// What a thread has read or computed of its elements stays in its registers for the passes that
+// follow, when it has few of them; else it is read again. Every thread comes to every shuffle and
+// barrier: rows beyond the last are the last one again.
+
+#include <algorithm>
+
+#include "gen/gpu/gpu.h"
+#include "gen/gpu/kept.h"
+#include "gen/row_levels.h"
+
+namespace tokamak::gpu {
+namespace {
+
+constexpr int64_t kBlock = 256, kMostThreads = 1024;
+// Vectors of a thread: a warp takes a row of up to kWarpSteps times its threads; a block has as
+// many threads as leave each one kBlockSteps.
+constexpr int64_t kWarpSteps = 8, kBlockSteps = 4;
+// Registers of a thread for what it keeps; of blocks of kMostThreads there are half as many.
+constexpr int64_t kKeptWords = 64;
+// Loads in flight of a thread whose vectors are too many to be kept.
+constexpr int64_t kUnroll = 4;
+
+class RowsBuilder {
+ public:
+  RowsBuilder(const Region& region, const Machine& machine, const std::string& name, bool keep)
+      : region_(region),
+        machine_(machine),
+        b_(name),
+        emitter_(b_, region),
+        kept_(b_, emitter_),
+        keep_(keep) {}
+
+  BuildOutcome Build() {
+    if (std::string why = FindRowLevels(region_, found_); !why.empty()) return {std::nullopt, why};
+    Schedule();
+    int64_t blocks = CeilDiv(found_.rows, block_rows_);
+    b_.For("block", LoopRole::kGrid, b_.Index(blocks), [&](Scalar g) {
+      auto row = [&](Scalar r) {
+        b_.For("t", LoopRole::kThread, b_.Index(threads_), [&](Scalar t) {
+          row_at_ = LesserOf(g * b_.Index(block_rows_) + r, b_.Index(found_.rows - 1));
+          block_row_ = r;
+          thread_ = t;
+          for (size_t pass = 0; pass < found_.levels.size(); ++pass) ReduceLevel(pass);
+          StoreRows();
+          StoreElements();
+        });
+      };
+      if (block_rows_ == 1) return row(b_.Index(0));
+      b_.For("r", LoopRole::kThread, b_.Index(block_rows_), row);
+    });
+    if (!emitter_.fault().empty()) return {std::nullopt, emitter_.fault()};
+    BuiltKernel built;
+    built.grid = blocks;
+    built.kernel = b_.Finish();
+    FinishKernel(built.kernel);
+    built.arguments = ArgumentsOf(region_);
+    FinishFacts(built, false);
+    return {std::move(built), ""};
+  }
+
+ private:
+  static bool AnyOrder(const std::vector<Reducer>& level) {
+    return std::all_of(level.begin(), level.end(),
+                       [](const Reducer& reducer) { return reducer.any_order; });
+  }
+
+  void Schedule() {
+    bool any_order = std::all_of(found_.levels.begin(), found_.levels.end(), AnyOrder);
+    lanes_ = LanesFor(region_, machine_, found_.row, found_.rows * found_.row);
+    vectors_ = found_.row / lanes_;
+    if (vectors_ <= kWarp * kWarpSteps) {
+      threads_ = std::min(kWarp, PowerAbove(vectors_));
+    } else {
+      threads_ = std::clamp(PowerAbove(CeilDiv(vectors_, kBlockSteps)), 2 * kWarp, kMostThreads);
+    }
+    int64_t most = std::max<int64_t>(1, kBlock / threads_);
+    block_rows_ = std::min(most, PowerAbove(found_.rows));
+    while (block_rows_ > 1 && found_.rows < block_rows_ * machine_.cores) block_rows_ /= 2;
+    int64_t steps = CeilDiv(vectors_, threads_);
+    unrolled_ = steps <= kWarpSteps;
+    int64_t words = threads_ == kMostThreads ? kKeptWords / 2 : kKeptWords;
+    if (keep_ && unrolled_ && any_order) kept_.Choose(region_, found_, steps * lanes_, words);
+  }
+
+  // Runs body(element of the row, its number among those of the thread, lane) for all elements of
+  // a thread.
+  template <typename Body>
+  void ForElements(Body&& body) {
+    auto vector = [&](Scalar step) {
+      Scalar number = step * b_.Index(threads_) + thread_;
+      auto lanes = [&] {
+        ForLanes(b_, lanes_, [&](Scalar lane) {
+          body(number * b_.Index(lanes_) + lane, step * b_.Index(lanes_) + lane, lane);
+        });
+      };
+      b_.If(number < b_.Index(vectors_), lanes);
+    };
+    int64_t whole = vectors_ / threads_, next = 0;
+    if (unrolled_) {
+      if (whole > 1) b_.For("k", LoopRole::kUnrolled, b_.Index(whole), vector);
+      next = whole > 1 ? whole : 0;
+    } else {
+      int64_t rounds = whole / kUnroll;
+      if (rounds > 0)
+        b_.For("k", LoopRole::kSerial, b_.Index(rounds), [&](Scalar k) {
+          b_.For("u", LoopRole::kUnrolled, b_.Index(kUnroll),
+                 [&](Scalar u) { vector(k * b_.Index(kUnroll) + u); });
+        });
+      next = rounds * kUnroll;
+      if (next < whole) {
+        b_.For("k", LoopRole::kSerial, b_.Index(whole - next),
+               [&](Scalar k) { vector(k + b_.Index(next)); });
+        next = whole;
+      }
+    }
+    for (; next * threads_ < vectors_; ++next) vector(b_.Index(next));
+  }
+
+  Coordinates InputAt(const Reducer& reducer, Scalar element) {
+    return RowElement(b_, reducer, row_at_, element);
+  }
+
+  void ReduceLevel(size_t pass) {
+    const std::vector<Reducer>& level = found_.levels[pass];
+    bool any_order = AnyOrder(level);
+    std::vector<Accumulators> sums;
+    for (const Reducer& reducer : level)
+      sums.emplace_back(b_, emitter_, reducer, any_order ? lanes_ : 1);
+    std::vector<std::vector<Element>> results;
+    if (any_order) {
+      ForLanes(b_, lanes_, [&](Scalar lane) {
+        for (Accumulators& sum : sums) sum.Write(lane, sum.Begin());
+      });
+      ForElements([&](Scalar element, Scalar number, Scalar lane) {
+        Coordinates at = InputAt(level[0], element);
+        kept_.Bind(pass, at, number);
+        for (Accumulators& sum : sums) sum.Fold(lane, InputAt(sum.reducer(), element), {});
+        kept_.Keep(pass, at, number);
+      });
+      for (Accumulators& sum : sums) results.push_back(sum.Combined());
+      Join(sums, results);
+    } else {
+      // In order: every thread does all of it.
+      for (Accumulators& sum : sums) sum.Write(b_.Index(0), sum.Begin());
+      b_.For("k", LoopRole::kSerial, b_.Index(found_.row), [&](Scalar k) {
+        for (Accumulators& sum : sums) sum.Fold(b_.Index(0), InputAt(sum.reducer(), k), {});
+      });
+      for (Accumulators& sum : sums) results.push_back(sum.Read(b_.Index(0)));
+    }
+    if (!emitter_.fault().empty()) return;
+    for (size_t s = 0; s < sums.size(); ++s) {
+      std::vector<Element> finished = sums[s].Finished(results[s]);
+      const Reducer& reducer = sums[s].reducer();
+      for (size_t i = 0; i < finished.size(); ++i) {
+        const Dims& dims = PartsOf(reducer.instr->shape())[i].dims();
+        emitter_.Bind(*reducer.instr, i, Delinearized(b_, row_at_, dims), finished[i]);
+      }
+    }
+  }
+
+  // ---- sums of threads into one that all of them have
+
+  void Join(std::vector<Accumulators>& sums, std::vector<std::vector<Element>>& values) {
+    if (!emitter_.fault().empty()) return;
+    for (size_t s = 0; s < sums.size(); ++s)
+      values[s] = JoinLanes(sums[s], values[s], std::min(threads_, kWarp));
+    if (threads_ <= kWarp) return;
+    int64_t warps = threads_ / kWarp;
+    std::vector<std::vector<std::array<ArrayId, 2>>> shared;
+    Scalar warp = thread_ / b_.Index(kWarp), lane = thread_ % b_.Index(kWarp);
+    b_.If(lane == b_.Index(0), [&] {
+      for (const std::vector<Element>& value : values) {
+        shared.emplace_back();
+        for (const Element& element : value) {
+          std::array<ArrayId, 2> arrays{};
+          for (size_t part = 0; part < 2; ++part) {
+            if (!element[part].ok()) continue;
+            arrays[part] =
+                b_.Local("warps", element[part].type(), Space::kTeam, block_rows_ * warps);
+            b_.Store(arrays[part], block_row_ * b_.Index(warps) + warp, element[part]);
+          }
+          shared.back().push_back(arrays);
+        }
+      }
+    });
+    b_.Barrier(Scope::kBlock);
+    Scalar from = block_row_ * b_.Index(warps) + lane % b_.Index(warps);
+    for (size_t s = 0; s < sums.size(); ++s) {
+      for (size_t i = 0; i < values[s].size(); ++i)
+        for (size_t part = 0; part < 2; ++part)
+          if (values[s][i][part].ok()) values[s][i][part] = b_.Read(shared[s][i][part], from);
+      values[s] = JoinLanes(sums[s], values[s], warps);
+    }
+  }
+
+  std::vector<Element> JoinLanes(Accumulators& sum, std::vector<Element> value, int64_t lanes) {
+    for (int64_t apart = lanes / 2; apart > 0; apart /= 2) {
+      std::vector<Element> other = value;
+      for (Element& element : other)
+        for (Scalar& part : element)
+          if (part.ok()) part = b_.Shuffle(part, b_.Index(apart));
+      value = sum.Joined(value, other);
+    }
+    return value;
+  }
+
+  // ---- roots
+
+  void StoreRows() {
+    auto has_row = [&](const Instr* root) {
+      return PartsOf(root->shape())[0].ElementCount() == found_.rows;
+    };
+    if (std::none_of(region_.roots.begin(), region_.roots.end(), has_row)) return;
+    b_.If(thread_ == b_.Index(0), [&] {
+      for (const Instr* root : region_.roots) {
+        std::vector<Shape> parts = PartsOf(root->shape());
+        for (size_t i = 0; i < parts.size(); ++i) {
+          if (parts[i].ElementCount() != found_.rows) continue;
+          Element value = emitter_.At(*root, Delinearized(b_, row_at_, parts[i].dims()), i);
+          emitter_.StoreLinear(*root, i, row_at_, value);
+        }
+      }
+    });
+  }
+
+  void StoreElements() {
+    std::vector<const Instr*> roots;
+    for (const Instr* root : region_.roots) {
+      if (!root->shape().IsArray() || root->shape().ElementCount() == found_.rows) continue;
+      if (root->shape().ElementCount() != found_.rows * found_.row)
+        return emitter_.Fail("a root has neither a row's elements nor one a row");
+      roots.push_back(root);
+    }
+    if (roots.empty()) return;
+    const Reducer& like = found_.levels[0][0];
+    ForElements([&](Scalar element, Scalar number, Scalar) {
+      Scalar linear = row_at_ * b_.Index(found_.row) + element;
+      Coordinates own = InputAt(like, element);
+      kept_.Bind(found_.levels.size(), own, number);
+      std::vector<Element> values;
+      for (const Instr* root : roots) {
+        const Dims& dims = root->shape().dims();
+        values.push_back(
+            emitter_.At(*root, dims == like.input().dims() ? own : Delinearized(b_, linear, dims)));
+      }
+      for (size_t i = 0; i < roots.size(); ++i)
+        emitter_.StoreLinear(*roots[i], 0, linear, values[i]);
+    });
+  }
+
+  const Region& region_;
+  const Machine& machine_;
+  KernelBuilder b_;
+  ElementEmitter emitter_;
+  KeptValues kept_;
+  bool keep_, unrolled_ = false;
+  RowLevels found_;
+  int64_t lanes_ = 1, vectors_ = 1, threads_ = 1, block_rows_ = 1;
+  Scalar row_at_, block_row_, thread_;
+};
+
+}  // namespace
+
+BuildOutcome BuildRows(const Region& region, const Machine& machine, const std::string& name) {
+  BuildOutcome kept = RowsBuilder(region, machine, name, true).Build();
+  if (kept.built) return kept;
+  // A kept value may be needed at another place, too.
+  return RowsBuilder(region, machine, name, false).Build();
+}
+
+}  // namespace tokamak::gpu
