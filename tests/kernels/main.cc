@@ -19,7 +19,7 @@
 #include "kernels/arrays.h"
 #include "kernels/formulas.h"
 #include "runner/test_file.h"
-#ifdef TOK_HAVE_CUDA
+#if TOK_HAVE_CUDA
 #include "backend/cuda/cuda_text.h"
 #include "backend/cuda/nvrtc.h"
 #endif
@@ -154,7 +154,7 @@ class KernelRun {
   }
 
   void Cuda() {
-#ifdef TOK_HAVE_CUDA
+#if TOK_HAVE_CUDA
     Result<cuda::CudaSource> text = cuda::CudaText(parsed_.kernel);
     if (!text.ok()) return Note(text.error());
     output = text.value().text;
@@ -183,7 +183,7 @@ std::vector<std::string> RunFile(const std::string& path, bool update) {
   if (!file.ok()) return {Render(file.error())};
   for (size_t i = 0; i < file.value().runs.size(); ++i) {
     const TestRun& run = file.value().runs[i];
-#ifndef TOK_HAVE_CUDA
+#if !TOK_HAVE_CUDA
     if (run.words[0] == "cuda") continue;
 #endif
     KernelRun ran(file.value(), run);
@@ -228,7 +228,7 @@ std::vector<std::string> RunFile(const std::string& path, bool update) {
   return failures;
 }
 
-#ifdef TOK_HAVE_CUDA
+#if TOK_HAVE_CUDA
 // The kernels of a text, `tokamak kernels` prints many: from `kernel` to the brace that closes it.
 std::vector<std::string> KernelsOf(const std::string& text) {
   std::vector<std::string> kernels;

@@ -1,0 +1,219 @@
+// tok_gpu_bundle OUT FILE...: what runner.cc needs to run programs on a device: the CUDA C++ of
+// their kernels, their steps, drawn inputs, and the results of the simulator, which the device must
+// have bit by bit. A file that says `LARGE: softmax 16384 4096` gets its inputs on the device's
+// machine, and is compared with a computation there. Programs that need the host are left out.
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include <fmt/format.h>
+
+#include "backend/cuda/cuda_text.h"
+#include "driver/array_bytes.h"
+#include "driver/kernel_codes.h"
+#include "driver/load.h"
+#include "fusion/split_reductions.h"
+#include "interp/arguments.h"
+#include "interp/interp.h"
+#include "kernel/verify.h"
+#include "lower/lower.h"
+#include "passes/passes.h"
+
+namespace tokamak {
+namespace {
+
+constexpr uint64_t kSeed = 7;
+constexpr int64_t kMaxBytes = 4 << 20;  // of one program that is simulated
+
+class Bundle {
+ public:
+  explicit Bundle(const std::string& folder) : folder_(folder) {
+    std::filesystem::create_directories(folder + "/kernels");
+    data_.open(folder + "/data.bin", std::ios::binary);
+  }
+  ~Bundle() { std::ofstream(folder_ + "/manifest.txt") << manifest_; }
+
+  // Why the program is not in the bundle.
+  Result<std::string> Add(Module& module, const std::string& name, const std::string& large) {
+    DecisionLog log;
+    PassContext context(log, {}, {});
+    TOK_TRY(Pipeline pipeline, ParsePipeline("default"));
+    TOK_TRY([[maybe_unused]] std::vector<PassRun> runs,
+            RunPasses(module, pipeline, context, PipelineOptions{}));
+    if (std::string why = WhyNotLowered(module); !why.empty()) return why;
+    LowerOptions options;
+    options.machine = GpuMachine();
+    SplitReductions(module, log, options.machine);
+    TOK_TRY(LoweredProgram program, Lower(module, options, log));
+    for (const RunStep& step : program.steps)
+      if (step.kind != StepKind::kLaunch && step.kind != StepKind::kCopy)
+        return std::string("it has other steps than kernels");
+    if (program.launches == 0) return std::string("it has no kernels");
+    text_ = fmt::format("program {}\n", name);
+    TOK_TRY(std::string why, large.empty() ? AddSmall(module, program) : AddLarge(module, large));
+    if (!why.empty()) return why;
+    for (const RunStep& step : program.steps) TOK_RETURN_IF_ERROR(AddStep(program, step, name));
+    manifest_ += text_;
+    return std::string();
+  }
+
+ private:
+  static std::string PlaceText(const Place& place) {
+    return fmt::format(" {}+{}", place.memory, place.offset);
+  }
+
+  Status AddStep(const LoweredProgram& program, const RunStep& step, const std::string& name) {
+    if (step.kind == StepKind::kCopy) {
+      text_ += fmt::format("copy {}{}{}\n", step.bytes, PlaceText(step.places[0]),
+                           PlaceText(step.places[1]));
+      return Ok();
+    }
+    const Kernel& kernel = program.kernels[step.target];
+    TOK_RETURN_IF_ERROR(VerifyKernel(kernel));
+    TOK_TRY(cuda::CudaSource source, cuda::CudaText(kernel));
+    std::string file = fmt::format("kernels/{}_{}.cu", name, step.target);
+    std::ofstream(folder_ + "/" + file) << source.text;
+    text_ += fmt::format("launch {} {} {} {} {} {} {} {}", file, source.name, step.grid,
+                         source.threads[0], source.threads[1], source.threads[2],
+                         source.dynamic_bytes, step.places.size());
+    for (const Place& place : step.places) text_ += PlaceText(place);
+    text_ += "\n";
+    return Ok();
+  }
+
+  size_t Keep(const std::vector<std::byte>& bytes) {
+    size_t at = size_;
+    data_.write(reinterpret_cast<const char*>(bytes.data()),
+                static_cast<std::streamsize>(bytes.size()));
+    size_ += bytes.size();
+    return at;
+  }
+
+  Result<std::string> AddLarge(const Module& module, const std::string& large) {
+    const Computation& entry = *module.entry();
+    int64_t traffic = 0, memory = 1;
+    text_ += "memory 0\n";
+    std::string draws;
+    for (const Instr* parameter : entry.parameters()) {
+      const Shape& shape = parameter->shape();
+      text_ += fmt::format("memory {}\n", shape.ByteSize());
+      draws +=
+          fmt::format("draw {} {} {}\n", memory++, shape.ElementCount(), HloName(shape.type()));
+      traffic += shape.ByteSize();
+    }
+    const Shape& result = entry.root()->shape();
+    if (!result.IsArray()) return std::string("its result is no array");
+    text_ += fmt::format("memory {}\n", result.ByteSize()) + draws;
+    text_ += fmt::format("expect {} {} 0 {}\n", memory, result.ByteSize(), HloName(result.type()));
+    text_ += fmt::format("reference {}\ntraffic {}\n", large, traffic + result.ByteSize());
+    return std::string();
+  }
+
+  // Runs it on the simulator.
+  Result<std::string> AddSmall(const Module& module, const LoweredProgram& program) {
+    const Computation& entry = *module.entry();
+    std::vector<std::vector<std::byte>> memories(1);
+    memories[0].resize(static_cast<size_t>(program.arena_bytes));
+    int64_t total = program.arena_bytes;
+    auto add = [&](const Shape& shape) {
+      memories.emplace_back(static_cast<size_t>(shape.ByteSize()));
+      total += shape.ByteSize();
+    };
+    TOK_TRY(std::vector<Value> arguments, DrawArguments(kSeed, entry));
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      const Shape& shape = entry.parameter(i)->shape();
+      if (!shape.IsArray()) return std::string("it takes tuples");
+      if (shape.ByteSize() > kMaxBytes) return std::string("it is too large");
+      add(shape);
+      StoreBytes(arguments[i], memories.back().data());
+    }
+    std::vector<Shape> results = LeavesOf(entry.root()->shape());
+    for (const Shape& shape : results) {
+      if (!shape.IsArray()) return std::string("it has results that are no arrays");
+      add(shape);
+    }
+    for (const Instr* constant : program.constants) {
+      add(constant->shape());
+      TOK_TRY(Value value, ValueFromLiteral(constant->attrs<ConstantAttrs>().literal));
+      StoreBytes(value.WithShape(constant->shape().WithoutLayout()), memories.back().data());
+    }
+    if (total > kMaxBytes) return std::string("it is too large");
+    size_t first_result = 1 + arguments.size(), last_result = first_result + results.size();
+    text_ += fmt::format("memory {}\n", program.arena_bytes);
+    for (size_t i = 1; i < memories.size(); ++i) {
+      text_ += fmt::format("memory {}\n", memories[i].size());
+      if (i < first_result || i >= last_result)
+        text_ += fmt::format("upload {} {} {}\n", i, memories[i].size(), Keep(memories[i]));
+    }
+    TOK_RETURN_IF_ERROR(Simulate(program, memories));
+    for (size_t i = 0; i < results.size(); ++i) {
+      const std::vector<std::byte>& bytes = memories[first_result + i];
+      text_ += fmt::format("expect {} {} {} {}\n", first_result + i, bytes.size(), Keep(bytes),
+                           HloName(results[i].type()));
+    }
+    return std::string();
+  }
+
+  static Status Simulate(const LoweredProgram& program,
+                         std::vector<std::vector<std::byte>>& memories) {
+    TOK_TRY(KernelCodes codes, MakeCodes(program.kernels, KernelMaker::kGpuSimulator));
+    std::vector<const KernelCode*> kernels;
+    for (const auto& code : codes.all) kernels.push_back(code.get());
+    std::vector<std::byte*> places;
+    for (std::vector<std::byte>& memory : memories) places.push_back(memory.data());
+    StepContext context{.memories = places, .kernels = kernels};
+    // The grain of a launch is its whole grid.
+    TOK_RETURN_IF_ERROR(RunSteps(program.steps, context));
+    return codes.TakeFault();
+  }
+
+  std::string folder_, manifest_, text_;
+  std::ofstream data_;
+  size_t size_ = 0;
+};
+
+std::string LargeOf(const LoadedFile& file) {
+  std::istringstream in{std::string(file.source())};
+  for (std::string line; std::getline(in, line);)
+    if (size_t at = line.find("LARGE: "); at != std::string::npos) return line.substr(at + 7);
+  return "";
+}
+
+int Main(int argc, char** argv) {
+  if (argc < 3) {
+    fmt::print(stderr, "tok_gpu_bundle OUT FILE...\n");
+    return 64;
+  }
+  Bundle bundle(argv[1]);
+  int added = 0, left_out = 0, failed = 0;
+  for (int i = 2; i < argc; ++i) {
+    Result<LoadedFile> file = LoadFile(argv[i], Verification::kYes);
+    if (!file.ok()) {
+      fmt::print("{}\n", Render(file.error()));
+      ++failed;
+      continue;
+    }
+    std::string name = std::filesystem::path(argv[i]).stem();
+    for (auto& program : file.value().programs) {
+      if (!program.ok() || program.value()->entry() == nullptr) continue;
+      Result<std::string> why = bundle.Add(*program.value(), name, LargeOf(file.value()));
+      if (!why.ok()) {
+        fmt::print("{}: {}\n", argv[i], Render(why.error()));
+        ++failed;
+      } else {
+        ++(why.value().empty() ? added : left_out);
+      }
+      break;
+    }
+  }
+  fmt::print("{} programs, {} left out, {} failed\n", added, left_out, failed);
+  return failed > 0 ? 1 : 0;
+}
+
+}  // namespace
+}  // namespace tokamak
+
+int main(int argc, char** argv) {
+  return tokamak::Main(argc, argv);
+}
