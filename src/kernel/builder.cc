@@ -212,6 +212,7 @@ Scalar KernelBuilder::Constant(ScalarType type, double value) {
 }
 
 Scalar KernelBuilder::ConstantBits(ScalarType type, Bits bits) {
+  bits &= ~Bits{0} >> (64 - InfoOf(type).bits);
   return Intern({.prim = Prim::kConst, .type = type, .bits = bits});
 }
 
