@@ -19,9 +19,10 @@ namespace tokamak {
 //
 // A number is right when it lies within the tolerance of what the interpreter has, with every op
 // rounded (the law) or with one rounding at the end (the oracle). The tolerance is that of
-// `run --expect` (f64: 1e-9), and besides 4 epsilon for each term of the longest sum, times the
-// largest number that goes into it. Elements in which law and oracle themselves disagree by more
-// are not judged. Integers and preds must be equal.
+// `run --expect` (f64: 1e-9), and besides 8 times what the result moves by when each input is moved
+// by a few roundings. Where the interpreter's own opinions disagree by more than the tolerance
+// nothing is judged, and infinities of sums that may overflow are not. Integers and preds must be
+// equal.
 class KernelChecker final : public StepWatcher {
  public:
   // All must outlive this.
