@@ -3,8 +3,6 @@
 #include <cmath>
 #include <cstdio>
 
-#include <tokamak/builder.h>
-
 #include "arguments.h"
 
 using tokamak::Body;

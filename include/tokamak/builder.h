@@ -16,7 +16,7 @@
 #include <cmath>
 #include <deque>
 
-#include <tokamak/tokamak.h>
+#include <tokamak/program.h>
 
 namespace tokamak {
 

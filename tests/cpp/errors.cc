@@ -2,7 +2,7 @@
 #include <cstdio>
 #include <string>
 
-#include <tokamak/builder.h>
+#include <tokamak/tokamak.h>
 
 namespace {
 
