@@ -146,10 +146,11 @@ class Batch:
 
 
 class Runner:
-    def __init__(self, tokamak, jobs, backend=None):
+    def __init__(self, tokamak, jobs, backend="interp"):
         self.tokamak, self.jobs = str(tokamak), jobs
         # Constants become arguments: a compiler would else compute the program and nothing be run.
-        self.run_flags = ["--backend", backend, "--hoist"] if backend else []
+        self.compiles = backend != "interp"
+        self.run_flags = ["--backend", backend, *(["--hoist"] if self.compiles else [])]
 
     def batch(self, command, files, size=40):
         """{file: report}, in parallel."""
@@ -172,7 +173,7 @@ class Runner:
         with tempfile.TemporaryDirectory() as folder:
             out = Path(folder) / "out.npz"
             command = [self.tokamak, "run", str(program), "--json", "--outputs", str(out), "--inputs", str(inputs), *flags]
-            command += [] if interpreted else self.run_flags
+            command += ["--backend", "interp"] if interpreted else self.run_flags
             begin = time.time()
             try:
                 done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=False)
@@ -454,7 +455,7 @@ def jax_run(runner, group, program, form):
         seconds = taken if not flags else seconds
         if got is None:
             break
-        if runner.run_flags:
+        if runner.compiles:
             reason = jax_compare([got], expected, meta["outputs"])
             reason = reason and jax_by_law(runner, program / form, data, got, expected, meta["outputs"])
             break
@@ -577,7 +578,7 @@ def parse_arguments():
     parser.add_argument("--tokamak", default=ROOT / "build/bin/tokamak", help="the program (default: build/bin/tokamak)")
     parser.add_argument("--only", default="", help="corpora or groups, with commas")
     parser.add_argument("--filter", default="", help="only files whose path holds this text")
-    parser.add_argument("--backend", help="run on this backend (default: the one that run takes by itself)")
+    parser.add_argument("--backend", default="interp", help="run on this backend (interp)")
     parser.add_argument("--json", help="write the results to this file")
     parser.add_argument("-j", "--jobs", type=int, default=os.cpu_count())
     parser.add_argument("-v", "--verbose", action="store_true", help="notes of every group")

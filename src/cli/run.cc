@@ -43,6 +43,7 @@ class Runner : private ProgressListener {
   int RunAll() {
     Result<const BackendInfo*> backend = FindBackend(command_.backend);
     if (!backend.ok()) return console_.Report(backend.error());
+    backend_ = backend.value();
     Status arrays = ReadArrays();
     if (!arrays.ok()) return console_.Report(arrays.error());
     int exit = 0;
@@ -148,17 +149,26 @@ class Runner : private ProgressListener {
         {.file = module.file});
   }
 
+  // What only the interpreter does, it does unless a backend was named.
+  bool IsCompiled(const Module& module) const {
+    if (backend_->name == "interp") return false;
+    bool special = command_.oracle || command_.flush_subnormals ||
+                   module.num_replicas * module.num_partitions > 1 ||
+                   module.entry()->root()->shape().HasDynamicDims();
+    return !special || !command_.backend.empty();
+  }
+
   Result<RunOutcome> Execute(const Module& module, const std::vector<Value>& arguments,
                              json& entry) {
     RunOptions options;
     options.mode = command_.oracle ? NumericMode::kOracle : NumericMode::kLaw;
     options.flush_subnormals = command_.flush_subnormals;
     if (console_.ShowsProgress()) options.progress = this;
-    bool compiled = !command_.backend.empty() && command_.backend != "interp";
+    bool compiled = IsCompiled(module);
     std::optional<CompiledRun> program;
     if (compiled) {
       CompiledRunOptions compile;
-      compile.compile.backend = command_.backend;
+      compile.compile.backend = backend_->name;
       compile.compile.strict = compile.compile.require_kernels = command_.strict;
       compile.compile.spoil_kernel = command_.spoil_kernel;
       compile.hoist = command_.hoist;
@@ -243,6 +253,7 @@ class Runner : private ProgressListener {
   }
 
   const RunCommand& command_;
+  const BackendInfo* backend_ = nullptr;
   Console& console_;
   NpzFile inputs_, expect_;
   Totals totals_;

@@ -9,8 +9,10 @@
 namespace tokamak {
 namespace {
 
-// Fewer multiplications than this in one product are done sooner by a kernel (bench/cpu_dots.cc).
-constexpr int64_t kLeastWork = 16 * 16 * 16;
+// Fewer multiplications than this in one product are done sooner by a kernel, which does not call
+// and stores what follows instead of the product. 16 x 16 x 16, one product: 0.16 us against 0.19;
+// 64 of them: 14 us against 12.
+constexpr int64_t kLeastWork = 1024, kLeastWorkOfMany = 4096;
 
 bool Contains(const Dims& dims, size_t d) {
   return std::find(dims.begin(), dims.end(), static_cast<int64_t>(d)) != dims.end();
@@ -131,7 +133,8 @@ std::optional<ElementType> TypeForLibrary(const Instr& dot) {
 
 bool IsLargeEnough(const Instr& dot) {
   Sides sides(dot);
-  return !sides.IsEmpty() && sides.m * sides.n >= kLeastWork / sides.k;
+  int64_t least = sides.batch == 1 ? kLeastWork : kLeastWorkOfMany;
+  return !sides.IsEmpty() && sides.m * sides.n >= (least + sides.k - 1) / sides.k;
 }
 
 class Preparer {
