@@ -193,6 +193,25 @@ class CliTest(unittest.TestCase):
         file = self.write("p.hlo", SAME.replace("TYPE", "f32[1099511627776]"))
         self.assertIn("TK5002", self.tokamak("run", file, "--seed", "1", expect=4).stderr)
 
+    def test_too_large_for_the_machine(self):
+        program = """less {
+ a = f32[] parameter(0)
+ b = f32[] parameter(1)
+ ROOT l = pred[] compare(a, b), direction=LT
+}
+ENTRY e {
+ p = f32[] parameter(0)
+ x = f32[1099511627776] broadcast(p), dimensions={}
+ i = f32[1099511627776] iota(), iota_dimension=0
+ y = f32[1099511627776] multiply(x, i)
+ s = f32[1099511627776] sort(y), dimensions={0}, to_apply=less
+ ROOT r = f32[4] slice(s), slice={[5:9]}
+}
+"""
+        file = self.write("huge.hlo", program)
+        said = self.tokamak("run", file, "--seed", "1", "--backend", "sim", expect=4).stderr
+        self.assertRegex(said, r"needs \d{13} bytes for its values, and \d+ for arguments and results; the machine has \d+")
+
     def test_convert(self):
         file = self.write("p.hlo", DOUBLE.replace("TYPE", "f32[3]"))
         self.tokamak("convert", file, "--to", "mlir", "-o", self.path("p.mlir"))
