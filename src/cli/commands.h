@@ -87,6 +87,7 @@ struct KernelsCommand {
   std::string library = "auto";  // whether it has OpenBLAS: on, off; auto: as this one
   std::string target = "cpu";    // or cuda
   bool cuda = false;             // as CUDA C++
+  bool hoist = false;            // constants of the entry become arguments: for tests
 };
 int Kernels(const KernelsCommand& command, Console& console);
 

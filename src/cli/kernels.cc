@@ -2,6 +2,7 @@
 
 #include "cli/commands.h"
 #include "driver/all_kernels.h"
+#include "driver/compiled_run.h"
 #include "driver/cuda_source.h"
 #include "driver/kernel_codes.h"
 #include "driver/load.h"
@@ -23,6 +24,9 @@ class Shower {
 
   Status Show(Module& module) {
     DecisionLog log;
+    if (command_.hoist) {
+      TOK_TRY([[maybe_unused]] std::vector<Value> values, HoistConstants(module));
+    }
     TOK_TRY(Pipeline pipeline, ParsePipeline(command_.passes));
     PassContext context(log, {}, {.strict = command_.strict});
     TOK_TRY([[maybe_unused]] std::vector<PassRun> runs,

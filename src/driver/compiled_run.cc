@@ -125,6 +125,13 @@ Memory Allocate(int64_t bytes) {
 
 }  // namespace
 
+Result<std::vector<Value>> HoistConstants(Module& module) {
+  FlattenEdges(module);
+  TOK_TRY(std::vector<Value> values, Hoist(module));
+  module.entry()->PutInOrder();
+  return values;
+}
+
 Result<CompiledRun> CompiledRun::Make(const Module& module, const CompiledRunOptions& options) {
   CompiledRun run;
   std::unique_ptr<Module> own = CloneModule(module);

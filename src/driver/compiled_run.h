@@ -18,6 +18,11 @@ struct CompiledRunOptions {
   bool hoist = false;
 };
 
+// Makes arguments of the constants of a module's entry, and of what a function @inputs gives it,
+// and tuples among its parameters and results flat. Their values, in the order of the new
+// parameters.
+Result<std::vector<Value>> HoistConstants(Module& module);
+
 // A program compiled for values as the interpreter has them. The module is left as it is.
 class CompiledRun {
  public:
