@@ -62,14 +62,41 @@ constexpr std::string_view kBf16Text =
     "  return Bf16FromF32(part);\n"
     "}\n\n";
 
+// Which values a text names, each with the one in whose line it stands.
+class Mentions {
+ public:
+  void Add(ValueId by, ValueId value) { by_[by].push_back(value); }
+  // What others than unneeded values name, directly or not.
+  std::set<ValueId> Needed() const {
+    std::set<ValueId> needed;
+    std::vector<ValueId> open = {kNoValue};
+    while (!open.empty()) {
+      auto at = by_.find(open.back());
+      open.pop_back();
+      if (at == by_.end()) continue;
+      for (ValueId value : at->second)
+        if (needed.insert(value).second) open.push_back(value);
+    }
+    return needed;
+  }
+
+ private:
+  std::map<ValueId, std::vector<ValueId>> by_;
+};
+
 class Writer {
  public:
-  explicit Writer(const Kernel& kernel)
+  // With `needed`, only those values are written: a first text tells which they are. Indices of
+  // lanes whose accesses are one are in no line of it.
+  explicit Writer(const Kernel& kernel, const std::set<ValueId>* needed = nullptr)
       : kernel_(kernel),
+        needed_(needed),
         placement_(kernel),
         variance_(kernel),
         names_(kernel, placement_),
         spelling_(kernel.index_bits) {}
+
+  const Mentions& mentions() const { return mentions_; }
 
   Result<CudaSource> Write() {
     TOK_RETURN_IF_ERROR(Layout(kernel_.body));
@@ -116,6 +143,7 @@ class Writer {
   std::string_view IndexType() const { return Type(ScalarType::kIndex); }
   std::string Operand(ValueId id) const {
     const ScalarNode& node = kernel_.node(id);
+    mentions_.Add(defining_, id);
     return node.prim == Prim::kConst ? spelling_.Constant(node.type, node.bits)
                                      : names_.Operand(id);
   }
@@ -236,9 +264,11 @@ class Writer {
   }
 
   void Define(ValueId id) {
+    if (needed_ != nullptr && !needed_->contains(id)) return;
     const ScalarNode& node = kernel_.node(id);
     NoteType(node.type);
     std::string value;
+    defining_ = id;
     if (node.prim == Prim::kLoad && packed_loads_.contains(id)) {
       value = fmt::format("{}_all.at[{}]", names_.Operand(id), lane_);
     } else if (node.prim == Prim::kLoad || node.prim == Prim::kRead) {
@@ -252,6 +282,7 @@ class Writer {
       value = spelling_.Prim(node.prim, node.type, from, operands);
     }
     Line("const {} {} = {};", Type(node.type), names_.Operand(id), value);
+    defining_ = kNoValue;
   }
 
   void Shuffle(ValueId id) {
@@ -424,11 +455,24 @@ class Writer {
       if (i == stmt.body.size() || stmt.body[i].kind != StmtKind::kStore) continue;
       const Stmt& store = stmt.body[i];
       if (read.contains(store.array) || stored[store.array] > 1) continue;
-      if (!kernel_.array(store.array).distinct) continue;  // it waits until all lanes have stored
+      // It waits until all lanes are done.
+      if (!kernel_.array(store.array).distinct && LoadsAfter(stmt.body, i)) continue;
       std::string base = PackBase(stmt.loop, lanes, store.array, store.index);
       if (!base.empty()) packed_stores_.emplace(&store, base);
     }
     if (!packed_loads_.empty() || !packed_stores_.empty()) source_.uses_packs = true;
+  }
+
+  // Whether something that may overlap other arrays is loaded after a statement of a block.
+  bool LoadsAfter(const Block& block, size_t stmt) const {
+    for (size_t i = stmt + 1; i <= block.size(); ++i) {
+      for (ValueId id : placement_.Before(block, i)) {
+        const ScalarNode& node = kernel_.node(id);
+        if (node.prim == Prim::kLoad && !kernel_.array(node.array()).distinct) return true;
+      }
+      if (i < block.size() && block[i].kind != StmtKind::kStore) return true;
+    }
+    return false;
   }
 
   void FindAccesses(const Block& block, std::set<ArrayId>& read, std::map<ArrayId, int>& stored) {
@@ -489,6 +533,9 @@ class Writer {
   }
 
   const Kernel& kernel_;
+  const std::set<ValueId>* needed_;
+  mutable Mentions mentions_;
+  ValueId defining_ = kNoValue;
   Placement placement_;
   Variance variance_;
   KernelNames names_;
@@ -509,7 +556,10 @@ class Writer {
 }  // namespace
 
 Result<CudaSource> CudaText(const Kernel& kernel) {
-  return Writer(kernel).Write();
+  Writer draft(kernel);
+  TOK_RETURN_IF_ERROR(draft.Write());
+  std::set<ValueId> needed = draft.mentions().Needed();
+  return Writer(kernel, &needed).Write();
 }
 
 }  // namespace tokamak::cuda

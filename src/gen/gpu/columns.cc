@@ -33,12 +33,14 @@ class ColumnsBuilder {
     Schedule();
     int64_t blocks = CeilDiv(vectors_, x_);
     b_.For("block", LoopRole::kGrid, b_.Index(blocks), [&](Scalar g) {
-      b_.For("y", LoopRole::kThread, b_.Index(y_), [&](Scalar y) {
+      auto row = [&](Scalar y) {
         b_.For("x", LoopRole::kThread, b_.Index(x_), [&](Scalar x) {
           block_ = g;
           Team(x, y);
         });
-      });
+      };
+      if (y_ == 1) return row(b_.Index(0));
+      b_.For("y", LoopRole::kThread, b_.Index(y_), row);
     });
     if (!emitter_.fault().empty()) return {std::nullopt, emitter_.fault()};
     BuiltKernel built;
