@@ -25,6 +25,29 @@ constexpr std::string_view kReserved[] = {
     "using",     "vector",   "virtual",  "void",      "volatile", "while",  "write",    "xor",
     "threadIdx", "blockIdx", "blockDim", "gridDim",   "warpSize", "char4",  "float4",   "int4"};
 
+// Functions that CUDA C++ declares without being asked: no kernel can have such a name.
+constexpr std::string_view kDeclared[] = {
+    "abs",       "acos",      "acosh",   "asin",      "asinh",  "assert",  "atan",
+    "atan2",     "atanh",     "cbrt",    "ceil",      "clock",  "cos",     "cosh",
+    "cospi",     "copysign",  "div",     "erf",       "erfc",   "erfcinv", "erfcx",
+    "erfinv",    "exp",       "exp10",   "exp2",      "expm1",  "fabs",    "fdim",
+    "fdivide",   "floor",     "fma",     "fmax",      "fmin",   "fmod",    "free",
+    "frexp",     "hypot",     "ilogb",   "isfinite",  "isinf",  "isnan",   "j0",
+    "j1",        "jn",        "labs",    "ldexp",     "lgamma", "llabs",   "llrint",
+    "llround",   "log",       "log10",   "log1p",     "log2",   "logb",    "lrint",
+    "lround",    "malloc",    "max",     "memcpy",    "memset", "min",     "modf",
+    "nearbyint", "nextafter", "norm",    "norm3d",    "norm4d", "normcdf", "normcdfinv",
+    "pow",       "printf",    "rcbrt",   "remainder", "remquo", "rhypot",  "rint",
+    "rnorm",     "rnorm3d",   "rnorm4d", "round",     "rsqrt",  "scalbln", "scalbn",
+    "signbit",   "sin",       "sincos",  "sincospi",  "sinh",   "sinpi",   "sqrt",
+    "tan",       "tanh",      "tgamma",  "trunc",     "y0",     "y1",      "yn"};
+
+bool IsDeclared(std::string_view name) {
+  std::string_view stem = name.ends_with('f') ? name.substr(0, name.size() - 1) : name;
+  return std::ranges::find(kDeclared, name) != std::end(kDeclared) ||
+         std::ranges::find(kDeclared, stem) != std::end(kDeclared);
+}
+
 bool IsValueName(std::string_view name) {
   return name.size() > 1 && name[0] == 'v' &&
          std::all_of(name.begin() + 1, name.end(), [](char c) { return c >= '0' && c <= '9'; });
@@ -108,7 +131,8 @@ std::string ConstantText(ScalarType type, Bits bits) {
 
 KernelNames::KernelNames(const Kernel& kernel, const Placement& placement) : of_(&kernel) {
   UniqueNames names;
-  this->kernel = names.Add(kernel.name.empty() ? "kernel_" : kernel.name);
+  std::string own = IdentifierFrom(kernel.name.empty() ? "kernel_" : kernel.name);
+  this->kernel = names.Add(IsDeclared(own) ? own + "_" : own);
   for (const Array& array : kernel.arrays) arrays.push_back(names.Add(array.name));
   for (const Extent& extent : kernel.extents) extents.push_back(names.Add(extent.name));
   for (const Loop& loop : kernel.loops) loops.push_back(names.Add(loop.name));

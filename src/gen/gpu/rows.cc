@@ -161,7 +161,7 @@ class RowsBuilder {
       std::vector<Element> finished = sums[s].Finished(results[s]);
       const Reducer& reducer = sums[s].reducer();
       for (size_t i = 0; i < finished.size(); ++i) {
-        const Dims& dims = PartsOf(reducer.instr->shape())[i].dims();
+        Dims dims = PartsOf(reducer.instr->shape())[i].dims();
         emitter_.Bind(*reducer.instr, i, Delinearized(b_, row_at_, dims), finished[i]);
       }
     }
