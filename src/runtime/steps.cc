@@ -61,7 +61,7 @@ class Stepper {
       case StepKind::kCopy: {
         std::byte *to = At(step.places[0]), *from = At(step.places[1]);
         // A donated parameter may be the result itself.
-        if (to != from) std::memcpy(to, from, static_cast<size_t>(step.bytes));
+        if (to != from) Copy(to, from, step.bytes);
         return Ok();
       }
       case StepKind::kWhile:
@@ -73,6 +73,16 @@ class Stepper {
         return Ok();
     }
     return Ok();
+  }
+
+  // One thread does not use up what the memory can give.
+  static void Copy(std::byte* to, const std::byte* from, int64_t bytes) {
+    constexpr int64_t kPiece = 1 << 18;
+    auto copy = [&](int64_t begin, int64_t end) {
+      std::memcpy(to + begin, from + begin, static_cast<size_t>(end - begin));
+    };
+    if (bytes <= 2 * kPiece) return copy(0, bytes);
+    ThreadPool::OfProcess().For(bytes, kPiece, copy);
   }
 
   void Launch(const RunStep& step) {
