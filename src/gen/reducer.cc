@@ -85,6 +85,8 @@ Reducer ReducerOf(const Instr& reduce) {
   bool complex = IsComplex(reducer.type(0));
   reducer.any_order = reducer.op && (!complex || *reducer.op == Op::kAdd) &&
                       reducer.type(0) == reducer.result_type(0);
+  if (reducer.count == 2) reducer.pick = PickOf(reducer);
+  if (reducer.pick != Pick::kNone) reducer.any_order = true;
   return reducer;
 }
 
@@ -132,7 +134,7 @@ Accumulators::Accumulators(KernelBuilder& b, ElementEmitter& emitter, const Redu
 std::vector<Element> Accumulators::Begin() {
   std::vector<Element> values;
   for (size_t i = 0; i < reducer_->count; ++i)
-    values.push_back(reducer_->any_order
+    values.push_back(reducer_->op && reducer_->any_order
                          ? NeutralOf(b_, *reducer_->op, WideType(reducer_->type(i)))
                          : emitter_.At(*reducer_->instr->operand(reducer_->count + i), {}));
   return values;
@@ -174,6 +176,12 @@ void Accumulators::Fold(Scalar lane, const Coordinates& at, Scalar valid) {
   for (size_t i = 0; i < reducer_->count; ++i)
     elements.push_back(emitter_.At(*reducer_->instr->operand(i), at));
   if (!emitter_.fault().empty()) return;
+  if (valid.ok() && reducer_->pick != Pick::kNone) {
+    std::vector<Element> before = Read(lane), after = Apply(before, elements);
+    for (size_t i = 0; i < after.size(); ++i)
+      after[i][0] = Choose(valid, after[i][0], before[i][0]);
+    return Write(lane, after);
+  }
   if (valid.ok()) {
     Element neutral = NeutralOf(b_, *reducer_->op, WideType(reducer_->type(0)));
     for (size_t part = 0; part < 2; ++part)
@@ -182,9 +190,14 @@ void Accumulators::Fold(Scalar lane, const Coordinates& at, Scalar valid) {
   Write(lane, Apply(Read(lane), elements));
 }
 
+std::vector<Element> Accumulators::Joined(const std::vector<Element>& x,
+                                          const std::vector<Element>& y) {
+  return reducer_->pick == Pick::kNone ? Apply(x, y) : Picked(reducer_->pick, x, y);
+}
+
 std::vector<Element> Accumulators::Combined() {
   for (int64_t half = lanes_ / 2; half > 0; half /= 2) {
-    auto fold = [&](Scalar lane) { Write(lane, Apply(Read(lane), Read(lane + b_.Index(half)))); };
+    auto fold = [&](Scalar lane) { Write(lane, Joined(Read(lane), Read(lane + b_.Index(half)))); };
     if (half == 1) {
       fold(b_.Index(0));
     } else {
@@ -195,7 +208,7 @@ std::vector<Element> Accumulators::Combined() {
 }
 
 std::vector<Element> Accumulators::Finished(std::vector<Element> sums) {
-  if (reducer_->any_order) {
+  if (reducer_->op && reducer_->any_order) {
     std::vector<Element> first;
     for (size_t i = 0; i < reducer_->count; ++i)
       first.push_back(emitter_.At(*reducer_->instr->operand(reducer_->count + i), {}));

@@ -8,14 +8,21 @@
 
 namespace tokamak {
 
+// What argmax and argmin do: of pairs (value, index) the one with the greatest or least value, of
+// equal ones that with the lower index, and the first NaN before all others.
+enum class Pick : uint8_t { kNone, kGreatest, kLeast };
+
 // A reduce: what it folds and how.
 struct Reducer {
   const Instr* instr = nullptr;
   size_t count = 0;  // inputs, and results
   const Computation* body = nullptr;
-  std::optional<Op> op;    // of a body that is x op y, whatever the order
-  bool any_order = false;  // lanes may fold apart, from the neutral element
-  Dims reduced, kept;      // dimensions of the inputs
+  std::optional<Op> op;  // of a body that is x op y, whatever the order
+  Pick pick = Pick::kNone;
+  // Lanes may fold apart, each its elements in order: from the neutral element, or, of a pick, from
+  // the reduce's own first value.
+  bool any_order = false;
+  Dims reduced, kept;  // dimensions of the inputs
 
   const Shape& input() const { return instr->operand(0)->shape(); }
   ElementType type(size_t i) const { return instr->operand(i)->shape().type(); }
@@ -25,7 +32,12 @@ struct Reducer {
 Reducer ReducerOf(const Instr& reduce);
 // Why no kernel folds so, in words; nothing when one does.
 std::optional<std::string> WhyNoReducer(const Instr& reduce);
-// What changes nothing when it is folded in; only where any_order.
+// Of a reduce of two arrays.
+Pick PickOf(const Reducer& reducer);
+// The one of two pairs to take.
+std::vector<Element> Picked(Pick pick, const std::vector<Element>& x,
+                            const std::vector<Element>& y);
+// What changes nothing when it is folded in; only where there is an op.
 Element NeutralOf(KernelBuilder& b, Op op, ElementType type);
 
 // The sums of one reduce that are being made, one for each lane, in registers.
@@ -42,10 +54,8 @@ class Accumulators {
   void Fold(Scalar lane, const Coordinates& at, Scalar valid);
   // Folds all lanes into one, in the order of a fixed tree.
   std::vector<Element> Combined();
-  // Two sums as one.
-  std::vector<Element> Joined(const std::vector<Element>& x, const std::vector<Element>& y) {
-    return Apply(x, y);
-  }
+  // Two sums, of elements in any order, as one.
+  std::vector<Element> Joined(const std::vector<Element>& x, const std::vector<Element>& y);
   // The reduce's result of a sum: with its own first value, in its own type.
   std::vector<Element> Finished(std::vector<Element> sums);
 

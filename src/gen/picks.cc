@@ -1,0 +1,120 @@
+// Reducers that pick an element: argmax and argmin.
+//
+// Their computation takes two pairs (value, index) and returns one value and one index. When it
+// does nothing but compare the values with each other and the indices with each other, what it
+// returns follows from how these compare, and trying every case tells all of it.
+
+#include <algorithm>
+#include <limits>
+
+#include "gen/reducer.h"
+
+namespace tokamak {
+namespace {
+
+bool IsParameter(const Instr& instr, int64_t number) {
+  return instr.op() == Op::kParameter && instr.attrs<ParameterAttrs>().number == number;
+}
+
+// Only comparisons of like with like, and choices.
+bool OnlyCompares(const Computation& body) {
+  for (const Instr* instr : body.PostOrder()) {
+    switch (instr->op()) {
+      case Op::kParameter:
+      case Op::kSelect:
+      case Op::kAnd:
+      case Op::kOr:
+      case Op::kNot:
+      case Op::kTuple:
+        break;
+      case Op::kCompare: {
+        if (instr->attrs<CompareAttrs>().type == CompareType::kTotalOrder) return false;
+        auto both = [&](int64_t x, int64_t y) {
+          return std::all_of(instr->operands().begin(), instr->operands().end(),
+                             [&](const Instr* operand) {
+                               return IsParameter(*operand, x) || IsParameter(*operand, y);
+                             });
+        };
+        if (!both(0, 2) && !both(1, 3)) return false;
+        break;
+      }
+      default:
+        return false;
+    }
+  }
+  return true;
+}
+
+// Indices that grow from element to element, from 0, and a first index that is not above them.
+bool CountsUp(const Instr& reduce, const Dims& reduced) {
+  const Instr &index = *reduce.operand(1), &first = *reduce.operand(3);
+  return reduced.size() == 1 && index.op() == Op::kIota && IsInteger(index.shape().type()) &&
+         InfoOf(index.shape().type()).bits >= 32 &&
+         index.attrs<IotaAttrs>().dimension == reduced[0] && IsImmediate(first) &&
+         first.attrs<ConstantAttrs>().literal.IntAt(0) <= 0;
+}
+
+struct Case {
+  double x, y;
+  bool takes_greatest, takes_least;  // whether the first pair is the one to take
+};
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+// The first pair's index is lower.
+constexpr Case kCases[] = {{2, 1, true, false},     {1, 2, false, true},
+                           {1, 1, true, true},      {kNan, 1, true, true},
+                           {1, kNan, false, false}, {kNan, kNan, true, true}};
+
+// Whether the computation takes the first pair; nothing when it mixes them. Also of pairs with one
+// index, as the first value and the first element may have, the value must be the one.
+std::optional<bool> TakesFirst(const Reducer& reducer, const Case& values, bool one_index) {
+  KernelBuilder b("probe");
+  ElementType type = WideType(reducer.type(0)), index = reducer.type(1);
+  Element arguments[] = {ConstantElement(b, type, values.x), ConstantElement(b, index, 5),
+                         ConstantElement(b, type, values.y),
+                         ConstantElement(b, index, one_index ? 5 : 7)};
+  std::optional<std::vector<Element>> results = ApplyBody(b, *reducer.body, arguments, true);
+  if (!results || results->size() != 2) return std::nullopt;
+  if (one_index) return (*results)[0][0].id() == arguments[0][0].id();
+  bool first = (*results)[1][0].id() == arguments[1][0].id();
+  // Of equal values either is the one.
+  if ((*results)[0][0].id() != arguments[first ? 0 : 2][0].id() && values.x != values.y)
+    return std::nullopt;
+  return first;
+}
+
+}  // namespace
+
+Pick PickOf(const Reducer& reducer) {
+  const Instr& reduce = *reducer.instr;
+  if (reducer.count != 2 || reduce.captures() > 0 || reduce.operand_count() != 4)
+    return Pick::kNone;
+  ElementType type = reducer.type(0);
+  if ((!IsReal(type) && !IsInteger(type)) || InfoOf(type).bits < 8) return Pick::kNone;
+  if (!CountsUp(reduce, reducer.reduced) || !OnlyCompares(*reducer.body)) return Pick::kNone;
+  bool greatest = true, least = true;
+  for (const Case& values : kCases) {
+    if (!IsReal(type) && (values.x != values.x || values.y != values.y)) continue;
+    for (bool one_index : {false, true}) {
+      std::optional<bool> first = TakesFirst(reducer, values, one_index);
+      if (!first) return Pick::kNone;
+      greatest = greatest && *first == values.takes_greatest;
+      least = least && *first == values.takes_least;
+    }
+  }
+  return greatest ? Pick::kGreatest : least ? Pick::kLeast : Pick::kNone;
+}
+
+std::vector<Element> Picked(Pick pick, const std::vector<Element>& x,
+                            const std::vector<Element>& y) {
+  Scalar a = x[0][0], b = y[0][0], i = x[1][0], k = y[1][0];
+  Scalar better = pick == Pick::kGreatest ? b < a : a < b, same = a == b;
+  if (IsFloat(a.type())) {
+    better = better | ((a != a) & (b == b));
+    same = same | ((a != a) & (b != b));
+  }
+  Scalar first = better | (same & (i <= k));
+  return {{Choose(first, a, b), {}}, {Choose(first, i, k), {}}};
+}
+
+}  // namespace tokamak
