@@ -3,6 +3,7 @@
 // wider so that no two threads meet in a bank, and writes it along the result's rows.
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "gen/gpu/gpu.h"
 #include "gen/roots.h"
@@ -12,12 +13,15 @@ namespace tokamak::gpu {
 namespace {
 
 constexpr int64_t kTile = 32, kRows = 8;  // a block has kTile * kRows threads
+constexpr size_t kMostTiles = 8;          // of as many inputs
 
 class TransposeBuilder {
  public:
-  TransposeBuilder(const Region& region, const Across& across, const std::string& name)
+  TransposeBuilder(const Region& region, size_t across, const std::vector<LoadStrides>& turned,
+                   const std::string& name)
       : region_(region),
         across_(across),
+        turned_(turned),
         dims_(region.roots[0]->shape().dims()),
         last_(dims_.size() - 1),
         b_(name),
@@ -25,17 +29,18 @@ class TransposeBuilder {
 
   BuildOutcome Build() {
     Dims grid = dims_;
-    grid[across_.dimension] = CeilDiv(dims_[across_.dimension], kTile);
+    grid[across_] = CeilDiv(dims_[across_], kTile);
     grid[last_] = CeilDiv(dims_[last_], kTile);
     int64_t blocks = ProductOf(grid, 0, grid.size());
-    ArrayId tile = b_.Local("tile", StorageType(across_.input->shape().type()), Space::kTeam,
-                            kTile * (kTile + 1));
+    for (const LoadStrides& load : turned_)
+      tiles_.push_back(b_.Local("tile", StorageType(load.input->shape().type()), Space::kTeam,
+                                kTile * (kTile + 1)));
     b_.For("block", LoopRole::kGrid, b_.Index(blocks), [&](Scalar g) {
       Coordinates at = Delinearized(b_, g, grid);
-      at[across_.dimension] = at[across_.dimension] * b_.Index(kTile);
+      at[across_] = at[across_] * b_.Index(kTile);
       at[last_] = at[last_] * b_.Index(kTile);
       b_.For("y", LoopRole::kThread, b_.Index(kRows), [&](Scalar y) {
-        b_.For("x", LoopRole::kThread, b_.Index(kTile), [&](Scalar x) { Turn(at, tile, x, y); });
+        b_.For("x", LoopRole::kThread, b_.Index(kTile), [&](Scalar x) { Turn(at, x, y); });
       });
     });
     BuildOutcome outcome = FinishLoop(b_, emitter_, region_, blocks, /*exact=*/false);
@@ -53,48 +58,69 @@ class TransposeBuilder {
 
   Coordinates Shifted(const Coordinates& tile, Scalar along_across, Scalar along_last) {
     Coordinates at = tile;
-    at[across_.dimension] = at[across_.dimension] + along_across;
+    at[across_] = at[across_] + along_across;
     at[last_] = at[last_] + along_last;
     return at;
   }
   Scalar IsInside(const Coordinates& at) {
-    return (at[across_.dimension] < b_.Index(dims_[across_.dimension])) &
-           (at[last_] < b_.Index(dims_[last_]));
+    return (at[across_] < b_.Index(dims_[across_])) & (at[last_] < b_.Index(dims_[last_]));
   }
-  // Where the input is read for the element at coordinates.
-  Scalar IndexOf(const Coordinates& at) {
-    Scalar index = b_.Index(across_.base);
-    for (size_t d = 0; d < at.size(); ++d) index = index + at[d] * b_.Index(across_.strides[d]);
+  // Where an input is read for the element at coordinates.
+  Scalar IndexOf(const LoadStrides& load, const Coordinates& at) {
+    Scalar index = b_.Index(load.base);
+    for (size_t d = 0; d < at.size(); ++d) index = index + at[d] * b_.Index(load.strides[d]);
     return index;
   }
 
-  void Turn(const Coordinates& tile_at, ArrayId tile, Scalar x, Scalar y) {
+  void Turn(const Coordinates& tile_at, Scalar x, Scalar y) {
     ForRows(y, [&](Scalar r) {
       Coordinates at = Shifted(tile_at, x, r);
       b_.If(IsInside(at), [&] {
-        b_.Store(tile, r * b_.Index(kTile + 1) + x,
-                 emitter_.LoadStored(*across_.input, IndexOf(at)));
+        for (size_t i = 0; i < turned_.size(); ++i)
+          b_.Store(tiles_[i], r * b_.Index(kTile + 1) + x,
+                   emitter_.LoadStored(*turned_[i].input, IndexOf(turned_[i], at)));
       });
     });
     b_.Barrier(Scope::kBlock);
     ForRows(y, [&](Scalar r) {
       Coordinates at = Shifted(tile_at, r, x);
       b_.If(IsInside(at), [&] {
-        Element stored{b_.Read(tile, x * b_.Index(kTile + 1) + r), {}};
-        emitter_.Provide(*across_.input, IndexOf(at),
-                         FromStorage(b_, across_.input->shape().type(), stored));
+        for (size_t i = 0; i < turned_.size(); ++i) {
+          const Instr& input = *turned_[i].input;
+          Element stored{b_.Read(tiles_[i], x * b_.Index(kTile + 1) + r), {}};
+          emitter_.Provide(input, IndexOf(turned_[i], at),
+                           FromStorage(b_, input.shape().type(), stored));
+        }
         StoreRoots(b_, emitter_, region_, at, Linearized(b_, at, dims_));
       });
     });
   }
 
   const Region& region_;
-  const Across& across_;
+  size_t across_;  // the dimension along which the inputs' elements are neighbours
+  const std::vector<LoadStrides>& turned_;
   const Dims& dims_;
   size_t last_;
   KernelBuilder b_;
   ElementEmitter emitter_;
+  std::vector<ArrayId> tiles_;
 };
+
+// The loads that go through tiles: those whose elements are neighbours along the dimension and
+// apart along the last one. Another load of such an input would be read by the way around.
+std::vector<LoadStrides> TurnedLoads(const Region& region, const Dims& dims, size_t across) {
+  std::vector<LoadStrides> turned, loads = StridesOfLoads(region, dims);
+  for (const LoadStrides& load : loads) {
+    bool is_only = std::count_if(loads.begin(), loads.end(), [&](const LoadStrides& other) {
+                     return other.input == load.input;
+                   }) == 1;
+    if (load.is_linear && is_only && !IsComplex(load.input->shape().type()) &&
+        std::abs(load.strides[across]) == 1 && std::abs(load.strides.back()) > 1 &&
+        turned.size() < kMostTiles)
+      turned.push_back(load);
+  }
+  return turned;
+}
 
 }  // namespace
 
@@ -105,11 +131,10 @@ BuildOutcome BuildTranspose(const Region& region, const Machine&, const std::str
       return {std::nullopt, "its roots have different shapes"};
   Across across = FindAcross(region, dims);
   if (across.input == nullptr) return {std::nullopt, "it reads no input across"};
-  // Another use of the input would be read by the way around.
-  if (!across.is_only || IsComplex(across.input->shape().type()) ||
-      dims[across.dimension] < kRows || dims.back() < kRows)
+  std::vector<LoadStrides> turned = TurnedLoads(region, dims, across.dimension);
+  if (turned.empty() || dims[across.dimension] < kRows || dims.back() < kRows)
     return {std::nullopt, "its tiles would be too small, or too many"};
-  return TransposeBuilder(region, across, name).Build();
+  return TransposeBuilder(region, across.dimension, turned, name).Build();
 }
 
 }  // namespace tokamak::gpu
