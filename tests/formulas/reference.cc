@@ -172,6 +172,12 @@ bool IsBeyondSense(Op op, const std::vector<ElementType>& operands,
   if (op == Op::kDigamma && operands[0] == ElementType::kF64 &&
       std::bit_cast<double>(columns[0][row]) < -100)
     return true;
+  // The law's factorial leaves the range of its numbers, times a zeta that does so below; or it has
+  // a difference of two infinite powers.
+  if (op == Op::kPolygamma && DecodeFloat(operands[0], columns[0][row]) > 150) return true;
+  if (op == Op::kZeta && DecodeFloat(operands[0], columns[0][row]) > 1e4 &&
+      DecodeFloat(operands[1], columns[1][row]) < 0)
+    return true;
   if (op != Op::kPower || !IsComplex(operands[0])) return false;
   ElementType part = RealPartOf(operands[0]);
   if (!std::isfinite(exact.part[0]) || !std::isfinite(exact.part[1])) return true;

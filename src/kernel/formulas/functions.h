@@ -95,6 +95,9 @@ Scalar ErfInv(Scalar x);
 // ---- gamma.cc, f64
 Scalar Lgamma(Scalar x);
 Scalar Digamma(Scalar x);
+// ---- zeta.cc, f64 for results of f32
+Scalar Zeta(Scalar s, Scalar q);
+Scalar Polygamma(Scalar n, Scalar x);
 // ---- bessel.cc, f64
 Scalar BesselI1e(Scalar x);
 

@@ -76,6 +76,12 @@ std::optional<Scalar> RealFunction(Op op, std::span<const Element> operands) {
       return InF64(BesselI1e, x);
     case Op::kErfc:
       return InF64(Erfc, x);
+    case Op::kZeta:
+    case Op::kPolygamma: {
+      if (x.type() == ScalarType::kF64) return std::nullopt;
+      Scalar wide_x = x.As(ScalarType::kF64), wide_y = y.As(ScalarType::kF64);
+      return (op == Op::kZeta ? Zeta(wide_x, wide_y) : Polygamma(wide_x, wide_y)).As(x.type());
+    }
     default:
       return std::nullopt;
   }
