@@ -1,33 +1,79 @@
 // The loop of a GPU: every element of the roots by itself. A thread takes a vector of neighbours,
-// which is one access of 16 bytes where the arrays allow it; neighbouring threads take neighbouring
-// vectors; a block takes several times as many as it has threads, all loads of a thread in flight.
-// Coordinates come from divisions by constants, which are multiplications there.
+// which is one access of 16 bytes; neighbouring threads take neighbouring vectors. Where an array
+// would not be read or written so, a thread takes elements one by one, so that those of
+// neighbouring threads are neighbours. A block takes several times as many vectors as it has
+// threads, all loads of a thread in flight. Coordinates come from divisions by constants, which are
+// multiplications there.
 
 #include <algorithm>
 
 #include "gen/gpu/gpu.h"
 #include "gen/roots.h"
+#include "kernel/linear.h"
+#include "kernel/variance.h"
 
 namespace tokamak::gpu {
 namespace {
 
 constexpr int64_t kThreads = 256, kFewThreads = 64;
 // Vectors of a thread, when there are enough for all multiprocessors many times over.
-constexpr int64_t kUnroll = 2, kMuchWork = 16 * 2048;
+constexpr int64_t kUnroll = 2, kSingleUnroll = 4, kMuchWork = 16 * 2048;
+
+// Whether the lanes of a loop access each array at one place, or at neighbouring places of which
+// the first is aligned. Small arrays, which caches hold, do not count.
+class WideAccess {
+ public:
+  WideAccess(const Kernel& kernel, int64_t lanes, int64_t count)
+      : kernel_(kernel), variance_(kernel), lanes_(lanes), count_(count) {
+    Walk(kernel.body);
+    for (const ScalarNode& node : kernel.nodes)
+      if (node.prim == Prim::kLoad) Look(node.array(), node.operands[0]);
+  }
+  bool everywhere() const { return everywhere_; }
+
+ private:
+  void Walk(const Block& block) {
+    for (const Stmt& stmt : block) {
+      if (stmt.kind == StmtKind::kStore) Look(stmt.array, stmt.index);
+      for (const Block* inner : {&stmt.head, &stmt.body, &stmt.otherwise}) Walk(*inner);
+    }
+  }
+
+  void Look(ArrayId array, ValueId index) {
+    if (kernel_.array(array).size < count_ / 2 || !variance_.ByLane(index)) return;
+    std::optional<LinearIndex> linear = LinearOf(kernel_, index);
+    bool wide = linear && linear->constant % lanes_ == 0;
+    for (size_t i = 0; wide && i < linear->terms.size(); ++i) {
+      auto [value, factor] = linear->terms[i];
+      if (kernel_.node(value).prim == Prim::kLoop && variance_.ByLane(value)) {
+        wide = factor == 1;
+      } else {
+        int64_t stride = ranges_.Of(kernel_, value).stride % lanes_;
+        wide = !variance_.ByLane(value) && stride * (factor % lanes_) % lanes_ == 0;
+      }
+    }
+    everywhere_ = everywhere_ && wide;
+  }
+
+  const Kernel& kernel_;
+  Variance variance_;
+  RangeTable ranges_;
+  int64_t lanes_, count_;
+  bool everywhere_ = true;
+};
 
 class LoopBuilder {
  public:
-  LoopBuilder(const Region& region, const Machine& machine, const std::string& name)
+  LoopBuilder(const Region& region, const Machine& machine, int64_t lanes, const std::string& name)
       : region_(region),
         machine_(machine),
+        lanes_(lanes),
         dims_(DomainOf(*region.roots[0]).dims()),
         b_(name),
         emitter_(b_, region) {}
 
   BuildOutcome Build() {
-    int64_t count = ProductOf(dims_, 0, dims_.size());
-    lanes_ = LanesFor(region_, machine_, count, count);
-    vectors_ = count / lanes_;
+    vectors_ = ProductOf(dims_, 0, dims_.size()) / lanes_;
     // The last dimensions that hold whole vectors.
     split_ = dims_.size();
     row_ = 1;
@@ -35,7 +81,8 @@ class LoopBuilder {
     int64_t threads = kThreads;
     while (threads > kFewThreads && vectors_ < threads * machine_.cores) threads /= 2;
     threads = std::min(threads, vectors_);
-    int64_t unroll = vectors_ >= machine_.cores * kMuchWork ? kUnroll : 1;
+    int64_t unroll = lanes_ == 1 ? kSingleUnroll : kUnroll;
+    if (vectors_ < machine_.cores * kMuchWork) unroll = 1;
     int64_t grid = CeilDiv(vectors_, threads * unroll);
     b_.For("block", LoopRole::kGrid, b_.Index(grid), [&](Scalar g) {
       b_.For("t", LoopRole::kThread, b_.Index(threads), [&](Scalar t) {
@@ -69,10 +116,11 @@ class LoopBuilder {
 
   const Region& region_;
   const Machine& machine_;
+  int64_t lanes_;
   const Dims& dims_;
   KernelBuilder b_;
   ElementEmitter emitter_;
-  int64_t lanes_ = 1, vectors_ = 1, row_ = 1;
+  int64_t vectors_ = 1, row_ = 1;
   size_t split_ = 0;
 };
 
@@ -80,7 +128,12 @@ class LoopBuilder {
 
 BuildOutcome BuildLoop(const Region& region, const Machine& machine, const std::string& name) {
   if (std::string why = WhyNoLoop(region); !why.empty()) return {std::nullopt, why};
-  return LoopBuilder(region, machine, name).Build();
+  int64_t count = DomainOf(*region.roots[0]).ElementCount();
+  int64_t lanes = LanesFor(region, machine, count, count);
+  BuildOutcome outcome = LoopBuilder(region, machine, lanes, name).Build();
+  if (!outcome.built || lanes == 1 || WideAccess(outcome.built->kernel, lanes, count).everywhere())
+    return outcome;
+  return LoopBuilder(region, machine, 1, name).Build();
 }
 
 }  // namespace tokamak::gpu
