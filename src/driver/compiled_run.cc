@@ -5,6 +5,7 @@
 
 #include "driver/array_bytes.h"
 #include "ir/clone.h"
+#include "runtime/host_memory.h"
 
 namespace tokamak {
 namespace {
@@ -134,6 +135,7 @@ Result<std::vector<Value>> HoistConstants(Module& module) {
 
 Result<CompiledRun> CompiledRun::Make(const Module& module, const CompiledRunOptions& options) {
   CompiledRun run;
+  if (module.entry() != nullptr) run.root_ = SpanOf(*module.entry()->root());
   std::unique_ptr<Module> own = CloneModule(module);
   FlattenEdges(*own);
   if (options.hoist) {
@@ -154,10 +156,21 @@ Result<RunOutcome> CompiledRun::Run(std::span<const Value> arguments) const {
     return MakeError(ErrorCode::kBadArguments,
                      "run: the program takes " + std::to_string(parameters.size()) +
                          " arrays, given are " + std::to_string(leaves.size()));
+  const MemoryAnalysis& needed = executable_->memory();
+  int64_t bytes = needed.arguments + needed.results;
+  auto refused = [&] {
+    return MakeError(ErrorCode::kOutOfMemory,
+                     "run: the program takes " + std::to_string(bytes) +
+                         " bytes for arguments and results; the machine has " +
+                         std::to_string(HostMemory()),
+                     root_);
+  };
+  if (static_cast<uint64_t>(bytes) > HostMemory()) return refused();
   std::vector<Memory> memory;
   std::vector<const void*> inputs;
   for (size_t i = 0; i < leaves.size(); ++i) {
     memory.push_back(Allocate(parameters[i].bytes));
+    if (memory.back() == nullptr) return refused();
     if (!parameters[i].is_token) StoreBytes(leaves[i], memory.back().get());
     inputs.push_back(memory.back().get());
   }
@@ -169,6 +182,7 @@ Result<RunOutcome> CompiledRun::Run(std::span<const Value> arguments) const {
         shared = const_cast<void*>(inputs[p]);
     if (shared == nullptr) {
       memory.push_back(Allocate(executable_->results()[i].bytes));
+      if (memory.back() == nullptr) return refused();
       shared = memory.back().get();
     }
     outputs.push_back(shared);

@@ -37,6 +37,7 @@ class CompiledRun {
   std::shared_ptr<const Executable> executable_;
   std::vector<Value> hoisted_;
   std::vector<Shape> results_;
+  TextSpan root_;  // where the results stand in what was read
 };
 
 }  // namespace tokamak

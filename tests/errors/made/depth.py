@@ -150,7 +150,7 @@ def deep_calls(d):
 @case
 def deep_calls_run(d):
     words, _, _ = deep_calls(d)
-    return ["run", "--seed=1", words[1]], "TK5003", None
+    return ["run", "--seed=1", "--backend=interp", words[1]], "TK5003", None
 
 
 @case

@@ -1,5 +1,5 @@
 // 2^42 equal elements are one element until they are needed.
-// RUN: run
+// RUN: run --backend=interp
 // ERROR: TK5002 at 5:8
 func.func @main() -> tensor<f32> {
   %0 = stablehlo.constant dense<1.0> : tensor<1024x1024x1024x1024x4xf32>
