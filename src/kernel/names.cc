@@ -113,7 +113,8 @@ std::string IdentifierFrom(std::string_view name) {
     bool is_word = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
     text += is_word && static_cast<unsigned char>(c) < 128 ? c : '_';
   }
-  if (text.empty()) text = "x";
+  // ptxas takes no name of underscores only.
+  if (text.find_first_not_of('_') == std::string::npos) text.insert(0, 1, 'x');
   if (std::isdigit(static_cast<unsigned char>(text[0])) != 0) text.insert(0, 1, '_');
   bool reserved = std::ranges::find(kReserved, text) != std::end(kReserved);
   if (reserved || IsValueName(text) || ScalarTypeFromText(text) || PrimFromText(text)) text += '_';
