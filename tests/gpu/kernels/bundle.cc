@@ -51,7 +51,8 @@ class Bundle {
         return std::string("it has other steps than kernels");
     if (program.launches == 0) return std::string("it has no kernels");
     text_ = fmt::format("program {}\n", name);
-    TOK_TRY(std::string why, large.empty() ? AddSmall(module, program) : AddLarge(module, large));
+    TOK_TRY(std::string why,
+            large.empty() ? AddSmall(module, program) : AddLarge(module, program, large));
     if (!why.empty()) return why;
     for (const RunStep& step : program.steps) TOK_RETURN_IF_ERROR(AddStep(program, step, name));
     manifest_ += text_;
@@ -90,10 +91,12 @@ class Bundle {
     return at;
   }
 
-  Result<std::string> AddLarge(const Module& module, const std::string& large) {
+  Result<std::string> AddLarge(const Module& module, const LoweredProgram& program,
+                               const std::string& large) {
     const Computation& entry = *module.entry();
     int64_t traffic = 0, memory = 1;
-    text_ += "memory 0\n";
+    if (!program.constants.empty()) return std::string("it has constants in memory");
+    text_ += fmt::format("memory {}\n", program.arena_bytes);
     std::string draws;
     for (const Instr* parameter : entry.parameters()) {
       const Shape& shape = parameter->shape();
