@@ -7,6 +7,7 @@
 #include "driver/kernel_codes.h"
 #include "driver/load.h"
 #include "fusion/contraction.h"
+#include "fusion/expand_convolutions.h"
 #include "fusion/split_reductions.h"
 #include "kernel/verify.h"
 #include "kernel/write.h"
@@ -42,6 +43,7 @@ class Shower {
     options.machine = command_.target == "cuda" || command_.cuda ? GpuMachine() : HostMachine();
     if (command_.vector_bits > 0) options.machine.vector_bits = command_.vector_bits;
     options.plan.fuse = !command_.unfused;
+    ExpandConvolutions(module, log);
     options.machine.matrix_library =
         command_.library == "on" || (command_.library == "auto" && !options.machine.is_gpu() &&
                                      HasContractions(module) && HasMatrixLibrary());

@@ -2,12 +2,14 @@
 
 #include "driver/kernel_codes.h"
 #include "fusion/contraction.h"
+#include "fusion/expand_convolutions.h"
 #include "fusion/split_reductions.h"
 #include "runtime/matrix_product.h"
 
 namespace tokamak {
 
 Result<LoweredProgram> LowerModule(Module& module, const LowerOptions& options, DecisionLog& log) {
+  ExpandConvolutions(module, log);
   PrepareContractions(module, options.machine, log);
   SplitReductions(module, log, options.machine);
   return Lower(module, options, log);
@@ -15,6 +17,7 @@ Result<LoweredProgram> LowerModule(Module& module, const LowerOptions& options, 
 
 Result<LoweredProgram> LowerForHost(Module& module, LowerOptions options, DecisionLog& log) {
   options.machine = HostMachine();
+  ExpandConvolutions(module, log);  // they are contractions, then
   options.machine.matrix_library = HasContractions(module) && HasMatrixLibrary();
   return LowerModule(module, options, log);
 }
