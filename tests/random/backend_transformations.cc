@@ -61,7 +61,8 @@ bool HasReals(const Instr& instr, bool (*is)(ElementType)) {
 }
 
 bool IsExact(const Instr& instr) {
-  if (instr.op() == Op::kReduce || instr.op() == Op::kDot || instr.op() == Op::kConvolution)
+  if (instr.op() == Op::kReduce || instr.op() == Op::kDot || instr.op() == Op::kConvolution ||
+      instr.op() == Op::kBatchNormTraining || instr.op() == Op::kBatchNormGrad)
     return !HasReals(instr, IsReal) && !HasReals(instr, IsComplex);
   // The sign of a NaN is open, and seen by these.
   if (instr.op() == Op::kBitcastConvert || instr.op() == Op::kBitcast || instr.op() == Op::kTopK)
