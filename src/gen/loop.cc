@@ -121,12 +121,16 @@ bool DividesInside(const Kernel& kernel) {
 }
 
 // Lanes for rows of `row` elements: no more than there are, and such as divide the row if that
-// costs no more than half of the vector.
+// costs no more than half of a vector. Long rows take two vectors at a time: what is computed of
+// one waits for itself, step by step, and the other fills the time.
 int64_t LanesFor(int64_t row, const Machine& machine) {
-  int64_t lanes = std::min(machine.Lanes(32), PowerBelow(row));
-  for (int64_t fewer : {lanes, lanes / 2})
-    if (fewer >= 1 && row % fewer == 0) return fewer;
-  return lanes;
+  int64_t vector = std::min(machine.Lanes(32), PowerBelow(row));
+  if (row >= 8 * vector)
+    if (row % (2 * vector) == 0 || row >= kLongRow) vector *= 2;
+  for (int64_t fewer = vector; fewer >= 1 && 2 * fewer >= std::min(vector, machine.Lanes(32));
+       fewer /= 2)
+    if (row % fewer == 0) return fewer;
+  return vector;
 }
 
 }  // namespace

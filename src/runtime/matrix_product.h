@@ -55,8 +55,9 @@ struct ProductCall {
   ProductBlocks blocks;
 };
 
-// Whether OpenBLAS was found: where TOKAMAK_BLAS says ("off": nowhere), else the machine's, of
-// which the one without threads of its own is preferred.
+// Whether OpenBLAS was found: where TOKAMAK_BLAS says ("off": nowhere), else the machine's. Its own
+// threads are switched off; one that was built without threads computes one block at a time, since
+// it takes no calls side by side.
 bool HasMatrixLibrary();
 // The file that it was opened from; "" when there is none.
 const char* MatrixLibraryName();

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <complex>
 #include <limits>
+#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -125,6 +126,24 @@ TEST_F(MatrixProductTest, Blocks) {
   EXPECT_GT(blocks.count, 1);
   Check<float>(p, false, true);
   Check<double>(p, true, false);
+}
+
+// Threads that call at the same time do not meet in the library's scratch memory.
+TEST_F(MatrixProductTest, SideBySide) {
+  MatrixProduct p{.type = MatrixType::kF32, .m = 32, .n = 256, .k = 512};
+  p.lhs = {512, 1};
+  p.rhs = {256, 1};
+  std::vector<float> rhs = Numbers<float>(512 * 256, 2);
+  std::vector<int> wrong(4);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([&, i] {
+      std::vector<float> lhs = Numbers<float>(32 * 512, i), first = Multiplied(p, lhs, rhs);
+      for (int round = 0; round < 60; ++round)
+        if (Multiplied(p, lhs, rhs) != first) ++wrong[static_cast<size_t>(i)];
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, std::vector<int>(4));
 }
 
 TEST_F(MatrixProductTest, BatchesMayLieAnyhow) {

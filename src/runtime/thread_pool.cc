@@ -21,7 +21,7 @@
 namespace tokamak {
 namespace {
 
-constexpr auto kLookFor = std::chrono::microseconds(30);
+constexpr auto kLookFor = std::chrono::microseconds(100);
 // Pieces of a share: enough to even out threads of different speed.
 constexpr int64_t kPieces = 4;
 
