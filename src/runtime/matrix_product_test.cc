@@ -130,7 +130,9 @@ TEST_F(MatrixProductTest, Blocks) {
 
 // Threads that call at the same time do not meet in the library's scratch memory.
 TEST_F(MatrixProductTest, SideBySide) {
-  MatrixProduct p{.type = MatrixType::kF32, .m = 32, .n = 256, .k = 512};
+  MatrixProduct p;
+  p.type = MatrixType::kF32;
+  p.m = 32, p.n = 256, p.k = 512;
   p.lhs = {512, 1};
   p.rhs = {256, 1};
   std::vector<float> rhs = Numbers<float>(512 * 256, 2);

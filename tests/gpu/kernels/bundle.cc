@@ -165,7 +165,9 @@ class Bundle {
     for (const auto& code : codes.all) kernels.push_back(code.get());
     std::vector<std::byte*> places;
     for (std::vector<std::byte>& memory : memories) places.push_back(memory.data());
-    StepContext context{.memories = places, .kernels = kernels};
+    StepContext context;
+    context.memories = places;
+    context.kernels = kernels;
     // The grain of a launch is its whole grid.
     TOK_RETURN_IF_ERROR(RunSteps(program.steps, context));
     return codes.TakeFault();
