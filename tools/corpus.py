@@ -63,6 +63,7 @@ def unpack(name, cache):
     digest = hashlib.sha256(archive.read_bytes()).hexdigest()[:16]
     folder = cache / f"{name}-{digest}"
     if not folder.exists():
+        cache.mkdir(parents=True, exist_ok=True)
         part = Path(tempfile.mkdtemp(dir=cache))
         subprocess.run(["tar", "--zstd", "-xf", str(archive), "-C", str(part)], check=True)
         try:
