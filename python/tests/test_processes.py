@@ -10,7 +10,7 @@ from conftest import environment, output, python
 
 SLOW = """
 import jax, jax.numpy as jnp
-f = jax.jit(lambda x: jax.lax.fori_loop(0, 10**7, lambda i, c: jnp.sin(c) + 1, x))
+f = jax.jit(lambda x: jax.lax.fori_loop(0, 10**9, lambda i, c: jnp.sin(c) + 1, x))
 """
 
 
