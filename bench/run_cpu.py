@@ -234,7 +234,7 @@ def selected(arguments):
     for name in workloads.names("micro"):
         sizes = workloads.sizes(name)
         typed = [p.split(":")[1] for p in wanted if p.split(":")[0] == name and not set("*?[") & set(p)]
-        for size in dict.fromkeys(sizes + typed if wanted else sizes[:1] if arguments.quick else sizes):
+        for size in dict.fromkeys((sizes[:1] if arguments.quick else sizes) + typed):
             if not wanted or any(fnmatch.fnmatch(f"{name}:{size}", p) for p in wanted):
                 yield name, size
 
@@ -328,6 +328,13 @@ def facts_of(arguments):
             "load": os.getloadavg()[0], "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")}  # fmt: skip
 
 
+def write(arguments, facts, rows):
+    (arguments.out / f"{arguments.name}.json").write_text(json.dumps({**facts, "programs": rows}, indent=1) + "\n")
+    text = page(facts, rows)
+    (arguments.out / f"{arguments.name}.md").write_text(text)
+    return text
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--workloads", type=Path, default=ROOT / "../shared/bench/workloads.py")
@@ -335,28 +342,30 @@ def main():
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--no-memory", action="store_true")
     parser.add_argument("--fallbacks", action="store_true", help="time programs that are interpreted in part, too")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="begin no workload after this time")
     parser.add_argument("--out", type=Path, default=ROOT / "docs/results")
     parser.add_argument("--name", default="cpu")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     parser.add_argument("--peak", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    arguments.workloads = next((p for p in (arguments.workloads, Path("/work/shared/bench/workloads.py")) if p.is_file()), None)
-    if arguments.workloads is None:
+    if not arguments.workloads.is_file():
         sys.exit("the workloads are not there: --workloads says where workloads.py is")
     if arguments.worker or arguments.peak:
         print(json.dumps(measure(arguments) if arguments.worker else peak(arguments)))
         sys.stdout.flush()
         return 0
     facts, rows = facts_of(arguments), []
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    end = time.monotonic() + arguments.seconds
     for name, size in selected(arguments):
+        if time.monotonic() > end:
+            rows.append({"workload": name, "size": size, "skipped": "not begun in time"})
+            continue
         rows.append(row := run_one(arguments, name, size))
         said = f"{ratio(row):.2f}, compile {ratio(row, 'compile_s'):.2f}" if "seconds" in row else row.get("error") or row.get("skipped") or "interpreted"
         print(f"{name} {size}: {said}", file=sys.stderr, flush=True)
-    arguments.out.mkdir(parents=True, exist_ok=True)
-    (arguments.out / f"{arguments.name}.json").write_text(json.dumps({**facts, "programs": rows}, indent=1) + "\n")
-    text = page(facts, rows)
-    (arguments.out / f"{arguments.name}.md").write_text(text)
-    print(text)
+        write(arguments, facts, rows)  # what is there stays, however this ends
+    print(write(arguments, facts, rows))
     return 0 if all(met for _, _, met in summary(rows)) else 1
 
 
