@@ -5,14 +5,11 @@
 namespace tokamak {
 namespace {
 
-// Without its callees.
-bool HasOwnEffect(const Instr& instr) {
-  if (instr.info().Is(kSideEffect)) return true;
-  switch (instr.op()) {
-    case Op::kRng:  // draws from a state that the program does not see
-      return true;
-    case Op::kCustomCall:
-      return instr.attrs<CustomCallAttrs>().has_side_effect;
+// Ops that may have an effect of their own.
+bool MayAct(const OpInfo& info) {
+  switch (info.op) {
+    case Op::kRng:         // draws from a state that the program does not see
+    case Op::kCustomCall:  // its attributes say
     case Op::kAsyncStart:  // a start and its done belong together
     case Op::kAsyncUpdate:
     case Op::kAsyncDone:
@@ -20,26 +17,21 @@ bool HasOwnEffect(const Instr& instr) {
     case Op::kCopyDone:
       return true;
     default:
-      return false;
+      return info.Is(kSideEffect);
   }
 }
 
-// Whether there is an op with which an effect may come.
+// Without its callees.
+bool HasOwnEffect(const Instr& instr) {
+  if (instr.op() == Op::kCustomCall && !instr.info().Is(kSideEffect))
+    return instr.attrs<CustomCallAttrs>().has_side_effect;
+  return MayAct(instr.info());
+}
+
+// Whether there is an instruction from which an effect may come.
 bool MayAct(const Computation& computation) {
   return computation.has_callers() || std::ranges::any_of(AllOps(), [&](const OpInfo& info) {
-           if (computation.CountOf(info.op) == 0) return false;
-           switch (info.op) {
-             case Op::kRng:
-             case Op::kCustomCall:
-             case Op::kAsyncStart:
-             case Op::kAsyncUpdate:
-             case Op::kAsyncDone:
-             case Op::kCopyStart:
-             case Op::kCopyDone:
-               return true;
-             default:
-               return info.Is(kSideEffect);
-           }
+           return computation.CountOf(info.op) > 0 && MayAct(info);
          });
 }
 

@@ -6,7 +6,7 @@
 
 #include "cli/commands.h"
 #include "cli/json_error.h"
-#include "driver/load.h"
+#include "cli/programs.h"
 #include "driver/npz.h"
 #include "driver/same_values.h"
 #include "interp/arguments.h"
@@ -193,19 +193,10 @@ int Bisect(const BisectCommand& command, Console& console) {
     if (!npz.ok()) return console.Report(npz.error());
     inputs = std::move(npz).value();
   }
-  Result<LoadedFile> file = LoadFile(command.file, Verification::kYes);
-  if (!file.ok()) return console.Report(file.error());
-  int exit = 0;
-  for (auto& program : file.value().programs) {
-    if (!program.ok()) {
-      exit = std::max(exit, console.Report(program.error(), file.value().source()));
-      continue;
-    }
-    Bisection bisection(command, pipeline.value(), command.inputs.empty() ? nullptr : &inputs,
-                        console);
-    exit = std::max(exit, bisection.Run(*program.value()));
-  }
-  return exit;
+  return ForEachProgram(command.file, console, [&](Module& program, std::string_view) {
+    return Bisection(command, pipeline.value(), command.inputs.empty() ? nullptr : &inputs, console)
+        .Run(program);
+  });
 }
 
 }  // namespace tokamak

@@ -7,8 +7,8 @@
 #include "analysis/loops.h"
 #include "cli/commands.h"
 #include "cli/json_error.h"
+#include "cli/programs.h"
 #include "driver/all_kernels.h"
-#include "driver/load.h"
 #include "driver/lower_module.h"
 #include "driver/program_facts.h"
 #include "lower/lower.h"
@@ -216,19 +216,11 @@ class Explainer {
 }  // namespace
 
 int Explain(const ExplainCommand& command, Console& console) {
-  Result<LoadedFile> file = LoadFile(command.file, Verification::kYes);
-  if (!file.ok()) return console.Report(file.error());
-  int exit = 0;
-  for (auto& program : file.value().programs) {
-    if (!program.ok()) {
-      exit = std::max(exit, console.Report(program.error(), file.value().source()));
-      continue;
-    }
-    if (program.value()->entry() == nullptr) continue;
-    Status shown = Explainer(command, console).Explain(*program.value());
-    if (!shown.ok()) exit = std::max(exit, console.Report(shown.error(), file.value().source()));
-  }
-  return exit;
+  return ForEachProgram(command.file, console, [&](Module& program, std::string_view source) {
+    if (program.entry() == nullptr) return 0;
+    Status shown = Explainer(command, console).Explain(program);
+    return shown.ok() ? 0 : console.Report(shown.error(), source);
+  });
 }
 
 }  // namespace tokamak

@@ -1,11 +1,11 @@
 #include <fmt/format.h>
 
 #include "cli/commands.h"
+#include "cli/programs.h"
 #include "driver/all_kernels.h"
 #include "driver/compiled_run.h"
 #include "driver/cuda_source.h"
 #include "driver/kernel_codes.h"
-#include "driver/load.h"
 #include "fusion/contraction.h"
 #include "fusion/expand_convolutions.h"
 #include "fusion/split_reductions.h"
@@ -119,19 +119,11 @@ class Shower {
 }  // namespace
 
 int Kernels(const KernelsCommand& command, Console& console) {
-  Result<LoadedFile> file = LoadFile(command.file, Verification::kYes);
-  if (!file.ok()) return console.Report(file.error());
-  int exit = 0;
-  for (auto& program : file.value().programs) {
-    if (!program.ok()) {
-      exit = std::max(exit, console.Report(program.error(), file.value().source()));
-      continue;
-    }
-    if (program.value()->entry() == nullptr) continue;
-    Status shown = Shower(command, console).Show(*program.value());
-    if (!shown.ok()) exit = std::max(exit, console.Report(shown.error(), file.value().source()));
-  }
-  return exit;
+  return ForEachProgram(command.file, console, [&](Module& program, std::string_view source) {
+    if (program.entry() == nullptr) return 0;
+    Status shown = Shower(command, console).Show(program);
+    return shown.ok() ? 0 : console.Report(shown.error(), source);
+  });
 }
 
 }  // namespace tokamak
