@@ -58,6 +58,14 @@ PROGRAMS = {
   x = f32[12,64,96] parameter(0)
   y = f32[12,96,80] parameter(1)
   ROOT d = f32[12,64,80] dot(x, y), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1}""",
+    "scan": """
+  x = f32[8,100003] parameter(0)
+  zero = f32[] constant(0)
+  ROOT s = f32[8,100003] reduce-window(x, zero), window={size=1x100003 pad=0_0x100002_0}, to_apply=sum""",
+    "scan of columns": """
+  x = f32[70001,24] parameter(0)
+  zero = f32[] constant(0)
+  ROOT s = f32[70001,24] reduce-window(x, zero), window={size=70001x1 pad=0_70000x0_0}, to_apply=sum""",
     "narrow sums": """
   x = bf16[333,2048] parameter(0)
   zero = f32[] constant(0)

@@ -8,6 +8,7 @@
 #include "driver/kernel_codes.h"
 #include "fusion/contraction.h"
 #include "fusion/expand_convolutions.h"
+#include "fusion/prepare_scans.h"
 #include "fusion/split_reductions.h"
 #include "kernel/verify.h"
 #include "kernel/write.h"
@@ -48,6 +49,7 @@ class Shower {
         command_.library == "on" || (command_.library == "auto" && !options.machine.is_gpu() &&
                                      HasContractions(module) && HasMatrixLibrary());
     PrepareContractions(module, options.machine, log);
+    PrepareScans(module, log, options.machine);
     SplitReductions(module, log, options.machine);
     TOK_TRY(program_, Lower(module, options, log));
     for (size_t i = 0; i < program_.kernels.size(); ++i) {

@@ -3,6 +3,7 @@
 #include "driver/kernel_codes.h"
 #include "fusion/contraction.h"
 #include "fusion/expand_convolutions.h"
+#include "fusion/prepare_scans.h"
 #include "fusion/split_reductions.h"
 #include "runtime/matrix_product.h"
 
@@ -11,6 +12,7 @@ namespace tokamak {
 Result<LoweredProgram> LowerModule(Module& module, const LowerOptions& options, DecisionLog& log) {
   ExpandConvolutions(module, log);
   PrepareContractions(module, options.machine, log);
+  PrepareScans(module, log, options.machine);
   SplitReductions(module, log, options.machine);
   return Lower(module, options, log);
 }

@@ -14,6 +14,7 @@
 #include "fusion/regions.h"
 #include "gen/element.h"
 #include "gen/reducer.h"
+#include "gen/scan.h"
 
 namespace tokamak {
 namespace {
@@ -60,6 +61,8 @@ class Planner {
       why = WhyNoDot(instr);
     } else if (instr.op() == Op::kScatter) {
       why = WhyNoScatter(instr);
+    } else if (instr.op() == Op::kScan) {
+      why = machine_.is_gpu() ? "scan: has no schedule for GPUs" : WhyNoScan(instr);
     } else {
       why = WhyNoElement(instr);
     }
@@ -71,7 +74,7 @@ class Planner {
   static bool IsKernelless(const Instr& instr) {
     return instr.op() == Op::kParameter || instr.op() == Op::kWhile ||
            instr.op() == Op::kConditional ||
-           (!instr.shape().IsArray() && instr.op() != Op::kReduce);
+           (!instr.shape().IsArray() && instr.op() != Op::kReduce && instr.op() != Op::kScan);
   }
 
   void Place(const Instr& instr, RegionTable& table) {
@@ -111,7 +114,9 @@ class Planner {
 
   void PlacePart(const Instr& part, RegionTable& table) {
     const Instr& whole = *part.operand(0);
-    if (whole.op() != Op::kReduce || !WhyHost(whole).empty() || alone_[&whole]) return;
+    if ((whole.op() != Op::kReduce && whole.op() != Op::kScan) || !WhyHost(whole).empty() ||
+        alone_[&whole])
+      return;
     std::vector<int> users = table.RegionsOfUsers(part);
     if (options_.fuse && users.size() == 1 && !table.IsNeededAsArray(part))
       table.Add(part, users[0]);

@@ -4,6 +4,7 @@
 
 #include "gen/element.h"
 #include "gen/reducer.h"
+#include "gen/scan.h"
 
 namespace tokamak {
 namespace {
@@ -11,6 +12,8 @@ namespace {
 constexpr size_t kMaxInstrs = 200, kMaxInputs = 40;
 // As ops.def counts them: beyond this a kernel takes longer to compile than fusion saves.
 constexpr int64_t kMaxFlops = 500;
+// What may as well be computed one by one.
+constexpr int64_t kFewFlops = 8;
 // A fold of so many elements goes along them when only so many results lie side by side: as many as
 // lanes may be apart and still be read as vectors.
 constexpr int64_t kLongRow = 64, kFewApart = 4;
@@ -20,7 +23,7 @@ constexpr int64_t kMaxPlaces = 16;
 constexpr size_t kMaxVisited = 4000;
 
 bool Folds(const Instr& instr) {
-  return instr.op() == Op::kReduce || instr.op() == Op::kDot;
+  return instr.op() == Op::kReduce || instr.op() == Op::kDot || instr.op() == Op::kScan;
 }
 
 // Writes some elements of its operand 0 and leaves the others: a root of its own.
@@ -60,6 +63,7 @@ int64_t ResultsInARow(const Reducer& reducer) {
 // A row reduction with rows worth a vector, or with nothing else to be done at once. On CPUs also
 // one of long rows whose elements are a few apart.
 RegionKind KindOfFold(const Instr& instr, const Machine& machine) {
+  if (instr.op() == Op::kScan) return RegionKind::kScan;
   if (instr.op() != Op::kReduce) return RegionKind::kColumns;
   Reducer reducer = ReducerOf(instr);
   int64_t results = CountOf(instr), row = reducer.input().ElementCount() / results;
@@ -80,6 +84,13 @@ bool IsFree(const Instr& instr) {
 bool IsCheap(const Instr& instr) {
   return IsFree(instr) || (instr.info().Is(kElementwise) && instr.info().flops_per_element <= 2 &&
                            instr.op() != Op::kMap);
+}
+
+// Whether the scan of a region is made of vectors.
+bool InVectors(const OpenRegion& open) {
+  return std::any_of(open.instrs.begin(), open.instrs.end(), [](const Instr* instr) {
+    return instr->op() == Op::kScan && ScanOf(*instr).InVectors();
+  });
 }
 
 // Arrays as large as a reduction's input that it is computed from, near it.
@@ -278,6 +289,10 @@ std::string RegionTable::WhyNotFold(const Instr& instr, int region) const {
   OpenRegion with = With(instr, region);
   if (with.kind == RegionKind::kRows && instr.op() != Op::kReduce)
     return "a contraction and rows do not go together";
+  if ((with.kind == RegionKind::kScan) != (instr.op() == Op::kScan))
+    return "a scan and other folds do not go together";
+  if (instr.op() == Op::kScan && !ScanOf(instr).InVectors() && open.flops > kFewFlops)
+    return "what uses it is computed sooner in vectors";
   // Whether its result is needed just where it is made, the generator knows.
   BuildOutcome outcome = BuildRegion(FinishOpen(with), with.kind, machine_, "probe");
   return outcome.built ? "" : outcome.why_not;
@@ -292,6 +307,8 @@ std::string RegionTable::WhyNot(const Instr& instr, int region, size_t copies) c
   if (IsUpdate(root) && (root.op() == Op::kScatter || instr.op() != Op::kDynamicSlice))
     for (const Instr* operand : instr.operands())
       if (operand == root.operand(0)) return "it reads what the region overwrites";
+  if (open.kind == RegionKind::kScan && !IsCheap(instr) && !InVectors(open))
+    return "it is computed sooner in vectors";
   if (Folds(instr) || instr.shape().IsTuple()) {
     if (copies > 1) return "it would be folded " + std::to_string(copies) + " times";
     return WhyNotFold(instr, region);

@@ -19,33 +19,6 @@ constexpr int64_t kShortPart = 16;
 // a block has when they lie side by side.
 constexpr int64_t kGpuBlocks = 4, kGpuPart = 4096, kGpuResults = 32;
 
-// What changes nothing when it is folded in, as a literal; nothing for other types.
-std::optional<Literal> Neutral(Op op, ElementType type) {
-  bool real = type == ElementType::kF32 || type == ElementType::kF64;
-  bool integer = IsInteger(type) && InfoOf(type).bits >= 8;
-  if (!real && !integer) return std::nullopt;
-  double infinity = std::numeric_limits<double>::infinity();
-  int bits = InfoOf(type).bits;
-  int64_t least = IsSigned(type) ? std::numeric_limits<int64_t>::min() >> (64 - bits) : 0;
-  switch (op) {
-    case Op::kAdd:
-      return real ? Literal::Scalar(type, -0.0) : Literal::ScalarInt(type, 0);
-    case Op::kMultiply:
-      return Literal::Scalar(type, 1);
-    case Op::kMaximum:
-      return real ? Literal::Scalar(type, -infinity) : Literal::ScalarInt(type, least);
-    case Op::kMinimum:
-      return real ? Literal::Scalar(type, infinity) : Literal::ScalarInt(type, ~least);
-    case Op::kAnd:
-      return Literal::ScalarInt(type, -1);
-    case Op::kOr:
-    case Op::kXor:
-      return Literal::ScalarInt(type, 0);
-    default:
-      return std::nullopt;
-  }
-}
-
 // The most parts, at most `most`, that `length` falls into evenly.
 int64_t PartsOfLength(int64_t length, int64_t most) {
   for (int64_t parts = most; parts > 3; --parts)
@@ -122,7 +95,7 @@ bool TrySplit(Instr& reduce, DecisionLog& log, const Machine& machine) {
   if (count < kLong || reducer.reduced.empty()) return false;
   int64_t wanted = PartsWanted(reducer, results, machine);
   if (wanted <= 1) return false;
-  std::optional<Literal> neutral = Neutral(*reducer.op, reducer.type(0));
+  std::optional<Literal> neutral = NeutralLiteral(*reducer.op, reducer.type(0));
   if (!neutral) return false;
   // The first dimension of those that are folded: its parts lie apart in memory.
   for (int64_t d : reducer.reduced) {
@@ -135,6 +108,32 @@ bool TrySplit(Instr& reduce, DecisionLog& log, const Machine& machine) {
 }
 
 }  // namespace
+
+std::optional<Literal> NeutralLiteral(Op op, ElementType type) {
+  bool real = type == ElementType::kF32 || type == ElementType::kF64;
+  bool integer = IsInteger(type) && InfoOf(type).bits >= 8;
+  if (!real && !integer) return std::nullopt;
+  double infinity = std::numeric_limits<double>::infinity();
+  int bits = InfoOf(type).bits;
+  int64_t least = IsSigned(type) ? std::numeric_limits<int64_t>::min() >> (64 - bits) : 0;
+  switch (op) {
+    case Op::kAdd:
+      return real ? Literal::Scalar(type, -0.0) : Literal::ScalarInt(type, 0);
+    case Op::kMultiply:
+      return Literal::Scalar(type, 1);
+    case Op::kMaximum:
+      return real ? Literal::Scalar(type, -infinity) : Literal::ScalarInt(type, least);
+    case Op::kMinimum:
+      return real ? Literal::Scalar(type, infinity) : Literal::ScalarInt(type, ~least);
+    case Op::kAnd:
+      return Literal::ScalarInt(type, -1);
+    case Op::kOr:
+    case Op::kXor:
+      return Literal::ScalarInt(type, 0);
+    default:
+      return std::nullopt;
+  }
+}
 
 void SplitReductions(Module& module, DecisionLog& log, const Machine& machine) {
   for (const auto& computation : module.computations()) {

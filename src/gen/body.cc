@@ -80,6 +80,21 @@ class BodyEmitter {
   std::unordered_map<const Instr*, Element> values_;
 };
 
+// Whether an array of these dimensions has at each place what its operands have there.
+bool IsPointwise(const Instr& instr, const Dims* dims) {
+  if (dims == nullptr || instr.shape().dims() != *dims) return false;
+  switch (instr.op()) {
+    case Op::kConstant:
+      return IsImmediate(instr);
+    case Op::kBroadcast:
+      return instr.operand(0)->shape().ElementCount() == 1;
+    case Op::kReshape:
+      return instr.operand(0)->shape().dims() == *dims;
+    default:
+      return true;
+  }
+}
+
 }  // namespace
 
 ElementType WideType(ElementType type) {
@@ -87,13 +102,14 @@ ElementType WideType(ElementType type) {
 }
 
 std::optional<std::vector<Element>> ApplyBody(KernelBuilder& b, const Computation& body,
-                                              std::span<const Element> arguments, bool wide) {
+                                              std::span<const Element> arguments, bool wide,
+                                              const Dims* dims) {
   if (body.parameters().size() != arguments.size()) return std::nullopt;
   BodyEmitter emitter(b, arguments, wide);
   const Instr* root = body.root();
   for (const Instr* instr : body.PostOrder()) {
-    bool is_scalar = instr->shape().IsArray() && !instr->shape().HasDynamicDims() &&
-                     instr->shape().ElementCount() == 1 && instr->shape().quant() == nullptr;
+    bool is_scalar = IsPlainArray(instr->shape()) &&
+                     (instr->shape().ElementCount() == 1 || IsPointwise(*instr, dims));
     if (!is_scalar && !(instr == root && instr->op() == Op::kTuple)) return std::nullopt;
     if (!emitter.Add(*instr)) return std::nullopt;
   }

@@ -26,9 +26,11 @@ std::optional<std::string> WhyNoElement(const Instr& instr);
 
 // A scalar computation (a reducer, a map) applied to values. Narrow floats (bf16, f16, f8) are
 // f32 throughout when `wide`, as a reduce keeps them: its result is rounded by the caller.
-// Nothing when something in it has no formula.
+// Nothing when something in it has no formula. `dims`: values of these dimensions are computed
+// element by element, and this is one of them.
 std::optional<std::vector<Element>> ApplyBody(KernelBuilder& b, const Computation& body,
-                                              std::span<const Element> arguments, bool wide);
+                                              std::span<const Element> arguments, bool wide,
+                                              const Dims* dims = nullptr);
 // The type in which a reducer keeps elements of `type`.
 ElementType WideType(ElementType type);
 

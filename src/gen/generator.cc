@@ -16,6 +16,8 @@ std::string_view NameOf(RegionKind kind) {
       return "columns";
     case RegionKind::kScatter:
       return "scatter";
+    case RegionKind::kScan:
+      return "scan";
   }
   return "";
 }
@@ -38,6 +40,8 @@ BuildOutcome BuildCpu(const Region& region, RegionKind kind, const Machine& mach
       return BuildColumns(region, machine, name);
     case RegionKind::kScatter:
       return BuildScatter(region, machine, name);
+    case RegionKind::kScan:
+      return BuildScan(region, machine, name);
   }
   return {};
 }
@@ -55,6 +59,8 @@ BuildOutcome BuildGpu(const Region& region, RegionKind kind, const Machine& mach
       return gpu::BuildColumns(region, machine, name);
     case RegionKind::kScatter:
       return gpu::BuildScatter(region, machine, name);
+    case RegionKind::kScan:
+      return {std::nullopt, "scan: has no schedule for GPUs"};
   }
   return {};
 }

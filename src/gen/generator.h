@@ -17,6 +17,7 @@ enum class RegionKind : uint8_t {
   kRows,     // reductions over the last dimensions, and elements around them: a row at a time
   kColumns,  // reductions over other dimensions, contractions: lanes hold neighbouring results
   kScatter,  // updates combined into an array in place
+  kScan,     // a computation along a dimension that carries values, and elements around it
 };
 std::string_view NameOf(RegionKind kind);
 
@@ -58,6 +59,7 @@ BuildOutcome BuildTranspose(const Region& region, const Machine& machine, const 
 BuildOutcome BuildRows(const Region& region, const Machine& machine, const std::string& name);
 BuildOutcome BuildScatter(const Region& region, const Machine& machine, const std::string& name);
 BuildOutcome BuildColumns(const Region& region, const Machine& machine, const std::string& name);
+BuildOutcome BuildScan(const Region& region, const Machine& machine, const std::string& name);
 
 // Why a scatter has no kernel, in words; nothing when it has one.
 std::optional<std::string> WhyNoScatter(const Instr& scatter);

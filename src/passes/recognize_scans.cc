@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <map>
 
+#include "analysis/cumulative_window.h"
 #include "ir/builder.h"
 #include "passes/passes.h"
 #include "rewrite/expand/placed.h"
@@ -8,33 +9,6 @@
 
 namespace tokamak {
 namespace {
-
-struct Cumulative {
-  int64_t dimension;
-  bool is_reverse;
-};
-
-bool IsTrivial(const WindowDim& dim) {
-  return dim == WindowDim{};
-}
-
-// A window that holds all elements up to its own, or all from it on.
-std::optional<Cumulative> CumulativeOf(const Instr& instr) {
-  const Window& window = instr.attrs<WindowAttrs>().window;
-  const Dims& dims = instr.operand(0)->shape().dims();
-  std::optional<Cumulative> found;
-  for (size_t d = 0; d < window.size(); ++d) {
-    const WindowDim& dim = window[d];
-    if (IsTrivial(dim)) continue;
-    bool plain = dim.stride == 1 && dim.base_dilation == 1 && dim.window_dilation == 1;
-    if (found || !plain || dim.reversed || dim.size < dims[d] || dim.size < 2) return std::nullopt;
-    bool before = dim.pad_low == dim.size - 1 && dim.pad_high == 0;
-    bool after = dim.pad_high == dim.size - 1 && dim.pad_low == 0;
-    if (!before && !after) return std::nullopt;
-    found = Cumulative{static_cast<int64_t>(d), after};
-  }
-  return found;
-}
 
 // The op of a body of one op on both parameters.
 const Instr* OnlyOp(const Computation& body) {
@@ -95,7 +69,7 @@ Result<Changed> RecognizeScans(Module& module, PassContext& context) {
       if (!IsOrdinary(instr->shape()) || instr->shape().IsTuple()) continue;
       const Shape& shape = instr->operand(0)->shape();
       if (!IsOrdinary(shape) || !Compatible(shape, instr->shape())) continue;
-      std::optional<Cumulative> cumulative = CumulativeOf(*instr);
+      std::optional<CumulativeWindow> cumulative = CumulativeWindowOf(*instr);
       const Instr* op = OnlyOp(*instr->called(0));
       if (!cumulative || op == nullptr || !CanReplace(*instr, *instr)) continue;
       if (op->shape().type() != shape.type()) continue;

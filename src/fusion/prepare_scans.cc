@@ -1,0 +1,274 @@
+#include "fusion/prepare_scans.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "analysis/cumulative_window.h"
+#include "fusion/split_reductions.h"
+#include "gen/element.h"
+#include "gen/scan.h"
+#include "ir/builder.h"
+#include "support/check.h"
+
+namespace tokamak {
+namespace {
+
+// Elements worth more than one thread, rows that are work enough, and parts of them all.
+constexpr int64_t kLong = 1 << 16, kManyRows = 64, kMostParts = 256, kShortPart = 1024;
+// Rows side by side that are one thread's work.
+constexpr int64_t kRowsOfOne = 32;
+
+// ---- windows that are scans
+
+// Whether a body computes one number from two of the same type, element by element.
+bool IsPlainBody(const Computation& body, ElementType type) {
+  if (body.parameters().size() != 2 || !body.root()->shape().IsArray()) return false;
+  for (const Instr* instr : body.PostOrder()) {
+    if (!IsPlainArray(instr->shape()) || instr->shape().rank() != 0) return false;
+    bool known = instr->op() == Op::kParameter || instr->op() == Op::kConstant ||
+                 (instr->info().Is(kElementwise) && instr->op() != Op::kMap &&
+                  instr->called().empty() && instr->operand_count() > 0);
+    if (!known) return false;
+    if (instr->op() == Op::kParameter && instr->shape().type() != type) return false;
+  }
+  return body.root()->shape().type() == type;
+}
+
+// (part, carry) to (next, next), of arrays. What is carried comes first in the order of elements:
+// from the end on, last.
+Result<Computation*> StepOf(const Instr& window, const Shape& part, bool is_reverse) {
+  const Computation& body = *window.called(0);
+  Builder b(*window.parent()->module(), "scan_step");
+  Instr* x = b.Parameter(part);
+  Instr* carry = b.Parameter(part);
+  std::unordered_map<const Instr*, Instr*> made;
+  for (const Instr* instr : body.PostOrder()) {
+    Shape shape = Shape::Array(instr->shape().type(), part.dims());
+    if (instr->op() == Op::kParameter) {
+      bool is_first = instr->attrs<ParameterAttrs>().number == 0;
+      made[instr] = is_first == is_reverse ? x : carry;
+      continue;
+    }
+    std::vector<Instr*> operands;
+    for (const Instr* operand : instr->operands()) operands.push_back(made[operand]);
+    bool is_constant = instr->op() == Op::kConstant;
+    Instr* value = b.Append(instr->op(), std::move(operands), instr->attrs(),
+                            {.shape = is_constant ? instr->shape() : shape});
+    if (is_constant && part.rank() > 0) value = b.Broadcast(value, part.dims(), {});
+    made[instr] = value;
+  }
+  Instr* next = made[body.root()];
+  TOK_TRY(Computation * step, b.Finish(b.Tuple({next, next})));
+  step->is_public = false;
+  step->origins = window.origins();
+  for (Instr* instr : step->Instrs()) {
+    instr->set_origins(window.origins());
+    instr->set_pos(window.pos());
+  }
+  return step;
+}
+
+// Sums and the like, which one may regroup; others too, but what they lose then is unknown.
+bool IsPlainSum(const Computation& body) {
+  const Instr* root = body.root();
+  if (root->operand_count() != 2 || root->operand(0) == root->operand(1)) return false;
+  return root->operand(0)->op() == Op::kParameter && root->operand(1)->op() == Op::kParameter &&
+         (root->op() == Op::kAdd || root->op() == Op::kMultiply);
+}
+
+class Preparer {
+ public:
+  explicit Preparer(DecisionLog& log) : log_(log) {}
+
+  bool FromWindow(Instr& window) {
+    if (window.operand_count() != 2 || window.captures() > 0 || !CanGo(window)) return false;
+    const Shape& shape = window.operand(0)->shape();
+    if (!IsPlainArray(shape) || !IsPlainArray(window.shape()) || shape.ElementCount() == 0)
+      return false;
+    if (shape.dims() != window.shape().dims() || shape.type() != window.shape().type())
+      return false;
+    std::optional<CumulativeWindow> cumulative = CumulativeWindowOf(window);
+    if (!cumulative || !IsPlainBody(*window.called(0), shape.type())) return false;
+    Dims dims = shape.dims();
+    dims.erase(dims.begin() + cumulative->dimension);
+    Shape part = Shape::Array(shape.type(), std::move(dims));
+    Result<Computation*> step = StepOf(window, part, cumulative->is_reverse);
+    if (!step.ok()) return false;
+    of_ = &window;
+    Instr* first = window.operand(1);
+    if (part.rank() > 0) first = Make(Op::kBroadcast, part, {first}, DimensionsAttrs{});
+    Instr* scan = Make(Op::kScan, Shape::Tuple({Plain(shape), part}), {window.operand(0), first},
+                       ScanAttrs{.dimension = cumulative->dimension,
+                                 .num_carries = 1,
+                                 .is_reverse = cumulative->is_reverse,
+                                 .is_associative = IsPlainSum(*window.called(0))},
+                       step.value());
+    Finish({Make(Op::kGetTupleElement, Plain(shape), {scan}, TupleIndexAttrs{0})},
+           "scan.cumulative-window", "");
+    return true;
+  }
+
+  // ---- long scans
+
+  bool Split(Instr& scan) {
+    std::optional<Cumulation> cumulation = CumulationOf(scan);
+    if (!cumulation || !CanGo(scan)) return false;
+    Scan facts = ScanOf(scan);
+    ElementType type = scan.operand(0)->shape().type();
+    std::optional<Literal> neutral = NeutralLiteral(cumulation->op, type);
+    int64_t rows = facts.outer * std::max<int64_t>(1, facts.inner / kRowsOfOne);
+    int64_t count = facts.outer * facts.length * facts.inner;
+    if (!neutral || !cumulation->with_own || count < kLong || rows >= kManyRows) return false;
+    int64_t parts = std::min({kMostParts / rows, count / kShortPart, facts.length / 16});
+    if (parts < 2) return false;
+    int64_t length = (facts.length + parts - 1) / parts;
+    for (int64_t even = parts; 2 * even > parts; --even) {
+      if (facts.length % even != 0) continue;
+      length = facts.length / even;
+      break;
+    }
+    parts = (facts.length + length - 1) / length;
+    Take(scan, facts, parts, length, *neutral);
+    return true;
+  }
+
+ private:
+  static Shape Plain(const Shape& shape) { return Shape::Array(shape.type(), shape.dims()); }
+  static bool CanGo(const Instr& instr) {
+    return !instr.has_extras() && !instr.is_control_predecessor();
+  }
+
+  void Take(Instr& scan, const Scan& facts, int64_t parts, int64_t length, const Literal& neutral) {
+    of_ = &scan;
+    ElementType type = scan.operand(0)->shape().type();
+    auto along = static_cast<int64_t>(facts.along);
+    bool is_even = parts * length == facts.length;
+    Dims padded = facts.dims, cut, totals;
+    padded[facts.along] = parts * length;
+    cut = padded;
+    cut[facts.along] = length;
+    cut.insert(cut.begin() + along, parts);
+    totals = cut;
+    totals.erase(totals.begin() + along + 1);
+    Instr* zero = Make(Op::kConstant, Shape::Scalar(type), {}, ConstantAttrs{neutral});
+    Instr* x = scan.operand(0);
+    if (!is_even) {
+      Dims none(facts.dims.size()), high = none;
+      high[facts.along] = parts * length - facts.length;
+      x = Make(Op::kPad, Shape::Array(type, padded), {x, zero}, PadAttrs{none, high, none});
+    }
+    x = Make(Op::kReshape, Shape::Array(type, cut), {x}, {});
+    Instr* sums = Make(Op::kReduce, Shape::Array(type, totals), {x, zero},
+                       DimensionsAttrs{{along + 1}}, ReducerLike(scan, type));
+    const ScanAttrs& attrs = scan.attrs<ScanAttrs>();
+    Shape whole = Shape::Array(type, totals);
+    Shape carry = PartsOf(scan.shape())[1];
+    Instr* before = Make(Op::kScan, Shape::Tuple({whole, carry}), {sums, scan.operand(1)}, attrs,
+                         StepLike(scan, carry, false));
+    Instr* begins = Make(Op::kGetTupleElement, whole, {before}, TupleIndexAttrs{0});
+    Instr* last = Make(Op::kGetTupleElement, carry, {before}, TupleIndexAttrs{1});
+    ScanAttrs own = attrs;
+    own.dimension = along + 1;
+    Instr* each = Make(Op::kScan, Shape::Tuple({Shape::Array(type, cut), whole}), {x, begins}, own,
+                       StepLike(scan, whole, true));
+    Instr* value = Make(Op::kGetTupleElement, Shape::Array(type, cut), {each}, TupleIndexAttrs{0});
+    value = Make(Op::kReshape, Shape::Array(type, padded), {value}, {});
+    if (!is_even)
+      value = Make(Op::kSlice, Shape::Array(type, facts.dims), {value},
+                   SliceAttrs{Dims(facts.dims.size()), facts.dims, Dims(facts.dims.size(), 1)});
+    Finish({value, last}, "scan.split", std::to_string(parts) + " parts");
+  }
+
+  // The op of a scan's step as the reducer of its parts.
+  Computation* ReducerLike(const Instr& scan, ElementType type) {
+    Builder b(*scan.parent()->module(), "scan_total");
+    Instr* x = b.Parameter(Shape::Scalar(type));
+    Instr* y = b.Parameter(Shape::Scalar(type));
+    return Finished(b, b.Append(OpOf(scan), {x, y}));
+  }
+
+  // A step over parts of another shape. `with_own`: it gives what is carried on, else what came.
+  Computation* StepLike(const Instr& scan, const Shape& part, bool with_own) {
+    Builder b(*scan.parent()->module(), "scan_step");
+    Instr* x = b.Parameter(part);
+    Instr* carry = b.Parameter(part);
+    const Instr& op = *scan.called(0)->root()->operand(1);
+    bool carry_first = op.operand(0) == scan.called(0)->parameter(1);
+    Instr* next = carry_first ? b.Append(op.op(), {carry, x}) : b.Append(op.op(), {x, carry});
+    return Finished(b, b.Tuple({with_own ? next : carry, next}));
+  }
+
+  static Op OpOf(const Instr& scan) { return scan.called(0)->root()->operand(1)->op(); }
+
+  Computation* Finished(Builder& b, Instr* root) {
+    Result<Computation*> made = b.Finish(root);
+    TOK_CHECK(made.ok(), "a step of a scan");
+    made.value()->is_public = false;
+    made.value()->origins = of_->origins();
+    for (Instr* instr : made.value()->Instrs()) {
+      instr->set_origins(of_->origins());
+      instr->set_pos(of_->pos());
+    }
+    return made.value();
+  }
+
+  Instr* Make(Op op, const Shape& shape, std::vector<Instr*> operands, Attrs attrs,
+              Computation* called = nullptr) {
+    Instr* made =
+        of_->parent()->Append(op, shape, std::move(operands), std::move(attrs), of_->name());
+    if (called != nullptr) made->set_called({called});
+    made->set_origins(of_->origins());
+    made->set_pos(of_->pos());
+    return made;
+  }
+
+  // Puts values in the place of the instruction, or of its parts.
+  void Finish(const std::vector<Instr*>& values, std::string_view rule, std::string because) {
+    log_.Add({.pass = "fuse",
+              .rule = rule,
+              .subject = LabelOf(*of_),
+              .origins = of_->origins(),
+              .because = std::move(because)});
+    Computation& computation = *of_->parent();
+    Instr* all = values[0];
+    if (of_->shape().IsTuple()) {
+      std::vector<Instr*> users(of_->users().begin(), of_->users().end());
+      for (Instr* user : users) {
+        if (user->op() != Op::kGetTupleElement || !CanGo(*user)) continue;
+        Put(*user, values[static_cast<size_t>(user->attrs<TupleIndexAttrs>().index)]);
+      }
+      if (of_->users().empty() && computation.root() != of_) return computation.Remove(of_);
+      all = Make(Op::kTuple, of_->shape(), values, {});
+    }
+    Put(*of_, all);
+  }
+
+  static void Put(Instr& from, Instr* to) {
+    Computation& computation = *from.parent();
+    bool is_root = computation.root() == &from;
+    computation.ReplaceUses(&from, to);
+    if (is_root) computation.set_root(to);
+    computation.Remove(&from);
+  }
+
+  DecisionLog& log_;
+  Instr* of_ = nullptr;
+};
+
+}  // namespace
+
+void PrepareScans(Module& module, DecisionLog& log, const Machine& machine) {
+  Preparer preparer(log);
+  for (size_t i = 0, count = module.computations().size(); i < count; ++i) {
+    Computation& computation = *module.computations()[i];
+    bool changed = false;
+    for (Instr* instr : computation.PostOrder())
+      if (instr->op() == Op::kReduceWindow && preparer.FromWindow(*instr)) changed = true;
+    if (!machine.is_gpu())
+      for (Instr* instr : computation.PostOrder())
+        if (instr->op() == Op::kScan && preparer.Split(*instr)) changed = true;
+    if (changed) computation.PutInOrder();
+  }
+}
+
+}  // namespace tokamak

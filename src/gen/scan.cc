@@ -1,0 +1,271 @@
+// The scan generator: a computation along a dimension, which carries values.
+//
+//   for some rows (the grid)
+//     for the elements of a row, in order (serial)
+//       for each of the rows: one element, and what is carried on
+//
+// Rows that lie side by side are lanes of vectors. Those that lie one after the other are taken a
+// few at a time: each waits for its own sums, and the others fill the time.
+
+#include "gen/scan.h"
+
+#include <algorithm>
+
+#include "gen/element.h"
+
+namespace tokamak {
+namespace {
+
+// Rows of a large array are read in stretches of at most so many vectors.
+constexpr int64_t kLargeInput = 256 << 10, kLongColumn = 16, kMostVectors = 8;
+// Rows that are taken at a time, when they do not lie side by side.
+constexpr int64_t kRowsAtATime = 4;
+// Iterations of the grid that keep the threads of a machine busy.
+constexpr int64_t kGridWanted = 64;
+
+class ScanBuilder {
+ public:
+  ScanBuilder(const Region& region, const Scan& scan, const Machine& machine,
+              const std::string& name)
+      : region_(region), scan_(scan), machine_(machine), b_(name), emitter_(b_, region) {}
+
+  BuildOutcome Build() {
+    for (size_t k = 0; k < scan_.carries; ++k)
+      types_.push_back(scan_.instr->operand(scan_.inputs + k)->shape().type());
+    lanes_ = scan_.InVectors() ? std::min(2 * machine_.Lanes(32), PowerBelow(scan_.inner)) : 1;
+    BuiltKernel built;
+    bool exact = lanes_ > 1 ? BuildColumns(built) : BuildRows(built);
+    if (!emitter_.fault().empty()) return {std::nullopt, emitter_.fault()};
+    built.kernel = b_.Finish();
+    built.arguments = ArgumentsOf(region_);
+    FinishFacts(built, exact);
+    return {std::move(built), ""};
+  }
+
+ private:
+  bool BuildColumns(BuiltKernel& built) {
+    int64_t inner = scan_.inner, vectors = 1;
+    auto grid = [&](int64_t v) { return scan_.outer * ((inner + v * lanes_ - 1) / (v * lanes_)); };
+    if (scan_.length >= kLongColumn && scan_.length * inner * 4 >= kLargeInput)
+      while (2 * vectors <= std::min(kMostVectors, inner / lanes_) &&
+             grid(2 * vectors) >= kGridWanted)
+        vectors *= 2;
+    int64_t width = vectors * lanes_, steps = (inner + width - 1) / width;
+    built.grid = grid(vectors);
+    b_.For("g", LoopRole::kGrid, b_.Index(built.grid), [&](Scalar g) {
+      Scalar outer = g / b_.Index(steps);
+      Scalar begin = LesserOf(g % b_.Index(steps) * b_.Index(width), b_.Index(inner - width));
+      auto lanes = [&](auto&& body) {
+        auto vector = [&](Scalar first) {
+          b_.For("l", LoopRole::kVector, b_.Index(lanes_),
+                 [&](Scalar l) { body(outer, begin + (first + l), first + l); });
+        };
+        if (vectors == 1) return vector(b_.Index(0));
+        b_.For("v", LoopRole::kUnrolled, b_.Index(vectors),
+               [&](Scalar v) { vector(v * b_.Index(lanes_)); });
+      };
+      Walk(width, lanes);
+    });
+    return inner % width == 0;
+  }
+
+  bool BuildRows(BuiltKernel& built) {
+    int64_t rows = scan_.outer * scan_.inner, taken = std::min(kRowsAtATime, PowerBelow(rows));
+    while (taken > 1 && rows / taken < kGridWanted && rows % taken != 0) taken /= 2;
+    built.grid = (rows + taken - 1) / taken;
+    b_.For("g", LoopRole::kGrid, b_.Index(built.grid), [&](Scalar g) {
+      Scalar first = LesserOf(g * b_.Index(taken), b_.Index(rows - taken));
+      Walk(taken, [&](auto&& body) {
+        auto one = [&](Scalar r) {
+          Scalar row = first + r;
+          body(row / b_.Index(scan_.inner), row % b_.Index(scan_.inner), r);
+        };
+        if (taken == 1) return one(b_.Index(0));
+        b_.For("r", LoopRole::kUnrolled, b_.Index(taken), one);
+      });
+    });
+    return rows % taken == 0;
+  }
+
+  // Goes along `width` rows; `each` calls its argument with the places of all of them: outer,
+  // inner, and their numbers among those that are taken together.
+  template <typename Each>
+  void Walk(int64_t width, Each&& each) {
+    for (ElementType type : types_) {
+      std::array<ArrayId, 2>& arrays = arrays_.emplace_back();
+      for (size_t i = 0; i < (IsComplex(type) ? 2u : 1u); ++i)
+        arrays[i] = b_.Local("carry", ComputeType(type), Space::kRegisters, width);
+    }
+    each([&](Scalar outer, Scalar inner, Scalar row) {
+      std::vector<Element> first;
+      for (size_t k = 0; k < scan_.carries; ++k)
+        first.push_back(emitter_.At(*scan_.instr->operand(scan_.inputs + k), PartAt(outer, inner)));
+      Write(row, first);
+    });
+    b_.For("t", LoopRole::kSerial, b_.Index(scan_.length), [&](Scalar t) {
+      Scalar at = scan_.is_reverse ? b_.Index(scan_.length - 1) - t : t;
+      each([&](Scalar outer, Scalar inner, Scalar row) { Step(outer, at, inner, row); });
+    });
+    bool is_root =
+        std::find(region_.roots.begin(), region_.roots.end(), scan_.instr) != region_.roots.end();
+    if (!is_root) return;
+    each([&](Scalar outer, Scalar inner, Scalar row) {
+      std::vector<Element> last = Read(row);
+      for (size_t k = 0; k < scan_.carries; ++k)
+        emitter_.Store(*scan_.instr, scan_.outputs + k, PartAt(outer, inner), last[k]);
+    });
+  }
+
+  // One element of a row.
+  void Step(Scalar outer, Scalar along, Scalar inner, Scalar row) {
+    Coordinates at = PartAt(outer, inner);
+    at.insert(at.begin() + static_cast<int64_t>(scan_.along), along);
+    std::vector<Element> arguments;
+    for (size_t k = 0; k < scan_.inputs; ++k)
+      arguments.push_back(emitter_.At(*scan_.instr->operand(k), at));
+    std::vector<Element> carries = Read(row);
+    arguments.insert(arguments.end(), carries.begin(), carries.end());
+    std::optional<std::vector<Element>> results =
+        ApplyBody(b_, *scan_.body, arguments, /*wide=*/false, &scan_.part);
+    if (!results) return emitter_.Fail("scan: its computation has no formula");
+    if (!emitter_.fault().empty()) return;
+    for (size_t k = 0; k < scan_.outputs; ++k) emitter_.Bind(*scan_.instr, k, at, (*results)[k]);
+    Write(row, {results->begin() + static_cast<int64_t>(scan_.outputs), results->end()});
+    Scalar linear = Linearized(b_, at, scan_.dims);
+    for (const Instr* root : region_.roots) {
+      size_t parts = root == scan_.instr ? scan_.outputs : 1;
+      for (size_t i = 0; i < parts; ++i) {
+        const Dims& own = PartsOf(root->shape())[i].dims();
+        Coordinates here = own == scan_.dims ? at : Delinearized(b_, linear, own);
+        emitter_.StoreLinear(*root, i, linear, emitter_.At(*root, here, i));
+      }
+    }
+  }
+
+  Coordinates PartAt(Scalar outer, Scalar inner) {
+    auto split = scan_.part.begin() + static_cast<int64_t>(scan_.along);
+    Coordinates at = Delinearized(b_, outer, Dims(scan_.part.begin(), split));
+    Coordinates rest = Delinearized(b_, inner, Dims(split, scan_.part.end()));
+    at.insert(at.end(), rest.begin(), rest.end());
+    return at;
+  }
+
+  std::vector<Element> Read(Scalar row) {
+    std::vector<Element> values;
+    for (size_t k = 0; k < types_.size(); ++k) {
+      values.push_back({b_.Read(arrays_[k][0], row), {}});
+      if (IsComplex(types_[k])) values.back()[1] = b_.Read(arrays_[k][1], row);
+    }
+    return values;
+  }
+
+  void Write(Scalar row, const std::vector<Element>& values) {
+    for (size_t k = 0; k < types_.size(); ++k) {
+      b_.Store(arrays_[k][0], row, values[k][0]);
+      if (IsComplex(types_[k])) b_.Store(arrays_[k][1], row, values[k][1]);
+    }
+  }
+
+  const Region& region_;
+  const Scan& scan_;
+  const Machine& machine_;
+  KernelBuilder b_;
+  ElementEmitter emitter_;
+  std::vector<ElementType> types_;  // of the carries
+  std::vector<std::array<ArrayId, 2>> arrays_;
+  int64_t lanes_ = 1;
+};
+
+// Why the scan's arrays do not fit each other, in words.
+std::optional<std::string> WhyNoScanShapes(const Instr& instr, const Scan& scan) {
+  std::vector<Shape> parts = PartsOf(instr.shape());
+  auto fits = [](const Shape& shape, const Dims& dims) {
+    return IsPlainArray(shape) && shape.dims() == dims && shape.ElementCount() > 0;
+  };
+  for (size_t k = 0; k < scan.inputs + scan.carries; ++k)
+    if (!fits(instr.operand(k)->shape(), k < scan.inputs ? scan.dims : scan.part))
+      return "scan: of arrays of several shapes, or of no elements";
+  for (size_t k = 0; k < parts.size(); ++k)
+    if (!fits(parts[k], k < scan.outputs ? scan.dims : scan.part))
+      return "scan: of arrays of several shapes, or of no elements";
+  if (scan.body->parameters().size() != scan.inputs + scan.carries)
+    return "scan: its computation takes other values";
+  return std::nullopt;
+}
+
+}  // namespace
+
+Scan ScanOf(const Instr& instr) {
+  const ScanAttrs& attrs = instr.attrs<ScanAttrs>();
+  Scan scan;
+  scan.instr = &instr;
+  scan.body = instr.called(0);
+  scan.carries = std::min(static_cast<size_t>(attrs.num_carries), instr.operand_count());
+  scan.inputs = instr.operand_count() - scan.carries;
+  std::vector<Shape> parts = PartsOf(instr.shape());
+  scan.outputs = parts.size() - std::min(scan.carries, parts.size());
+  scan.along = static_cast<size_t>(attrs.dimension);
+  scan.is_reverse = attrs.is_reverse;
+  if (scan.outputs > 0 && parts[0].IsArray()) scan.dims = scan.part = parts[0].dims();
+  if (scan.along >= scan.dims.size()) return scan;
+  scan.part.erase(scan.part.begin() + attrs.dimension);
+  scan.outer = ProductOf(scan.dims, 0, scan.along);
+  scan.length = scan.dims[scan.along];
+  scan.inner = ProductOf(scan.dims, scan.along + 1, scan.dims.size());
+  return scan;
+}
+
+std::optional<std::string> WhyNoScan(const Instr& instr) {
+  if (instr.captures() > 0) return "scan: with captured values";
+  Scan scan = ScanOf(instr);
+  if (scan.outputs == 0 || scan.along >= scan.dims.size()) return "scan: gives no arrays";
+  if (std::optional<std::string> why = WhyNoScanShapes(instr, scan)) return why;
+  KernelBuilder b("probe");
+  std::vector<Element> arguments;
+  for (size_t k = 0; k < scan.inputs + scan.carries; ++k) {
+    ElementType type = instr.operand(k)->shape().type();
+    if (scan.body->parameter(k)->shape().type() != type)
+      return "scan: its computation takes other types";
+    arguments.push_back(ConstantElement(b, type, 1));
+  }
+  std::optional<std::vector<Element>> results =
+      ApplyBody(b, *scan.body, arguments, /*wide=*/false, &scan.part);
+  if (!results || results->size() != scan.outputs + scan.carries)
+    return "scan: its computation has no formula";
+  return std::nullopt;
+}
+
+BuildOutcome BuildScan(const Region& region, const Machine& machine, const std::string& name) {
+  const Instr* found = nullptr;
+  for (const Instr* instr : region.instrs) {
+    if (instr->op() != Op::kScan) continue;
+    if (found != nullptr) return {std::nullopt, "two scans do not go together"};
+    found = instr;
+  }
+  if (found == nullptr) return {std::nullopt, "it has no scan"};
+  Scan scan = ScanOf(*found);
+  int64_t count = ProductOf(scan.dims, 0, scan.dims.size());
+  for (const Instr* root : region.roots)
+    if (root != found && (!root->shape().IsArray() || root->shape().ElementCount() != count))
+      return {std::nullopt, "its roots have different numbers of elements"};
+  return ScanBuilder(region, scan, machine, name).Build();
+}
+
+std::optional<Cumulation> CumulationOf(const Instr& scan) {
+  const ScanAttrs& attrs = scan.attrs<ScanAttrs>();
+  if (!attrs.is_associative.value_or(false) || WhyNoScan(scan)) return std::nullopt;
+  Scan facts = ScanOf(scan);
+  const Computation& body = *facts.body;
+  const Instr* root = body.root();
+  if (facts.inputs != 1 || facts.carries != 1 || facts.outputs != 1) return std::nullopt;
+  if (root->op() != Op::kTuple || root->operand_count() != 2) return std::nullopt;
+  const Instr *next = root->operand(1), *x = body.parameter(0), *carry = body.parameter(1);
+  if (next->operand_count() != 2 || !next->shape().IsArray()) return std::nullopt;
+  const Instr *a = next->operand(0), *b = next->operand(1);
+  if (!((a == x && b == carry) || (a == carry && b == x))) return std::nullopt;
+  if (root->operand(0) != next && root->operand(0) != carry) return std::nullopt;
+  if (next->shape().type() != x->shape().type()) return std::nullopt;
+  return Cumulation{next->op(), root->operand(0) == next};
+}
+
+}  // namespace tokamak

@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+"""Kernels of arrays of odd sizes against the interpreter: 0, 1, 3, 17, 127, 1000 and 4097 in every dimension.
+
+    tests/odd_sizes_test.py TOKAMAK [NAME...]
+
+A program has one instruction of a kind for each size, so that it is compiled once.
+"""
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+SIZES = (0, 1, 3, 17, 127, 1000, 4097)
+# Shapes with each size in each dimension, and few elements: the interpreter computes them, too.
+SHAPES = [(n,) for n in SIZES] + [(n, 3) for n in SIZES] + [(3, n) for n in SIZES] + [(17, n) for n in SIZES[:6]] + [(n, 17) for n in SIZES[:6]]
+SHAPES += [(2, n, 5) for n in SIZES] + [(n, 3, 2) for n in SIZES[:6]] + [(5, 2, n) for n in SIZES[:6]]
+
+
+def text(shape):
+    return ",".join(map(str, shape))
+
+
+class Program:
+    def __init__(self):
+        self.bodies, self.lines, self.results, self.count, self.parameters = {}, [], [], 0, 0
+
+    def body(self, name, lines):
+        self.bodies[name] = lines
+
+    def put(self, shape, expression):
+        self.count += 1
+        self.lines.append(f"  v{self.count} = {shape} {expression}")
+        return f"v{self.count}"
+
+    def parameter(self, shape):
+        self.parameters += 1
+        return self.put(shape, f"parameter({self.parameters - 1})")
+
+    def result(self, shape, name):
+        self.results.append((shape, name))
+
+    def write(self):
+        bodies = "\n".join(f"{name} {{\n{lines}\n}}\n" for name, lines in self.bodies.items())
+        root = f"  ROOT r = ({', '.join(s for s, _ in self.results)}) tuple({', '.join(n for _, n in self.results)})"
+        return f"HloModule m\n\n{bodies}\nENTRY main {{\n" + "\n".join(self.lines) + f"\n{root}\n}}\n"
+
+
+def binary(type_, op):
+    return f"  a = {type_}[] parameter(0)\n  b = {type_}[] parameter(1)\n  ROOT c = {type_}[] {op}(a, b)"
+
+
+def scans(type_, op, first, reverse):
+    """Cumulative windows along each dimension."""
+    program = Program()
+    program.body("fold", binary(type_, op))
+    for shape in SHAPES:
+        x = program.parameter(f"{type_}[{text(shape)}]")
+        for d, size in enumerate(shape):
+            if size < 2:
+                continue
+            z = program.put(f"{type_}[]", f"constant({first})")
+            sizes = "x".join(str(size if i == d else 1) for i in range(len(shape)))
+            pad = "x".join(("0_0" if i != d else f"0_{size - 1}" if reverse else f"{size - 1}_0") for i in range(len(shape)))
+            whole = f"{type_}[{text(shape)}]"
+            y = program.put(whole, f"reduce-window({x}, {z}), window={{size={sizes} pad={pad}}}, to_apply=fold")
+            program.result(whole, y)
+    return program
+
+
+def scan_ops():
+    """The op, with its carry, forward and back; what it reads and what reads it are computed beside it."""
+    program = Program()
+    for i, shape in enumerate(SHAPES):
+        for d in range(len(shape)):
+            part = text(shape[:d] + shape[d + 1 :])
+            program.body(f"step{i}_{d}", f"""  x = f32[{part}] parameter(0)
+  y = f32[{part}] parameter(1)
+  c = f32[{part}] parameter(2)
+  m = f32[{part}] multiply(c, y)
+  n = f32[{part}] add(m, x)
+  ROOT r = (f32[{part}], f32[{part}], f32[{part}]) tuple(n, c, n)""")  # fmt: skip
+            whole = f"f32[{text(shape)}]"
+            if 0 in shape:
+                continue
+            x, c = program.parameter(whole), program.parameter(f"f32[{part}]")
+            y = program.put(whole, f"abs({x})")
+            reverse = "true" if (i + d) % 2 else "false"
+            s = program.put(f"({whole}, {whole}, f32[{part}])",
+                            f"scan({x}, {y}, {c}), dimensions={{{d}}}, num_carries=1, is_reverse={reverse}, to_apply=step{i}_{d}")  # fmt: skip
+            parts = [program.put(whole, f"get-tuple-element({s}), index={k}") for k in (0, 1)]
+            program.result(whole, program.put(whole, f"subtract({parts[0]}, {parts[1]})"))
+            if i % 2:
+                program.result(f"f32[{part}]", program.put(f"f32[{part}]", f"get-tuple-element({s}), index=2"))
+    return program
+
+
+PROGRAMS = {
+    "cumulative sums": lambda: scans("f32", "add", 0, False),
+    "cumulative sums from the end": lambda: scans("f32", "add", 0, True),
+    "cumulative maxima": lambda: scans("s32", "maximum", -2147483648, False),
+    "cumulative products from the end": lambda: scans("bf16", "multiply", 1, True),
+    "scans": scan_ops,
+}
+
+
+def run(tokamak, arguments):
+    return subprocess.run([tokamak, "run", *arguments], capture_output=True, text=True, check=False)
+
+
+def main():
+    tokamak, names = sys.argv[1], sys.argv[2:]
+    failed = 0
+    chosen = {n: p for n, p in PROGRAMS.items() if not names or n in names}
+    with tempfile.TemporaryDirectory() as folder:
+        for name, make in chosen.items():
+            program, expected = Path(folder, "program.hlo"), Path(folder, "expected.npz")
+            program.write_text(make().write())
+            for backend, more in (("interp", ["--outputs", expected]), ("cpu", ["--expect", expected])):
+                done = run(tokamak, [str(program), "--seed", "1", "--backend", backend, *map(str, more)])
+                if done.returncode == 3 and "not part of this build" in done.stderr:
+                    print("skipped: there is no cpu backend in this build")
+                    sys.exit(77)
+                if done.returncode != 0:
+                    failed += 1
+                    print(f"FAILED {name}, {backend}: {done.stderr.strip()} {done.stdout.strip()[-500:]}")
+                    break
+    print(f"odd sizes: {len(chosen)} programs, {failed} failed")
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
