@@ -199,13 +199,17 @@ void FinishFacts(BuiltKernel& built, bool exact) {
   MemoryFacts facts(built.kernel);
   built.work = facts.work;
   if (!exact) return;
-  for (size_t s = 0; s < facts.stores.size(); ++s) {
-    const MemoryFacts::Use& store = facts.stores[s];
-    const Array& to = built.kernel.array(store.array);
-    if (to.space != Space::kArgument) continue;
-    // Stored at one place alone.
-    auto same = [&](const MemoryFacts::Use& use) { return use.array == store.array; };
-    if (std::count_if(facts.stores.begin(), facts.stores.end(), same) != 1) continue;
+  for (size_t o = 0; o < built.kernel.ArgumentCount(); ++o) {
+    ArrayId output{static_cast<uint32_t>(o)};
+    const Array& to = built.kernel.array(output);
+    if (to.access == Access::kRead) continue;
+    // Every element that is read is written in the same round, by a later store.
+    auto is_stored_later = [&](size_t load) {
+      for (size_t s = facts.load_at[load]; s < facts.stores.size(); ++s)
+        if (facts.stores[s].array == output && facts.stores[s].index == facts.loads[load].index)
+          return true;
+      return false;
+    };
     for (size_t i = 0; i < built.kernel.ArgumentCount(); ++i) {
       const Array& from = built.kernel.arrays[i];
       if (from.access != Access::kRead || BytesOf(from.type) != BytesOf(to.type)) continue;
@@ -213,9 +217,9 @@ void FinishFacts(BuiltKernel& built, bool exact) {
       for (size_t l = 0; l < facts.loads.size(); ++l) {
         if (facts.loads[l].array != ArrayId{static_cast<uint32_t>(i)}) continue;
         loaded = true;
-        holds = holds && facts.loads[l].index == store.index && facts.load_at[l] <= s;
+        holds = holds && is_stored_later(l);
       }
-      if (holds && loaded) built.in_place.emplace_back(i, static_cast<size_t>(store.array));
+      if (holds && loaded) built.in_place.emplace_back(i, o);
     }
   }
 }

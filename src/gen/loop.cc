@@ -5,9 +5,14 @@
 // division in it: an elementwise kernel is one flat loop, whatever its rank, and one that reads a
 // transposed or broadcast array keeps the loops that it needs. A row that is no multiple of the
 // vector ends with a vector that overlaps the one before it: its elements are written twice, alike.
+//
+// Where an element of what is padded or concatenated comes from depends on its place in the row:
+// the row is cut there, and each piece has loops of its own, in which ranges leave nothing to
+// decide.
 
 #include <algorithm>
 
+#include "gen/cuts.h"
 #include "gen/roots.h"
 
 namespace tokamak {
@@ -19,46 +24,118 @@ constexpr int64_t kGridWanted = 256, kLongRow = 4096;
 struct Schedule {
   size_t inner = 0;  // dimensions of the domain that the inner loop runs over
   int64_t lanes = 1;
+  std::vector<int64_t> cuts = {};  // of the inner loop, ascending, none at its ends
 };
+
+// Lanes for rows of `row` elements: no more than there are, and such as divide the row if that
+// costs no more than half of a vector. Long rows take two vectors at a time: what is computed of
+// one waits for itself, step by step, and the other fills the time.
+int64_t LanesFor(int64_t row, const Machine& machine) {
+  int64_t vector = std::min(machine.Lanes(32), PowerBelow(row));
+  if (row >= 8 * vector)
+    if (row % (2 * vector) == 0 || row >= kLongRow) vector *= 2;
+  for (int64_t fewer = vector; fewer >= 1 && 2 * fewer >= std::min(vector, machine.Lanes(32));
+       fewer /= 2)
+    if (row % fewer == 0) return fewer;
+  return vector;
+}
 
 class LoopBuilder {
  public:
-  LoopBuilder(const Region& region, const Schedule& schedule, const std::string& name)
-      : region_(region), schedule_(schedule), b_(name), emitter_(b_, region) {}
-
-  BuildOutcome Build() {
+  LoopBuilder(const Region& region, const Machine& machine, const Schedule& schedule,
+              const std::string& name)
+      : region_(region), machine_(machine), schedule_(schedule), b_(name), emitter_(b_, region) {
     const Dims& dims = DomainOf(*region_.roots[0]).dims();
     split_ = dims.size() - schedule_.inner;
     rows_ = ProductOf(dims, 0, split_);
     row_ = ProductOf(dims, split_, dims.size());
-    int64_t lanes = schedule_.lanes, steps = (row_ + lanes - 1) / lanes;
-    bool exact = row_ % lanes == 0;
-    int64_t block = steps;
-    if (rows_ == 1) {
-      block = 1;
-    } else if (rows_ < kGridWanted && row_ >= kLongRow) {
-      block = std::max<int64_t>(1, steps * rows_ / kGridWanted);
-      if (exact)
-        while (steps % block != 0) --block;
-    }
-    int64_t blocks = (steps + block - 1) / block;
-    int64_t grid = rows_ * blocks;
-    b_.For("g", LoopRole::kGrid, b_.Index(grid), [&](Scalar g) {
-      Scalar row = g / b_.Index(blocks), first = g % b_.Index(blocks) * b_.Index(block);
-      auto step = [&](Scalar k) {
-        Scalar begin = (first + k) * b_.Index(lanes);
-        if (!exact) begin = LesserOf(begin, b_.Index(row_ - lanes));
-        if (lanes == 1) return Body(row, begin);
-        b_.For("l", LoopRole::kVector, b_.Index(lanes),
-               [&](Scalar lane) { Body(row, begin + lane); });
-      };
-      if (block == 1) return step(b_.Index(0));
-      b_.For("k", LoopRole::kSerial, b_.Index(block), step);
+  }
+
+  BuildOutcome Build() {
+    std::vector<Piece> pieces = Pieces();
+    bool exact = true;
+    for (const Piece& piece : pieces) exact = exact && IsExact(piece);
+    int64_t blocks = pieces.back().first + pieces.back().blocks;
+    b_.For("g", LoopRole::kGrid, b_.Index(rows_ * blocks), [&](Scalar g) {
+      Scalar row = g / b_.Index(blocks), at = g % b_.Index(blocks);
+      for (const Piece& piece : pieces) {
+        // All pieces of a row, or the one that this block is of.
+        Scalar own = IsWhole() ? b_.Index(0) : at - b_.Index(piece.first);
+        b_.If((b_.Index(0) <= own) & (own < b_.Index(piece.blocks)), [&] {
+          Run(piece, row, LesserOf(GreaterOf(own, b_.Index(0)), b_.Index(piece.blocks - 1)));
+        });
+      }
     });
-    return FinishLoop(b_, emitter_, region_, grid, exact);
+    return FinishLoop(b_, emitter_, region_, rows_ * blocks, exact);
+  }
+
+  // Where a row is to be cut: looks at a kernel that has one plain loop through it.
+  std::vector<int64_t> FindCuts() {
+    ValueId variable = kNoValue;
+    b_.For("g", LoopRole::kGrid, b_.Index(rows_), [&](Scalar row) {
+      b_.For("i", LoopRole::kSerial, b_.Index(row_), [&](Scalar i) {
+        variable = i.id();
+        Body(row, i);
+      });
+    });
+    return CutsOf(b_.kernel(), variable, row_);
   }
 
  private:
+  // A part of the row. Its vectors are taken `block` at a time.
+  struct Piece {
+    int64_t begin, end, lanes, block, blocks;
+    int64_t first;  // blocks of the pieces before it
+  };
+
+  // The grid's iterations are whole rows, all pieces of each.
+  bool IsWhole() const {
+    return !schedule_.cuts.empty() && (rows_ >= kGridWanted || row_ < kLongRow);
+  }
+
+  static bool IsExact(const Piece& piece) {
+    return piece.lanes * piece.block * piece.blocks == piece.end - piece.begin;
+  }
+
+  std::vector<Piece> Pieces() const {
+    std::vector<Piece> pieces;
+    std::vector<int64_t> ends = schedule_.cuts;
+    ends.push_back(row_);
+    int64_t begin = 0, first = 0;
+    for (int64_t end : ends) {
+      int64_t lanes = ends.size() == 1 ? schedule_.lanes : LanesFor(end - begin, machine_);
+      int64_t steps = (end - begin + lanes - 1) / lanes, block = BlockOf(steps);
+      if ((end - begin) % lanes == 0)
+        while (steps % block != 0) --block;
+      pieces.push_back({begin, end, lanes, block, (steps + block - 1) / block, first});
+      if (!IsWhole()) first += pieces.back().blocks;
+      begin = end;
+    }
+    return pieces;
+  }
+
+  int64_t BlockOf(int64_t steps) const {
+    if (IsWhole()) return steps;
+    if (rows_ == 1) return schedule_.cuts.empty() ? 1 : std::min(steps, kGridWanted / 4);
+    if (rows_ >= kGridWanted || row_ < kLongRow) return steps;
+    int64_t all = (row_ + schedule_.lanes - 1) / schedule_.lanes * rows_;
+    return std::clamp<int64_t>(all / kGridWanted, 1, steps);
+  }
+
+  // One block of a piece.
+  void Run(const Piece& piece, Scalar row, Scalar number) {
+    Scalar first = number * b_.Index(piece.block);
+    auto step = [&](Scalar k) {
+      Scalar begin = (first + k) * b_.Index(piece.lanes) + b_.Index(piece.begin);
+      if (!IsExact(piece)) begin = LesserOf(begin, b_.Index(piece.end - piece.lanes));
+      if (piece.lanes == 1) return Body(row, begin);
+      b_.For("l", LoopRole::kVector, b_.Index(piece.lanes),
+             [&](Scalar lane) { Body(row, begin + lane); });
+    };
+    if (piece.block == 1) return step(b_.Index(0));
+    b_.For("k", LoopRole::kSerial, b_.Index(piece.block), step);
+  }
+
   // All roots at one element of the domain.
   void Body(Scalar row, Scalar inner) {
     const Dims& dims = DomainOf(*region_.roots[0]).dims();
@@ -72,6 +149,7 @@ class LoopBuilder {
   }
 
   const Region& region_;
+  const Machine& machine_;
   Schedule schedule_;
   KernelBuilder b_;
   ElementEmitter emitter_;
@@ -120,17 +198,37 @@ bool DividesInside(const Kernel& kernel) {
   return false;
 }
 
-// Lanes for rows of `row` elements: no more than there are, and such as divide the row if that
-// costs no more than half of a vector. Long rows take two vectors at a time: what is computed of
-// one waits for itself, step by step, and the other fills the time.
-int64_t LanesFor(int64_t row, const Machine& machine) {
-  int64_t vector = std::min(machine.Lanes(32), PowerBelow(row));
-  if (row >= 8 * vector)
-    if (row % (2 * vector) == 0 || row >= kLongRow) vector *= 2;
-  for (int64_t fewer = vector; fewer >= 1 && 2 * fewer >= std::min(vector, machine.Lanes(32));
-       fewer /= 2)
-    if (row % fewer == 0) return fewer;
-  return vector;
+// Pieces of a row that are worth code of their own, and how much longer it may be for them.
+constexpr size_t kMaxCuts = 8, kMaxGrowth = 3, kFewNodes = 400;
+constexpr int64_t kLargeBytes = int64_t{32} << 20;
+
+bool HasPieces(const Region& region) {
+  return std::ranges::any_of(region.instrs, [](const Instr* instr) {
+    return instr->op() == Op::kPad || instr->op() == Op::kConcatenate;
+  });
+}
+
+// The same rows in pieces, where that helps.
+std::optional<BuiltKernel> BuildPieces(const Region& region, const Machine& machine,
+                                       Schedule schedule, const std::string& name,
+                                       const BuiltKernel& whole) {
+  const Dims& dims = DomainOf(*region.roots[0]).dims();
+  int64_t row = ProductOf(dims, dims.size() - schedule.inner, dims.size());
+  if (row < 2 * machine.Lanes(32) || !HasPieces(region)) return std::nullopt;
+  std::vector<int64_t> cuts = LoopBuilder(region, machine, schedule, name).FindCuts();
+  if (cuts.empty() || cuts.size() > kMaxCuts) return std::nullopt;
+  // Vectors that stay as they are stay aligned, and none is written twice: for what is made in
+  // place or is too large for the caches. What lies around a cut then decides for each lane.
+  bool aligned = row % schedule.lanes == 0 &&
+                 (!whole.in_place.empty() || region.roots[0]->shape().ByteSize() >= kLargeBytes);
+  schedule.cuts = AlignedCuts(cuts, aligned ? schedule.lanes : 1, row);
+  if (schedule.cuts.empty()) return std::nullopt;
+  BuildOutcome outcome = LoopBuilder(region, machine, schedule, name).Build();
+  if (!outcome.built || outcome.built->in_place.size() < whole.in_place.size()) return std::nullopt;
+  if (outcome.built->kernel.nodes.size() >
+      std::max(kFewNodes, kMaxGrowth * whole.kernel.nodes.size()))
+    return std::nullopt;
+  return std::move(outcome.built);
 }
 
 }  // namespace
@@ -144,7 +242,11 @@ BuildOutcome BuildLoop(const Region& region, const Machine& machine, const std::
     int64_t row = ProductOf(dims, rank - inner, rank);
     // A dimension of 1 changes nothing; rows of a few elements are no rows.
     if (inner < rank && (dims[rank - inner - 1] == 1 || row < 4) && flat.built) continue;
-    BuildOutcome outcome = LoopBuilder(region, {inner, LanesFor(row, machine)}, name).Build();
+    Schedule schedule{inner, LanesFor(row, machine)};
+    BuildOutcome outcome = LoopBuilder(region, machine, schedule, name).Build();
+    if (outcome.built)
+      if (auto pieces = BuildPieces(region, machine, schedule, name, *outcome.built))
+        outcome.built = std::move(pieces);
     if (!outcome.built || !DividesInside(outcome.built->kernel)) return outcome;
     (flat.built ? last : flat) = std::move(outcome);
     if (rank == 0) break;

@@ -14,6 +14,11 @@ namespace {
 // Lanes that are so many elements apart are read as vectors and shuffled: a gather costs as much as
 // its lanes one by one.
 constexpr int64_t kMaxStep = 4;
+// Bytes of a line of the cache, to which memory is aligned that we allocate.
+constexpr int64_t kLine = 64;
+// Stores past the caches that are less aligned would be made word by word.
+constexpr uint64_t kStreamAlignment = 16;
+constexpr LaneFact kNothingKnown{.kind = LaneKind::kVarying, .base_multiple = 1};
 
 }  // namespace
 
@@ -49,10 +54,15 @@ llvm::Align Emitter::ElementAlignment(ArrayId array) const {
 
 llvm::Align Emitter::AlignmentOf(ArrayId array, const LaneFact& index) const {
   const Array& of = kernel_.array(array);
-  auto known = of.space == Space::kArgument ? static_cast<uint64_t>(of.alignment) : 64;
-  auto bytes = static_cast<uint64_t>(index.base_multiple) * static_cast<uint64_t>(BytesOf(of.type));
-  uint64_t both = known | bytes;  // the lowest bit of either
-  return std::max(ElementAlignment(array), llvm::Align(std::min<uint64_t>(both & (~both + 1), 64)));
+  return AlignmentOf(array, index, of.space == Space::kArgument ? of.alignment : kLine);
+}
+
+llvm::Align Emitter::AlignmentOf(ArrayId array, const LaneFact& index, int64_t memory) const {
+  auto of_index = static_cast<uint64_t>(index.base_multiple) *
+                  static_cast<uint64_t>(BytesOf(kernel_.array(array).type));
+  uint64_t both = static_cast<uint64_t>(memory) | of_index;  // the lowest bit of either
+  return std::max(ElementAlignment(array),
+                  llvm::Align(std::min<uint64_t>(both & (~both + 1), kLine)));
 }
 
 llvm::Value* Emitter::Pointer(ArrayId array, llvm::Value* index) {
@@ -210,9 +220,41 @@ bool Emitter::Streams(const Array& array) const {
          target_.stream_bytes > 0 && array.size >= target_.stream_bytes / BytesOf(array.type);
 }
 
-void Emitter::Stream(llvm::Instruction* store) {
+void Emitter::Store(llvm::Value* value, llvm::Value* pointer, ArrayId array,
+                    const LaneFact& index) {
+  auto store = [&](llvm::Align align) {
+    llvm::StoreInst* made = b_.CreateAlignedStore(value, pointer, align);
+    Mark(made, array, false);
+    return made;
+  };
+  llvm::Align known = AlignmentOf(array, index), best = AlignmentOf(array, index, kLine);
+  if (!Streams(kernel_.array(array)) || best.value() < kStreamAlignment) {
+    store(known);
+    return;
+  }
+  // The caller's memory is as it is: usually aligned.
+  llvm::BasicBlock *past = NewBlock("past"), *plain = NewBlock("plain"),
+                   *after = NewBlock("stored");
+  b_.CreateCondBr(IsAligned(array), past, plain);
+  b_.SetInsertPoint(past);
   auto* one = llvm::ConstantAsMetadata::get(b_.getInt32(1));
-  store->setMetadata(llvm::LLVMContext::MD_nontemporal, llvm::MDNode::get(context_, {one}));
+  store(best)->setMetadata(llvm::LLVMContext::MD_nontemporal, llvm::MDNode::get(context_, {one}));
+  b_.CreateBr(after);
+  b_.SetInsertPoint(plain);
+  store(known);
+  b_.CreateBr(after);
+  b_.SetInsertPoint(after);
+}
+
+llvm::Value* Emitter::IsAligned(ArrayId array) {
+  Memory& memory = memory_[static_cast<size_t>(array)];
+  if (memory.aligned != nullptr) return memory.aligned;
+  llvm::IRBuilder<>::InsertPointGuard guard(b_);
+  b_.SetInsertPoint(llvm::cast<llvm::Instruction>(memory.pointer)->getNextNode());
+  llvm::Value* low = b_.CreateAnd(b_.CreatePtrToInt(memory.pointer, b_.getInt64Ty()),
+                                  b_.getInt64(static_cast<uint64_t>(kLine - 1)));
+  memory.aligned = b_.CreateICmpEQ(low, b_.getInt64(0));
+  return memory.aligned;
 }
 
 void Emitter::StoreVector(const Stmt& stmt, llvm::Value* value) {
@@ -231,14 +273,9 @@ void Emitter::StoreVector(const Stmt& stmt, llvm::Value* value) {
   if (array.space != Space::kArgument && fact.step == 1 && range.low >= 0 &&
       range.high < array.size)
     return Blend(value, pointer, align);
-  llvm::Instruction* store = nullptr;
-  if (mask == nullptr) {
-    store = b_.CreateAlignedStore(value, pointer, align);
-    if (Streams(array)) Stream(store);
-  } else {
-    store = b_.CreateMaskedStore(value, pointer, align, mask);
-  }
-  Mark(store, stmt.array, false);
+  if (mask != nullptr)
+    return Mark(b_.CreateMaskedStore(value, pointer, align, mask), stmt.array, false);
+  Store(value, pointer, stmt.array, fact.step == 1 ? fact : kNothingKnown);
 }
 
 void Emitter::StoreLanes(const Stmt& stmt) {
@@ -295,10 +332,7 @@ void Emitter::EmitPair(const Stmt& first, const Stmt& second) {
   }
   llvm::Value* both = b_.CreateShuffleVector(ToMemory(type, Wide(first.value)),
                                              ToMemory(type, Wide(second.value)), zip);
-  auto* store = b_.CreateAlignedStore(both, Pointer(first.array, Uniform(first.index)),
-                                      AlignmentOf(first.array, lanes_.of(first.index)));
-  if (Streams(kernel_.array(first.array))) Stream(store);
-  Mark(store, first.array, false);
+  Store(both, Pointer(first.array, Uniform(first.index)), first.array, lanes_.of(first.index));
 }
 
 }  // namespace tokamak::cpu

@@ -33,6 +33,7 @@ class Emitter {
  private:
   struct Memory {
     llvm::Value* pointer = nullptr;
+    llvm::Value* aligned = nullptr;  // to a line of the cache; made when it is asked for
     llvm::MDNode *scope = nullptr, *apart = nullptr;  // alias.scope, noalias
     bool constant = false;                            // nothing writes it while the kernel runs
   };
@@ -75,7 +76,9 @@ class Emitter {
   void StoreVector(const Stmt& stmt, llvm::Value* value);
   void Blend(llvm::Value* value, llvm::Value* pointer, llvm::Align align);
   bool Streams(const Array& array) const;
-  void Stream(llvm::Instruction* store);
+  // A whole vector. `index`: what is known of where.
+  void Store(llvm::Value* value, llvm::Value* pointer, ArrayId array, const LaneFact& index);
+  llvm::Value* IsAligned(ArrayId array);
   llvm::Value* Turned(llvm::Value* vector);  // the lanes in the other order
   llvm::Value* Pointer(ArrayId array, llvm::Value* index);
   llvm::Value* LanePointers(ArrayId array, ValueId index);
@@ -83,6 +86,7 @@ class Emitter {
   llvm::Value* ToMemory(ScalarType type, llvm::Value* value);
   llvm::Type* MemoryType(ScalarType type) const;
   llvm::Align AlignmentOf(ArrayId array, const LaneFact& index) const;
+  llvm::Align AlignmentOf(ArrayId array, const LaneFact& index, int64_t memory) const;
   llvm::Align ElementAlignment(ArrayId array) const;
   void Mark(llvm::Instruction* access, ArrayId array, bool is_load);
   bool IsSlots(ArrayId array) const { return lanes_.LanesOf(array) > 0; }
