@@ -81,6 +81,8 @@ class Shower {
       console_.Out(std::string(static_cast<size_t>(depth) * 2, ' ') + TextOf(step) + "\n");
       for (const std::vector<RunStep>& block : step.blocks) {
         ShowSteps(block, depth + 1);
+        if (&block == &step.blocks[1] && step.kind == StepKind::kWhile && step.blocks[2].empty())
+          break;
         if (&block != &step.blocks.back())
           console_.Out(std::string(static_cast<size_t>(depth) * 2, ' ') + "--\n");
       }

@@ -15,6 +15,7 @@
 #include "driver/lower_module.h"
 #include "driver/program_facts.h"
 #include "driver/step_price.h"
+#include "lower/alternate.h"
 #include "lower/lower.h"
 #include "runtime/host_allocator.h"
 #include "runtime/host_memory.h"
@@ -113,6 +114,8 @@ class CpuExecutable final : public Executable {
     SpoilCode(codes_, program_, compile.spoil_kernel);
     for (const auto& code : codes_.all) kernels_.push_back(code.get());
     SetGrains(program_.steps);
+    predicted_us_ = PriceOf(program_.steps, program_);
+    AlternateLoops(program_.steps);
     for (const Instr* instr : program_.host_instrs) {
       functions_.push_back(MakeHostStep(*instr));
       function_pointers_.push_back(functions_.back().get());
@@ -129,7 +132,6 @@ class CpuExecutable final : public Executable {
     memory_.temporary = program_.arena_bytes;
     arenas_ = std::make_unique<ArenaPool>(program_.arena_bytes,
                                           memory_.arguments + memory_.results - memory_.aliased);
-    predicted_us_ = PriceOf(program_.steps, program_);
     return Ok();
   }
 

@@ -355,16 +355,18 @@ class Lowerer {
     for (MemoryValue carry : carries) memory_.Use(carry);
     RunStep step{.kind = StepKind::kWhile, .target = program_.loops.size(), .at = begin};
     program_.loops.push_back(&instr);
-    step.blocks.resize(2);
+    step.blocks.resize(3);
     const Computation &condition = *instr.called(0), &body = *instr.called(1);
     Leaves holds = LowerComputation(condition, Split(condition, carries), step.blocks[0]);
     memory_.Tick();
     memory_.Use(holds[0]);
     step.places = {Unsettled(holds[0])};
     Leaves next = LowerComputation(body, Split(body, carries), step.blocks[1]);
-    CloseBody(carries, next, step.blocks[1]);
+    CloseBody(carries, next, step);
     memory_.Tick();
     for (MemoryValue carry : carries) memory_.Use(carry);
+    for (const RunStep& copy : step.blocks[2])
+      memory_.Use(static_cast<MemoryValue>(copy.places[1].offset));
     memory_.EndLoop(mark, begin);
     frame.leaves[&instr] = std::move(carries);
     frame.steps->push_back(std::move(step));
@@ -372,7 +374,8 @@ class Lowerer {
 
   // The values for the next round go to where they are carried. One that is itself carried, and
   // perhaps overwritten by now, goes by way of another place.
-  void CloseBody(const Leaves& carries, const Leaves& next, std::vector<RunStep>& steps) {
+  void CloseBody(const Leaves& carries, const Leaves& next, RunStep& loop) {
+    std::vector<RunStep>&steps = loop.blocks[1], paired;
     auto is_carry = [&](MemoryValue value) {
       return std::find(carries.begin(), carries.end(), value) != carries.end();
     };
@@ -393,10 +396,18 @@ class Lowerer {
       memory_.Use(from[i]);
       memory_.Use(carries[i]);
       if (memory_.bytes(carries[i]) == 0) continue;
-      steps.push_back({.kind = StepKind::kCopy,
-                       .places = {Unsettled(carries[i]), Unsettled(from[i])},
-                       .bytes = memory_.bytes(carries[i]),
-                       .at = memory_.now()});
+      bool pair = memory_.PairCarry(carries[i], from[i], loop.at);
+      (pair ? paired : steps)
+          .push_back({.kind = StepKind::kCopy,
+                      .places = {Unsettled(carries[i]), Unsettled(from[i])},
+                      .bytes = memory_.bytes(carries[i]),
+                      .at = memory_.now()});
+    }
+    // After all others, which may read what these overwrite.
+    for (RunStep& copy : paired) {
+      copy.at = memory_.Tick();
+      for (const Place& place : copy.places) memory_.Use(static_cast<MemoryValue>(place.offset));
+      loop.blocks[2].push_back(std::move(copy));
     }
   }
 

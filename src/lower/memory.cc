@@ -154,6 +154,16 @@ bool MemoryPlan::JoinCarry(MemoryValue carry, MemoryValue next) {
   return true;
 }
 
+bool MemoryPlan::PairCarry(MemoryValue carry, MemoryValue next, int64_t begin) {
+  MemoryValue x = Find(carry), y = Find(next);
+  const Value& old = values_[static_cast<size_t>(x)];
+  Value& made = values_[static_cast<size_t>(y)];
+  if (x == y || made.is_given || made.memory != 0 || made.bytes != old.bytes) return false;
+  if (made.def <= begin) return false;
+  made.def = begin;
+  return true;
+}
+
 bool MemoryPlan::JoinBranch(MemoryValue result, MemoryValue value, int64_t begin) {
   MemoryValue x = Find(result), y = Find(value);
   const Value &to = values_[static_cast<size_t>(x)], &made = values_[static_cast<size_t>(y)];

@@ -38,6 +38,10 @@ class MemoryPlan {
   // value is dead by the time the new one is written. To be asked when the body is complete, before
   // its closing copies, but after all else that reads the old value.
   bool JoinCarry(MemoryValue carry, MemoryValue next);
+  // The same, when they cannot be joined: both live through the whole loop, which began at `begin`,
+  // so that they can change roles from round to round. False when they cannot: `next` is not this
+  // loop's own, or is another carry's already.
+  bool PairCarry(MemoryValue carry, MemoryValue next, int64_t begin);
   // A branch that began at `begin` gives `value` for the conditional's result, which nothing inside
   // reads. Joins them when the branch made it.
   bool JoinBranch(MemoryValue result, MemoryValue value, int64_t begin);

@@ -115,12 +115,19 @@ class Stepper {
   }
 
   Status RunWhile(const RunStep& step) {
+    bool in_turn = step.blocks.size() > 3, odd = false;
     while (true) {
       TOK_RETURN_IF_ERROR(CheckStop());
-      TOK_RETURN_IF_ERROR(Run(step.blocks[0]));
-      if (At(step.places[0])[0] == std::byte{0}) return Ok();
-      TOK_RETURN_IF_ERROR(Run(step.blocks[1]));
+      TOK_RETURN_IF_ERROR(Run(step.blocks[odd ? 3 : 0]));
+      if (At(step.places[odd ? 1 : 0])[0] == std::byte{0}) break;
+      TOK_RETURN_IF_ERROR(Run(step.blocks[odd ? 4 : 1]));
+      if (in_turn) {
+        odd = !odd;
+      } else {
+        TOK_RETURN_IF_ERROR(Run(step.blocks[2]));
+      }
     }
+    return odd ? Run(step.blocks[2]) : Ok();
   }
 
   size_t BlockOf(const RunStep& step) const {

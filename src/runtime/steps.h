@@ -67,10 +67,13 @@ struct RunStep {
   size_t target = 0;  // launch, library, host, while: which kernel, product, function, loop
   int64_t grid = 1;   // launch: iterations, and how many a thread takes at least
   int64_t grain = 1;
-  int64_t bytes = 0;                              // copy, poison
-  bool is_pred = false;                           // conditional: true is block 0
-  std::vector<std::vector<RunStep>> blocks = {};  // while: condition, body
-  int64_t at = 0;                                 // when, as the assignment of memory counts
+  int64_t bytes = 0;     // copy, poison
+  bool is_pred = false;  // conditional: true is block 0
+  // While: condition, body, and copies of what the body made to where it is carried. Two more,
+  // where both places of each copy change roles every round instead: condition and body of odd
+  // rounds. `places` then has the condition of those, too.
+  std::vector<std::vector<RunStep>> blocks = {};
+  int64_t at = 0;  // when, as the assignment of memory counts
 };
 
 // Is told of every launch, library call and function of the host, in the thread of the run.
