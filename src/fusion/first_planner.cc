@@ -71,10 +71,14 @@ class Planner {
     return *why;
   }
 
+  // Kernels make all of its results.
+  static bool HasParts(const Instr& instr) {
+    return instr.op() == Op::kReduce || instr.op() == Op::kScan || instr.op() == Op::kReduceWindow;
+  }
+
   static bool IsKernelless(const Instr& instr) {
     return instr.op() == Op::kParameter || instr.op() == Op::kWhile ||
-           instr.op() == Op::kConditional ||
-           (!instr.shape().IsArray() && instr.op() != Op::kReduce && instr.op() != Op::kScan);
+           instr.op() == Op::kConditional || (!instr.shape().IsArray() && !HasParts(instr));
   }
 
   void Place(const Instr& instr, RegionTable& table) {
@@ -114,9 +118,7 @@ class Planner {
 
   void PlacePart(const Instr& part, RegionTable& table) {
     const Instr& whole = *part.operand(0);
-    if ((whole.op() != Op::kReduce && whole.op() != Op::kScan) || !WhyHost(whole).empty() ||
-        alone_[&whole])
-      return;
+    if (!HasParts(whole) || !WhyHost(whole).empty() || alone_[&whole]) return;
     std::vector<int> users = table.RegionsOfUsers(part);
     if (options_.fuse && users.size() == 1 && !table.IsNeededAsArray(part))
       table.Add(part, users[0]);

@@ -5,6 +5,7 @@
 #include "gen/element.h"
 #include "gen/reducer.h"
 #include "gen/scan.h"
+#include "gen/window.h"
 
 namespace tokamak {
 namespace {
@@ -91,6 +92,12 @@ bool InVectors(const OpenRegion& open) {
   return std::any_of(open.instrs.begin(), open.instrs.end(), [](const Instr* instr) {
     return instr->op() == Op::kScan && ScanOf(*instr).InVectors();
   });
+}
+
+// How often each element is computed that a window looks at.
+int64_t TimesSeen(const Instr& window) {
+  int64_t seen = TapsOf(window) * CountOf(window), of = CountOf(*window.operand(0));
+  return std::max<int64_t>(1, (seen + of - 1) / of);
 }
 
 // Arrays as large as a reduction's input that it is computed from, near it.
@@ -234,7 +241,9 @@ OpenRegion::Cost RegionTable::CostIn(const Instr& instr, int region) const {
         user->info().Is(kDataMovement) && user->op() != Op::kReshape && user->op() != Op::kCopy;
     cost.in_vain = cost.in_vain || it->second.in_vain || user->op() == Op::kConcatenate ||
                    user->op() == Op::kPad;
-    if (moves) {
+    if (user->op() == Op::kReduceWindow) {
+      cost.places += it->second.places * TimesSeen(*user);
+    } else if (moves) {
       cost.places += it->second.places;
     } else {
       alike = std::max(alike, it->second.places);
@@ -323,6 +332,9 @@ std::string RegionTable::WhyNot(const Instr& instr, int region, size_t copies) c
   for (const Instr* user : instr.users()) {
     const std::vector<int>& in = members_[user];
     if (std::find(in.begin(), in.end(), region) == in.end()) continue;
+    if (user->op() == Op::kReduceWindow && !IsLongWindow(*user) &&
+        instr.info().flops_per_element * TapsOf(*user) > kMaxFlops)
+      return "it would be written out for each tap of a window";
     if (user->op() == Op::kDot && !IsFree(instr))
       return "each of its elements would be computed for each use by the contraction";
   }

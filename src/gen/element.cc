@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "gen/window.h"
 #include "support/check.h"
 
 // Elements of a region's values. Index expressions are written plainly here: the builder simplifies
@@ -251,6 +252,8 @@ Element ElementEmitter::Make(const Instr& instr, const Coordinates& at, size_t p
       return BitcastConvert(instr, at);
     case Op::kMap:
       return Mapped(instr, at);
+    case Op::kReduceWindow:
+      return ReduceWindow(instr, at, part);
     default:
       break;
   }
@@ -461,6 +464,30 @@ Element ElementEmitter::BitcastConvert(const Instr& instr, const Coordinates& at
     }
   }
   return FromStorage(b_, to, {bits.BitsAs(StorageType(to)), {}});
+}
+
+void ElementEmitter::AssumeInside(Scalar coordinate, const Dims& dims) {
+  assumed_ = coordinate;
+  assumed_dims_ = dims;
+  known_.clear();
+}
+
+bool ElementEmitter::IsAssumedInside(const Instr& window, size_t d, Scalar coordinate) const {
+  return assumed_.ok() && coordinate.id() == assumed_.id() && d + 1 == assumed_dims_.size() &&
+         PartsOf(window.shape())[0].dims() == assumed_dims_;
+}
+
+Element ElementEmitter::ReduceWindow(const Instr& instr, const Coordinates& at, size_t part) {
+  if (IsLongWindow(instr)) {
+    Fail("a long window is folded at its own elements only");
+    return Zero(PartsOf(instr.shape())[part].type());
+  }
+  std::vector<Element> results = WindowAt(b_, *this, instr, at);
+  Key key{&instr, 0, {}};
+  for (Scalar c : at) key.at.push_back(c.id());
+  for (; key.part < results.size(); ++key.part)
+    if (key.part != part) known_.emplace(key, results[key.part]);
+  return results[part];
 }
 
 Element ElementEmitter::Mapped(const Instr& instr, const Coordinates& at) {

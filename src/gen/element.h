@@ -61,6 +61,11 @@ class ElementEmitter {
   // An element of a root as it is now; only of roots that are combined into (scatter).
   Element ReadRoot(const Instr& root, Scalar index);
 
+  // From here on, taps of windows of arrays with these dimensions lie inside along the last one
+  // where its coordinate is this (window.h); of another coordinate, or none, nothing is known.
+  void AssumeInside(Scalar coordinate, const Dims& dims);
+  bool IsAssumedInside(const Instr& window, size_t d, Scalar coordinate) const;
+
   // Why the region cannot be a kernel, in words; "" so far it can. Values after a fault mean
   // nothing.
   const std::string& fault() const { return fault_; }
@@ -92,6 +97,7 @@ class ElementEmitter {
   Element DynamicUpdateSlice(const Instr& instr, const Coordinates& at);
   Element BitcastConvert(const Instr& instr, const Coordinates& at);
   Element Mapped(const Instr& instr, const Coordinates& at);
+  Element ReduceWindow(const Instr& instr, const Coordinates& at, size_t part);
   Element TorchIndexSelect(const Instr& instr, const Coordinates& at);
   Scalar ClampedStart(const Instr& index, const Coordinates& at, int64_t last);
   Scalar Start(const Instr& instr, size_t first, size_t d, int64_t last);
@@ -106,6 +112,8 @@ class ElementEmitter {
   std::map<std::pair<const Instr*, size_t>, Bound> bound_;
   std::map<Key, Element> known_;
   std::unordered_map<const Instr*, std::pair<ValueId, Element>> provided_;
+  Scalar assumed_;  // of AssumeInside
+  Dims assumed_dims_;
   std::string fault_;
   int depth_ = 0;
 };

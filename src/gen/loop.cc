@@ -14,6 +14,7 @@
 
 #include "gen/cuts.h"
 #include "gen/roots.h"
+#include "gen/window.h"
 
 namespace tokamak {
 namespace {
@@ -75,7 +76,7 @@ class LoopBuilder {
     b_.For("g", LoopRole::kGrid, b_.Index(rows_), [&](Scalar row) {
       b_.For("i", LoopRole::kSerial, b_.Index(row_), [&](Scalar i) {
         variable = i.id();
-        Body(row, i);
+        Body(row, i, false);
       });
     });
     return CutsOf(b_.kernel(), variable, row_);
@@ -128,16 +129,27 @@ class LoopBuilder {
     auto step = [&](Scalar k) {
       Scalar begin = (first + k) * b_.Index(piece.lanes) + b_.Index(piece.begin);
       if (!IsExact(piece)) begin = LesserOf(begin, b_.Index(piece.end - piece.lanes));
-      if (piece.lanes == 1) return Body(row, begin);
-      b_.For("l", LoopRole::kVector, b_.Index(piece.lanes),
-             [&](Scalar lane) { Body(row, begin + lane); });
+      if (piece.lanes == 1) return Body(row, begin, false);
+      auto vector = [&](bool inside) {
+        b_.For("l", LoopRole::kVector, b_.Index(piece.lanes),
+               [&](Scalar lane) { Body(row, begin + lane, inside); });
+      };
+      std::optional<std::pair<int64_t, int64_t>> inside;
+      if (schedule_.inner == 1)
+        inside = InsideOfWindows(region_, DomainOf(*region_.roots[0]).dims());
+      if (!inside || inside->second - inside->first + 1 < piece.lanes) return vector(false);
+      // Windows that reach over the ends of rows there are asked for each tap; others are not.
+      Scalar between = (b_.Index(inside->first) <= begin) &
+                       (begin <= b_.Index(inside->second - piece.lanes + 1));
+      b_.If(
+          between, [&] { vector(true); }, [&] { vector(false); }, false);
     };
     if (piece.block == 1) return step(b_.Index(0));
     b_.For("k", LoopRole::kSerial, b_.Index(piece.block), step);
   }
 
   // All roots at one element of the domain.
-  void Body(Scalar row, Scalar inner) {
+  void Body(Scalar row, Scalar inner, bool inside) {
     const Dims& dims = DomainOf(*region_.roots[0]).dims();
     Dims outer_dims(dims.begin(), dims.begin() + static_cast<int64_t>(split_));
     Dims inner_dims(dims.begin() + static_cast<int64_t>(split_), dims.end());
@@ -145,6 +157,7 @@ class LoopBuilder {
     Coordinates rest = Delinearized(b_, inner, inner_dims);
     at.insert(at.end(), rest.begin(), rest.end());
     Scalar linear = row * b_.Index(row_) + inner;
+    emitter_.AssumeInside(inside ? at.back() : Scalar(), dims);
     StoreRoots(b_, emitter_, region_, at, linear);
   }
 

@@ -21,7 +21,15 @@ bool FoldsInAnyOrder(Op op) {
   }
 }
 
-std::optional<Op> OpOf(const Computation& body) {
+Element ElementOf(KernelBuilder& b, ElementType type, double value) {
+  Element element{b.Constant(ComputeType(type), value), {}};
+  if (IsComplex(type)) element[1] = b.Constant(ComputeType(type), value);
+  return element;
+}
+
+}  // namespace
+
+std::optional<Op> AnyOrderOp(const Computation& body) {
   const Instr* root = body.root();
   if (root == nullptr || root->operand_count() != 2 || body.parameters().size() != 2)
     return std::nullopt;
@@ -31,14 +39,6 @@ std::optional<Op> OpOf(const Computation& body) {
   if (!both || !FoldsInAnyOrder(root->op())) return std::nullopt;
   return root->op();
 }
-
-Element ElementOf(KernelBuilder& b, ElementType type, double value) {
-  Element element{b.Constant(ComputeType(type), value), {}};
-  if (IsComplex(type)) element[1] = b.Constant(ComputeType(type), value);
-  return element;
-}
-
-}  // namespace
 
 Element NeutralOf(KernelBuilder& b, Op op, ElementType type) {
   ScalarType scalar = ComputeType(type);
@@ -80,7 +80,7 @@ Reducer ReducerOf(const Instr& reduce) {
   for (int64_t d = 0; d < reducer.input().rank(); ++d)
     if (!std::binary_search(reducer.reduced.begin(), reducer.reduced.end(), d))
       reducer.kept.push_back(d);
-  if (reducer.count == 1) reducer.op = OpOf(*reducer.body);
+  if (reducer.count == 1) reducer.op = AnyOrderOp(*reducer.body);
   // (1 + 0i) * x is not x where x is infinite, and max of complex numbers has no least one.
   bool complex = IsComplex(reducer.type(0));
   reducer.any_order = reducer.op && (!complex || *reducer.op == Op::kAdd) &&

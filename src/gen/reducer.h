@@ -32,6 +32,8 @@ struct Reducer {
 Reducer ReducerOf(const Instr& reduce);
 // Why no kernel folds so, in words; nothing when one does.
 std::optional<std::string> WhyNoReducer(const Instr& reduce);
+// The op of a body that is x op y, whatever the order, and has an element that changes nothing.
+std::optional<Op> AnyOrderOp(const Computation& body);
 // Of a reduce of two arrays.
 Pick PickOf(const Reducer& reducer);
 // The one of two pairs to take.

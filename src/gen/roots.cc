@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "gen/window.h"
+
 namespace tokamak {
 
 bool IsSliceUpdate(const Instr& root) {
@@ -9,14 +11,17 @@ bool IsSliceUpdate(const Instr& root) {
 }
 
 const Shape& DomainOf(const Instr& root) {
+  if (root.shape().IsTuple()) return root.shape().elements()[0];
   return IsSliceUpdate(root) ? root.operand(1)->shape() : root.shape();
 }
 
 std::string WhyNoLoop(const Region& region) {
   int64_t count = DomainOf(*region.roots[0]).ElementCount();
   for (const Instr* root : region.roots)
-    if (!root->shape().IsArray() || DomainOf(*root).ElementCount() != count)
-      return "its roots have different numbers of elements";
+    for (const Shape& part : PartsOf(root->shape()))
+      if (!part.IsArray() ||
+          (IsSliceUpdate(*root) ? DomainOf(*root) : part).ElementCount() != count)
+        return "its roots have different numbers of elements";
   return "";
 }
 
@@ -24,23 +29,26 @@ void StoreRoots(KernelBuilder& b, ElementEmitter& emitter, const Region& region,
                 const Coordinates& at, Scalar linear) {
   struct Ready {
     const Instr* root;
+    size_t part;
     Scalar index;
     Element value;
   };
   const Dims& dims = DomainOf(*region.roots[0]).dims();
   std::vector<Ready> ready;
+  FoldLongWindows(b, emitter, region, dims, at);
   for (const Instr* root : region.roots) {
     const Dims& own = DomainOf(*root).dims();
     Coordinates here = own == dims ? at : Delinearized(b, linear, own);
     if (!IsSliceUpdate(*root)) {
-      ready.push_back({root, linear, emitter.At(*root, here)});
+      for (size_t i = 0; i < PartsOf(root->shape()).size(); ++i)
+        ready.push_back({root, i, linear, emitter.At(*root, here, i)});
       continue;
     }
     Element value = emitter.At(*root->operand(1), here);
     Coordinates place = emitter.UpdatePlace(*root, here);
-    ready.push_back({root, Linearized(b, place, root->shape().dims()), value});
+    ready.push_back({root, 0, Linearized(b, place, root->shape().dims()), value});
   }
-  for (const Ready& r : ready) emitter.StoreLinear(*r.root, 0, r.index, r.value);
+  for (const Ready& r : ready) emitter.StoreLinear(*r.root, r.part, r.index, r.value);
 }
 
 namespace {

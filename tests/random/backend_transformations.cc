@@ -64,6 +64,10 @@ bool IsExact(const Instr& instr) {
   if (instr.op() == Op::kReduce || instr.op() == Op::kDot || instr.op() == Op::kConvolution ||
       instr.op() == Op::kBatchNormTraining || instr.op() == Op::kBatchNormGrad)
     return !HasReals(instr, IsReal) && !HasReals(instr, IsComplex);
+  // The interpreter rounds products of a window, and sums of complex numbers, at the end.
+  if (instr.op() == Op::kReduceWindow &&
+      (instr.called(0)->root()->op() == Op::kMultiply || HasReals(instr, IsComplex)))
+    return !HasReals(instr, IsReal) && !HasReals(instr, IsComplex);
   // The sign of a NaN is open, and seen by these.
   if (instr.op() == Op::kBitcastConvert || instr.op() == Op::kBitcast || instr.op() == Op::kTopK)
     return !HasReals(instr, IsReal) && !HasReals(instr, IsComplex);

@@ -93,6 +93,21 @@ bool DrawReduceOfMoved(Draft& draft) {
   return Reduced(draft, x, op) != nullptr;
 }
 
+// Of pairs (value, index) the one that a comparison of the values prefers.
+Computation* PickBody(Draft& draft, ElementType type) {
+  Draft body(draft.plot(), "argmax", Draft::Kind::kBody, draft.depth() + 1);
+  Shape value_scalar = Shape::Scalar(type), index_scalar = Shape::Scalar(ElementType::kS32);
+  Instr *a = body.Parameter(value_scalar), *i = body.Parameter(index_scalar);
+  Instr *b = body.Parameter(value_scalar), *j = body.Parameter(index_scalar);
+  auto direction =
+      draft.random().Pick({CompareDirection::kGt, CompareDirection::kGe, CompareDirection::kLt});
+  Instr* first = body.Put(Op::kCompare, {a, b}, CompareAttrs{direction, CompareType::kNone});
+  Instr* value = body.Put(Op::kSelect, {first, a, b});
+  Instr* place = body.Put(Op::kSelect, {first, i, j});
+  body.computation()->set_root(body.Put(Op::kTuple, {value, place}));
+  return body.computation();
+}
+
 // The greatest and its index, as argmax is written; and two plain sums in one.
 bool DrawVariadicReduce(Draft& draft) {
   Instr* x = draft.AnyThat([](const Shape& s) { return s.rank() > 0 && !IsComplex(s.type()); });
@@ -103,18 +118,8 @@ bool DrawVariadicReduce(Draft& draft) {
   Instr* iota = draft.Put(Op::kIota, {}, IotaAttrs{along}, {.shape = index});
   Instr* init = InitFor(draft, shape.type(), Op::kMaximum);
   Instr* zero = draft.Integer(ElementType::kS32, 0);
-  Draft body(draft.plot(), "argmax", Draft::Kind::kBody, draft.depth() + 1);
-  Shape value_scalar = Shape::Scalar(shape.type()), index_scalar = Shape::Scalar(index.type());
-  Instr *a = body.Parameter(value_scalar), *i = body.Parameter(index_scalar);
-  Instr *b = body.Parameter(value_scalar), *j = body.Parameter(index_scalar);
-  auto direction =
-      draft.random().Pick({CompareDirection::kGt, CompareDirection::kGe, CompareDirection::kLt});
-  Instr* first = body.Put(Op::kCompare, {a, b}, CompareAttrs{direction, CompareType::kNone});
-  Instr* value = body.Put(Op::kSelect, {first, a, b});
-  Instr* place = body.Put(Op::kSelect, {first, i, j});
-  body.computation()->set_root(body.Put(Op::kTuple, {value, place}));
   Instr* both = draft.Put(Op::kReduce, {x, iota, init, zero}, DimensionsAttrs{{along}},
-                          {.called = {body.computation()}});
+                          {.called = {PickBody(draft, shape.type())}});
   if (both == nullptr) return false;
   if (draft.random().Percent(80)) draft.Element(both, 0);
   if (draft.random().Percent(80)) draft.Element(both, 1);
@@ -125,6 +130,11 @@ WindowDim AnyWindow(Draft& draft, int64_t size) {
   WindowDim w;
   if (draft.random().Percent(40)) return w;
   w.size = draft.random().Between(1, std::clamp<int64_t>(size, 1, 4));
+  if (draft.random().Percent(8)) {  // many taps
+    w.size = 40;
+    w.pad_low = w.pad_high = 25;
+    return w;
+  }
   if (draft.random().Percent(40)) w.stride = draft.random().Between(1, 3);
   if (draft.random().Percent(50)) w.pad_low = draft.random().Between(-1, 3);
   if (draft.random().Percent(50)) w.pad_high = draft.random().Between(-1, 3);
@@ -149,6 +159,25 @@ bool DrawReduceWindow(Draft& draft) {
   Instr* init = InitFor(draft, x->shape().type(), op);
   Computation* body = Combiner(draft, x->shape().type(), op);
   return draft.Put(Op::kReduceWindow, {x, init}, attrs, {.called = {body}}) != nullptr;
+}
+
+// The greatest of each window and its index.
+bool DrawVariadicWindow(Draft& draft) {
+  Instr* x = draft.AnyThat(
+      [](const Shape& s) { return s.rank() > 0 && s.ElementCount() > 0 && !IsComplex(s.type()); });
+  if (x == nullptr) return false;
+  const Shape shape = x->shape();
+  Instr* iota = draft.Put(Op::kIota, {}, IotaAttrs{draft.random().Below(shape.rank())},
+                          {.shape = shape.WithType(ElementType::kS32)});
+  Instr* init = InitFor(draft, shape.type(), Op::kMaximum);
+  WindowAttrs attrs;
+  for (int64_t size : shape.dims()) attrs.window.push_back(AnyWindow(draft, size));
+  Instr* both = draft.Put(Op::kReduceWindow, {x, iota, init, draft.Integer(ElementType::kS32, 0)},
+                          attrs, {.called = {PickBody(draft, shape.type())}});
+  if (both == nullptr) return false;
+  if (draft.random().Percent(80)) draft.Element(both, 0);
+  if (draft.random().Percent(80)) draft.Element(both, 1);
+  return true;
 }
 
 Computation* Comparator(Draft& draft, const std::vector<Instr*>& operands) {
@@ -273,6 +302,7 @@ constexpr Drawer kDrawers[] = {
     {"reduce-of-moved", 25, 8, DrawReduceOfMoved},
     {"variadic-reduce", 8, 14, DrawVariadicReduce},
     {"reduce-window", 20, 6, DrawReduceWindow},
+    {"variadic-window", 4, 14, DrawVariadicWindow},
     {"sort", 20, 9, DrawSort},
     {"topk", 8, 3, DrawTopK},
     {"select-and-scatter", 5, 10, DrawSelectAndScatter},

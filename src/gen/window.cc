@@ -1,0 +1,291 @@
+#include "gen/window.h"
+
+#include <algorithm>
+
+#include "gen/reducer.h"
+
+namespace tokamak {
+namespace {
+
+// Taps that are written out.
+constexpr int64_t kFewTaps = 32;
+
+struct WindowBody {
+  const Instr& instr;
+  size_t count = 0;
+  std::optional<Op> op;  // with an element that changes nothing
+  // Narrow floats are rounded at the end: all but sums, as the interpreter has it.
+  bool wide = false;
+};
+
+WindowBody BodyOf(const Instr& instr) {
+  WindowBody body{instr, (instr.operand_count() - instr.captures()) / 2, std::nullopt};
+  bool complex = IsComplex(instr.operand(0)->shape().type());
+  if (body.count == 1 && !complex) body.op = AnyOrderOp(*instr.called(0));
+  body.wide = body.op && *body.op != Op::kAdd;
+  return body;
+}
+
+const Window& WindowOf(const Instr& instr) {
+  return instr.attrs<WindowAttrs>().window;
+}
+
+std::vector<Element> FirstValues(ElementEmitter& emitter, const WindowBody& body) {
+  std::vector<Element> values;
+  for (size_t i = 0; i < body.count; ++i)
+    values.push_back(emitter.At(*body.instr.operand(body.count + i), {}));
+  return values;
+}
+
+std::vector<Element> Applied(KernelBuilder& b, ElementEmitter& emitter, const WindowBody& body,
+                             const std::vector<Element>& x, const std::vector<Element>& y) {
+  std::vector<Element> arguments = x;
+  arguments.insert(arguments.end(), y.begin(), y.end());
+  const Instr& instr = body.instr;
+  for (size_t i = instr.operand_count() - instr.captures(); i < instr.operand_count(); ++i)
+    arguments.push_back(emitter.At(*instr.operand(i), {}));
+  if (!emitter.fault().empty()) return x;
+  std::optional<std::vector<Element>> results =
+      ApplyBody(b, *instr.called(0), arguments, body.wide);
+  if (results && results->size() == body.count) return *results;
+  emitter.Fail("reduce-window: its computation has no formula");
+  return x;
+}
+
+std::vector<Element> Finished(KernelBuilder& b, const WindowBody& body, std::vector<Element> sums) {
+  ElementType type = body.instr.operand(0)->shape().type();
+  if (body.wide) sums[0] = ConvertElement(b, WideType(type), type, sums[0]);
+  return sums;
+}
+
+// One coordinate of a tap in the dilated array, and whether an element lies there.
+struct TapPlace {
+  Scalar at;
+  Scalar inside;
+};
+
+// `known`: it is between the array's ends in any case.
+TapPlace PlaceOf(KernelBuilder& b, const WindowDim& dim, int64_t size, Scalar out, Scalar tap,
+                 bool known) {
+  Scalar shifted =
+      out * b.Index(dim.stride) + tap * b.Index(dim.window_dilation) - b.Index(dim.pad_low);
+  TapPlace place{shifted, b.ConstantBits(ScalarType::kPred, 1)};
+  int64_t last = (size - 1) * dim.base_dilation;
+  if (!known) place.inside = (b.Index(0) <= shifted) & (shifted <= b.Index(last));
+  if (dim.base_dilation == 1) return place;
+  Scalar clamped = LesserOf(GreaterOf(shifted, b.Index(0)), b.Index(last));
+  Scalar step = b.Index(dim.base_dilation);
+  place.inside = place.inside & (clamped % step == b.Index(0));
+  place.at = clamped / step;
+  return place;
+}
+
+bool IsTrue(KernelBuilder& b, Scalar pred) {
+  return b.kernel().IsConstant(pred.id()) && b.kernel().node(pred.id()).bits != 0;
+}
+bool IsFalse(KernelBuilder& b, Scalar pred) {
+  return b.kernel().IsConstant(pred.id()) && b.kernel().node(pred.id()).bits == 0;
+}
+
+// Whether every place of the output sees an element through every tap.
+bool IsAlwaysInside(const WindowDim& dim, int64_t size, int64_t out) {
+  int64_t last = (out - 1) * dim.stride + (dim.size - 1) * dim.window_dilation - dim.pad_low;
+  return dim.pad_low <= 0 && last < size && dim.base_dilation == 1;
+}
+
+}  // namespace
+
+int64_t TapsOf(const Instr& window) {
+  int64_t taps = 1;
+  for (const WindowDim& dim : WindowOf(window)) taps *= dim.size;
+  return taps;
+}
+
+bool IsLongWindow(const Instr& instr) {
+  return instr.op() == Op::kReduceWindow && TapsOf(instr) > kFewTaps;
+}
+
+std::optional<std::string> WhyNoWindow(const Instr& window) {
+  WindowBody body = BodyOf(window);
+  std::vector<Shape> parts = PartsOf(window.shape());
+  const Computation& computation = *window.called(0);
+  if (parts.size() != body.count || TapsOf(window) == 0) return "reduce-window: of no elements";
+  for (const WindowDim& dim : WindowOf(window))
+    if (dim.reversed) return "reduce-window: of a reversed window";
+  KernelBuilder b("probe");
+  std::vector<Element> arguments;
+  for (size_t i = 0; i < 2 * body.count; ++i) {
+    const Shape& shape = window.operand(i)->shape();
+    if (!IsPlainArray(shape) || shape.ElementCount() == 0)
+      return "reduce-window: of an empty array";
+    const Shape& part = parts[i % body.count];
+    const Shape& parameter = computation.parameter(i)->shape();
+    if (!IsPlainArray(part) || part.ElementCount() == 0)
+      return "reduce-window: its result is empty";
+    if (part.type() != shape.type() || !parameter.IsArray() || parameter.type() != shape.type())
+      return "reduce-window: of mixed types";
+  }
+  for (const Instr* parameter : computation.parameters()) {
+    if (!IsPlainArray(parameter->shape())) return "reduce-window: its computation takes no scalars";
+    ElementType type = parameter->shape().type();
+    ArrayId array =
+        b.Argument({.name = "x", .type = StorageType(type), .access = Access::kRead, .size = 2});
+    Element loaded{b.Load(array, b.Index(0)), {}};
+    if (IsComplex(type)) loaded[1] = b.Load(array, b.Index(1));
+    arguments.push_back(FromStorage(b, type, loaded));
+  }
+  if (!ApplyBody(b, computation, arguments, /*wide=*/false))
+    return "reduce-window: its computation has no formula";
+  return std::nullopt;
+}
+
+namespace {
+
+// Folds what one tap sees into the sums.
+std::vector<Element> WithTap(KernelBuilder& b, ElementEmitter& emitter, const WindowBody& body,
+                             const Coordinates& from, Scalar inside, std::vector<Element> sums) {
+  std::vector<Element> seen;
+  for (size_t i = 0; i < body.count; ++i) seen.push_back(emitter.At(*body.instr.operand(i), from));
+  if (!emitter.fault().empty()) return sums;
+  auto choose = [&](Element yes, Element no) {
+    Element chosen{Choose(inside, yes[0], no[0]), {}};
+    if (yes[1].ok()) chosen[1] = Choose(inside, yes[1], no[1]);
+    return chosen;
+  };
+  bool always = IsTrue(b, inside);
+  // Off the chain of sums where that is possible.
+  if (!always && body.op)
+    seen[0] = choose(seen[0], NeutralOf(b, *body.op, body.instr.operand(0)->shape().type()));
+  std::vector<Element> next = Applied(b, emitter, body, sums, seen);
+  if (!always && !body.op)
+    for (size_t i = 0; i < next.size(); ++i) next[i] = choose(next[i], sums[i]);
+  return next;
+}
+
+}  // namespace
+
+std::vector<Element> WindowAt(KernelBuilder& b, ElementEmitter& emitter, const Instr& window,
+                              const Coordinates& at) {
+  WindowBody body = BodyOf(window);
+  const Window& dims = WindowOf(window);
+  const Dims& sizes = window.operand(0)->shape().dims();
+  std::vector<Element> sums = FirstValues(emitter, body);
+  int64_t taps = TapsOf(window);
+  for (int64_t t = 0; t < taps && emitter.fault().empty(); ++t) {
+    Coordinates from(at.size());
+    Scalar inside = b.ConstantBits(ScalarType::kPred, 1);
+    int64_t rest = t;
+    for (size_t d = at.size(); d-- > 0;) {
+      bool known = emitter.IsAssumedInside(window, d, at[d]);
+      TapPlace place = PlaceOf(b, dims[d], sizes[d], at[d], b.Index(rest % dims[d].size), known);
+      rest /= dims[d].size;
+      inside = inside & place.inside;
+      from[d] = known ? place.at : LesserOf(GreaterOf(place.at, b.Index(0)), b.Index(sizes[d] - 1));
+    }
+    if (IsFalse(b, inside)) continue;
+    sums = WithTap(b, emitter, body, from, inside, std::move(sums));
+  }
+  return Finished(b, body, std::move(sums));
+}
+
+namespace {
+
+// Loops over the taps of one window, outermost dimension first; places that see nothing are
+// stepped over as soon as that is known.
+class LongWindow {
+ public:
+  LongWindow(KernelBuilder& b, ElementEmitter& emitter, const Instr& window, const Coordinates& at)
+      : b_(b), emitter_(emitter), body_(BodyOf(window)), at_(at), from_(at.size()) {}
+
+  std::vector<Element> Run() {
+    std::vector<Element> first = FirstValues(emitter_, body_);
+    for (size_t i = 0; i < body_.count; ++i) {
+      ElementType type = body_.instr.operand(i)->shape().type();
+      std::array<ArrayId, 2> arrays{};
+      for (size_t part = 0; part < (IsComplex(type) ? 2u : 1u); ++part)
+        arrays[part] = b_.Local("sum", ComputeType(type), Space::kRegisters, 1);
+      sums_.push_back(arrays);
+    }
+    Write(first);
+    Taps(0);
+    return Finished(b_, body_, Read());
+  }
+
+ private:
+  void Taps(size_t d) {
+    if (!emitter_.fault().empty()) return;
+    if (d == at_.size()) {
+      Scalar always = b_.ConstantBits(ScalarType::kPred, 1);
+      return Write(WithTap(b_, emitter_, body_, from_, always, Read()));
+    }
+    const WindowDim& dim = WindowOf(body_.instr)[d];
+    int64_t size = body_.instr.operand(0)->shape().dim(d);
+    auto tap = [&](Scalar t) {
+      TapPlace place = PlaceOf(b_, dim, size, at_[d], t, false);
+      from_[d] = place.at;
+      b_.If(place.inside, [&] { Taps(d + 1); });
+    };
+    if (dim.size == 1) return tap(b_.Index(0));
+    b_.For("w", LoopRole::kSerial, b_.Index(dim.size), tap);
+  }
+
+  std::vector<Element> Read() {
+    std::vector<Element> values;
+    for (size_t i = 0; i < body_.count; ++i) {
+      Element value{b_.Read(sums_[i][0], b_.Index(0)), {}};
+      if (IsComplex(body_.instr.operand(i)->shape().type()))
+        value[1] = b_.Read(sums_[i][1], b_.Index(0));
+      values.push_back(value);
+    }
+    return values;
+  }
+
+  void Write(const std::vector<Element>& values) {
+    if (!emitter_.fault().empty()) return;
+    for (size_t i = 0; i < body_.count; ++i)
+      for (size_t part = 0; part < 2; ++part)
+        if (values[i][part].ok()) b_.Store(sums_[i][part], b_.Index(0), values[i][part]);
+  }
+
+  KernelBuilder& b_;
+  ElementEmitter& emitter_;
+  WindowBody body_;
+  const Coordinates& at_;
+  Coordinates from_;
+  std::vector<std::array<ArrayId, 2>> sums_;
+};
+
+}  // namespace
+
+void FoldLongWindows(KernelBuilder& b, ElementEmitter& emitter, const Region& region,
+                     const Dims& dims, const Coordinates& at) {
+  for (const Instr* instr : region.instrs) {
+    if (!IsLongWindow(*instr)) continue;
+    if (PartsOf(instr->shape())[0].dims() != dims)
+      return emitter.Fail("a long window is folded at its own elements only");
+    std::vector<Element> results = LongWindow(b, emitter, *instr, at).Run();
+    for (size_t i = 0; i < results.size(); ++i) emitter.Bind(*instr, i, at, results[i]);
+  }
+}
+
+std::optional<std::pair<int64_t, int64_t>> InsideOfWindows(const Region& region, const Dims& dims) {
+  std::optional<std::pair<int64_t, int64_t>> inside;
+  for (const Instr* instr : region.instrs) {
+    if (instr->op() != Op::kReduceWindow || IsLongWindow(*instr)) continue;
+    const Shape out = PartsOf(instr->shape())[0];
+    if (dims.empty() || out.dims() != dims) continue;
+    const WindowDim& dim = WindowOf(*instr).back();
+    int64_t size = instr->operand(0)->shape().dims().back();
+    if (IsAlwaysInside(dim, size, dims.back())) continue;
+    int64_t low = dim.pad_low <= 0 ? 0 : (dim.pad_low + dim.stride - 1) / dim.stride;
+    int64_t room =
+        (size - 1) * dim.base_dilation + dim.pad_low - (dim.size - 1) * dim.window_dilation;
+    int64_t high = room < 0 ? -1 : room / dim.stride;
+    if (!inside) inside = std::pair<int64_t, int64_t>(0, dims.back() - 1);
+    inside->first = std::max(inside->first, low);
+    inside->second = std::min(inside->second, high);
+  }
+  return inside;
+}
+
+}  // namespace tokamak
