@@ -13,6 +13,8 @@ struct Machine {
   int64_t vector_bits = 128;    // of a vector register; of a GPU: of one access of a thread
   int64_t cores = 1;            // of a GPU: multiprocessors
   bool matrix_library = false;  // OpenBLAS is there
+  bool dots_bf16 = false;       // multiplies pairs of bf16 and adds to f32
+  bool matrix_tiles = false;    // multiplies tiles of bf16 (AMX)
 
   bool is_gpu() const { return kind == MachineKind::kGpu; }
   // Lanes of a vector whose elements take `bits`.

@@ -141,6 +141,12 @@ Machine HostMachine() {
                         : __builtin_cpu_supports("avx2") != 0  ? 256
                                                                : 128;
 #endif
+#if TOK_HAVE_LLVM
+  if (Result<cpu::Target> target = cpu::HostTarget(); target.ok()) {
+    machine.dots_bf16 = target.value().dots_bf16;
+    machine.matrix_tiles = target.value().has_tiles;
+  }
+#endif
   return machine;
 }
 

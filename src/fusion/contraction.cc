@@ -4,6 +4,8 @@
 #include <numeric>
 #include <tuple>
 
+#include "gen/contract.h"
+#include "gen/dot_sides.h"
 #include "gen/element.h"
 
 namespace tokamak {
@@ -13,68 +15,6 @@ namespace {
 // and stores what follows instead of the product. 16 x 16 x 16, one product: 0.16 us against 0.19;
 // 64 of them: 14 us against 12.
 constexpr int64_t kLeastWork = 1024, kLeastWorkOfMany = 4096;
-
-bool Contains(const Dims& dims, size_t d) {
-  return std::find(dims.begin(), dims.end(), static_cast<int64_t>(d)) != dims.end();
-}
-
-Dims FreeDims(size_t rank, const Dims& batch, const Dims& contracting) {
-  Dims free;
-  for (size_t d = 0; d < rank; ++d)
-    if (!Contains(batch, d) && !Contains(contracting, d)) free.push_back(static_cast<int64_t>(d));
-  return free;
-}
-
-int64_t SizeOf(const Dims& dims, const Dims& which) {
-  int64_t size = 1;
-  for (int64_t d : which) size *= dims[static_cast<size_t>(d)];
-  return size;
-}
-
-Dims Strides(const Dims& dims) {
-  Dims strides(dims.size(), 1);
-  for (size_t d = dims.size(); d-- > 1;) strides[d - 1] = strides[d] * dims[d];
-  return strides;
-}
-
-// The distance between neighbours along dimensions taken as one, in this order; nothing when it is
-// not the same everywhere. 1 when there are no neighbours.
-std::optional<int64_t> DistanceAlong(const Dims& dims, const Dims& which) {
-  Dims strides = Strides(dims);
-  std::optional<int64_t> distance;
-  int64_t next = 0;  // what the dimension before must step over
-  for (auto it = which.rbegin(); it != which.rend(); ++it) {
-    auto d = static_cast<size_t>(*it);
-    if (dims[d] == 1) continue;
-    if (!distance) {
-      distance = strides[d];
-    } else if (strides[d] != next) {
-      return std::nullopt;
-    }
-    next = strides[d] * dims[d];
-  }
-  return distance.value_or(1);
-}
-
-// The sides of a dot.
-struct Sides {
-  const Dims &lhs, &rhs;
-  Dims lhs_free, rhs_free;
-  int64_t m, n, k, batch;
-
-  explicit Sides(const Instr& dot)
-      : lhs(dot.operand(0)->shape().dims()), rhs(dot.operand(1)->shape().dims()) {
-    const DotAttrs& attrs = dot.attrs<DotAttrs>();
-    lhs_free = FreeDims(lhs.size(), attrs.lhs_batch, attrs.lhs_contracting);
-    rhs_free = FreeDims(rhs.size(), attrs.rhs_batch, attrs.rhs_contracting);
-    m = SizeOf(lhs, lhs_free);
-    n = SizeOf(rhs, rhs_free);
-    k = SizeOf(lhs, attrs.lhs_contracting);
-    batch = SizeOf(lhs, attrs.lhs_batch);
-  }
-
-  bool IsEmpty() const { return m == 0 || n == 0 || k == 0 || batch == 0; }
-};
 
 // The order of contracting dimensions is free, as long as both sides have the same. Tries that of
 // each side, ascending.
@@ -132,7 +72,7 @@ std::optional<ElementType> TypeForLibrary(const Instr& dot) {
 }
 
 bool IsLargeEnough(const Instr& dot) {
-  Sides sides(dot);
+  DotSides sides(dot);
   int64_t least = sides.batch == 1 ? kLeastWork : kLeastWorkOfMany;
   return !sides.IsEmpty() && sides.m * sides.n >= (least + sides.k - 1) / sides.k;
 }
@@ -145,7 +85,7 @@ class Preparer {
     std::optional<ElementType> type = TypeForLibrary(dot);
     if (!type || !IsLargeEnough(dot) || ContractionOf(dot)) return false;
     DotAttrs attrs = dot.attrs<DotAttrs>();
-    Sides sides(dot);
+    DotSides sides(dot);
     Side lhs{sides.lhs_free, {}, false}, rhs{sides.rhs_free, {}, false};
     // An order in which neither has to be moved, or else the first.
     for (const auto& [left, right] : Orders(attrs)) {
@@ -228,11 +168,11 @@ std::optional<Contraction> ContractionOf(const Instr& dot) {
   for (const Instr* operand : dot.operands())
     if (operand->shape().type() != *type) return std::nullopt;
   const DotAttrs& attrs = dot.attrs<DotAttrs>();
-  Sides sides(dot);
+  DotSides sides(dot);
   Contraction result;
   result.type = *type;
   std::tie(result.m, result.n, result.k) = std::tie(sides.m, sides.n, sides.k);
-  Dims lhs_strides = Strides(sides.lhs), rhs_strides = Strides(sides.rhs);
+  Dims lhs_strides = RowMajorStrides(sides.lhs), rhs_strides = RowMajorStrides(sides.rhs);
   for (size_t i = 0; i < attrs.lhs_batch.size(); ++i) {
     auto l = static_cast<size_t>(attrs.lhs_batch[i]), r = static_cast<size_t>(attrs.rhs_batch[i]);
     result.batch.push_back({sides.lhs[l], lhs_strides[l], rhs_strides[r]});
@@ -250,8 +190,8 @@ std::optional<Contraction> ContractionOf(const Instr& dot) {
 }
 
 bool IsForLibrary(const Instr& instr, const Machine& machine) {
-  return machine.matrix_library && instr.op() == Op::kDot && TypeForLibrary(instr) &&
-         IsLargeEnough(instr) && ContractionOf(instr);
+  return machine.matrix_library && instr.op() == Op::kDot && !IsForContract(instr, machine) &&
+         TypeForLibrary(instr) && IsLargeEnough(instr) && ContractionOf(instr);
 }
 
 bool HasContractions(const Module& module) {
@@ -267,7 +207,8 @@ void PrepareContractions(Module& module, const Machine& machine, DecisionLog& lo
     bool changed = false;
     Preparer preparer(*computation, log);
     for (Instr* instr : computation->Instrs())
-      if (instr->op() == Op::kDot && preparer.Prepare(*instr)) changed = true;
+      if (instr->op() == Op::kDot && !IsForContract(*instr, machine) && preparer.Prepare(*instr))
+        changed = true;
     if (changed) computation->PutInOrder();
   }
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "gen/contract.h"
 #include "gen/element.h"
 #include "gen/reducer.h"
 #include "gen/scan.h"
@@ -65,6 +66,7 @@ int64_t ResultsInARow(const Reducer& reducer) {
 // one of long rows whose elements are a few apart.
 RegionKind KindOfFold(const Instr& instr, const Machine& machine) {
   if (instr.op() == Op::kScan) return RegionKind::kScan;
+  if (instr.op() == Op::kDot && IsForContract(instr, machine)) return RegionKind::kContract;
   if (instr.op() != Op::kReduce) return RegionKind::kColumns;
   Reducer reducer = ReducerOf(instr);
   int64_t results = CountOf(instr), row = reducer.input().ElementCount() / results;
@@ -335,7 +337,8 @@ std::string RegionTable::WhyNot(const Instr& instr, int region, size_t copies) c
     if (user->op() == Op::kReduceWindow && !IsLongWindow(*user) &&
         instr.info().flops_per_element * TapsOf(*user) > kMaxFlops)
       return "it would be written out for each tap of a window";
-    if (user->op() == Op::kDot && !IsFree(instr))
+    bool is_packed = open.kind == RegionKind::kContract && IsCheap(instr);
+    if (user->op() == Op::kDot && !IsFree(instr) && !is_packed)
       return "each of its elements would be computed for each use by the contraction";
   }
   OpenRegion::Cost cost = CostIn(instr, region);

@@ -18,6 +18,8 @@ std::string_view NameOf(RegionKind kind) {
       return "scatter";
     case RegionKind::kScan:
       return "scan";
+    case RegionKind::kContract:
+      return "contract";
   }
   return "";
 }
@@ -42,6 +44,8 @@ BuildOutcome BuildCpu(const Region& region, RegionKind kind, const Machine& mach
       return BuildScatter(region, machine, name);
     case RegionKind::kScan:
       return BuildScan(region, machine, name);
+    case RegionKind::kContract:
+      return BuildContract(region, machine, name);
   }
   return {};
 }
@@ -61,6 +65,8 @@ BuildOutcome BuildGpu(const Region& region, RegionKind kind, const Machine& mach
       return gpu::BuildScatter(region, machine, name);
     case RegionKind::kScan:
       return {std::nullopt, "scan: has no schedule for GPUs"};
+    case RegionKind::kContract:
+      break;  // contractions are columns there
   }
   return {};
 }
@@ -165,6 +171,10 @@ class MemoryFacts {
         case StmtKind::kRead:
         case StmtKind::kShuffle:
           Visit(stmt.value, times);
+          break;
+        case StmtKind::kMultiply:
+          for (ValueId operand : OperandsOf(stmt)) Visit(operand, times);
+          work += times * static_cast<double>(stmt.product.rows * stmt.product.columns);
           break;
         case StmtKind::kBarrier:
           break;

@@ -13,11 +13,12 @@ namespace tokamak {
 
 // What a region is made into. A kind has one generator.
 enum class RegionKind : uint8_t {
-  kLoop,     // every element of its roots by itself
-  kRows,     // reductions over the last dimensions, and elements around them: a row at a time
-  kColumns,  // reductions over other dimensions, contractions: lanes hold neighbouring results
-  kScatter,  // updates combined into an array in place
-  kScan,     // a computation along a dimension that carries values, and elements around it
+  kLoop,      // every element of its roots by itself
+  kRows,      // reductions over the last dimensions, and elements around them: a row at a time
+  kColumns,   // reductions over other dimensions, contractions: lanes hold neighbouring results
+  kScatter,   // updates combined into an array in place
+  kScan,      // a computation along a dimension that carries values, and elements around it
+  kContract,  // a contraction, with elements around it: tile by tile
 };
 std::string_view NameOf(RegionKind kind);
 
@@ -60,6 +61,7 @@ BuildOutcome BuildRows(const Region& region, const Machine& machine, const std::
 BuildOutcome BuildScatter(const Region& region, const Machine& machine, const std::string& name);
 BuildOutcome BuildColumns(const Region& region, const Machine& machine, const std::string& name);
 BuildOutcome BuildScan(const Region& region, const Machine& machine, const std::string& name);
+BuildOutcome BuildContract(const Region& region, const Machine& machine, const std::string& name);
 
 // Why a scatter has no kernel, in words; nothing when it has one.
 std::optional<std::string> WhyNoScatter(const Instr& scatter);

@@ -38,7 +38,14 @@ Scalar Scalar::Like(double value) const {
   return builder_->Constant(type(), value);
 }
 Scalar Scalar::As(ScalarType to) const {
-  return to == type() ? *this : builder_->Make(Prim::kConvert, to, {*this});
+  if (to == type()) return *this;
+  // What was widened from this type is back where it was.
+  const ScalarNode& node = builder_->kernel().node(id_);
+  bool widened = node.prim == Prim::kConvert && node.type == ScalarType::kF32 &&
+                 (to == ScalarType::kBF16 || to == ScalarType::kF16);
+  if (widened && builder_->kernel().node(node.operands[0]).type == to)
+    return {builder_, node.operands[0]};
+  return builder_->Make(Prim::kConvert, to, {*this});
 }
 Scalar Scalar::BitsAs(ScalarType to) const {
   return to == type() ? *this : builder_->Make(Prim::kBitcast, to, {*this});
@@ -348,6 +355,13 @@ Scalar KernelBuilder::Shuffle(Scalar value, Scalar lane_xor) {
 
 void KernelBuilder::Barrier(Scope scope) {
   Append(StmtKind::kBarrier).scope = scope;
+}
+
+void KernelBuilder::Multiply(ArrayId to, Scalar at, const Multiplication& product) {
+  Stmt& stmt = Append(StmtKind::kMultiply);
+  stmt.array = to;
+  stmt.index = at.id();
+  stmt.product = product;
 }
 
 Range KernelBuilder::RangeOf(Scalar index) {

@@ -144,6 +144,8 @@ class KernelBuilder {
   Scalar Read(ArrayId array, Scalar index);
   Scalar Shuffle(Scalar value, Scalar lane_xor);
   void Barrier(Scope scope);
+  // Adds to `to`, from `at` on.
+  void Multiply(ArrayId to, Scalar at, const Multiplication& product);
 
   const Kernel& kernel() const { return kernel_; }
   Range RangeOf(Scalar index);

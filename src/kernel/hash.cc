@@ -59,6 +59,8 @@ class KernelHasher {
     for (const Stmt& stmt : block) {
       if (stmt.kind == StmtKind::kFor) loops_[static_cast<size_t>(stmt.loop)] = next_++;
       if (stmt.kind == StmtKind::kStore) array(stmt.array);
+      if (stmt.kind == StmtKind::kMultiply)
+        for (ArrayId id : {stmt.array, stmt.product.lhs, stmt.product.rhs}) array(id);
       if (stmt.kind == StmtKind::kRead) array(kernel_.node(stmt.value).array());
       if (stmt.kind == StmtKind::kRead || stmt.kind == StmtKind::kShuffle)
         ordered_[static_cast<size_t>(stmt.value)] = next_++;
@@ -115,6 +117,17 @@ class KernelHasher {
 
   uint64_t ValueHash(ValueId id) const { return values_[static_cast<size_t>(id)]; }
 
+  void AddProduct(const Stmt& stmt) {
+    const Multiplication& product = stmt.product;
+    for (ArrayId id : {stmt.array, product.lhs, product.rhs})
+      hasher_.Add(arrays_[static_cast<size_t>(id)]);
+    for (ValueId id : OperandsOf(stmt)) hasher_.Add(ValueHash(id));
+    hasher_.Add(product.fresh);
+    for (int64_t number : {product.rows, product.columns, product.lhs_row, product.lhs_column,
+                           product.rhs_row, product.to_row})
+      hasher_.Add(number);
+  }
+
   void AddBlock(const Block& block) {
     hasher_.Add(block.size());
     for (const Stmt& stmt : block) {
@@ -139,6 +152,9 @@ class KernelHasher {
         case StmtKind::kRead:
         case StmtKind::kShuffle:
           hasher_.Add(ValueHash(stmt.value));
+          break;
+        case StmtKind::kMultiply:
+          AddProduct(stmt);
           break;
         case StmtKind::kBarrier:
           hasher_.Add(stmt.scope);

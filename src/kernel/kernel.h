@@ -83,7 +83,26 @@ struct Loop {
 
 enum class Scope : uint8_t { kWarp, kBlock };
 
-enum class StmtKind : uint8_t { kFor, kIf, kWhile, kStore, kRead, kShuffle, kBarrier };
+enum class StmtKind : uint8_t { kFor, kIf, kWhile, kStore, kRead, kShuffle, kBarrier, kMultiply };
+
+// Matrices that a statement multiplies: for all i < rows and j < columns
+//   to(i, j) += sum over p < depth of lhs(i, p) * rhs(p, j)
+// in any order of p; `fresh`: = in place of +=. `to` is the statement's array, from its index on;
+// all three are counted from the index that they have here. Of types narrower than 32 bits, rhs
+// holds groups of as many p as fill 32 bits side by side, and so does lhs, whose columns are
+// neighbours.
+struct Multiplication {
+  ArrayId lhs{}, rhs{};
+  ValueId lhs_at{}, rhs_at{}, depth{};
+  bool fresh = false;
+  int64_t rows = 0, columns = 0;
+  // Distances in elements, from row to row (of rhs: from group to group).
+  int64_t lhs_row = 0, lhs_column = 1, rhs_row = 0, to_row = 0;
+};
+// How many p stand side by side in the right matrix.
+inline int64_t GroupOf(ScalarType type) {
+  return BytesOf(type) < 4 ? 4 / BytesOf(type) : 1;
+}
 
 struct Stmt;
 using Block = std::vector<Stmt>;
@@ -92,12 +111,19 @@ struct Stmt {
   StmtKind kind{};
   LoopId loop{};                // for
   ValueId condition{};          // if, while: a pred. A while computes it after `head`
-  ArrayId array{};              // store
-  ValueId index{}, value{};     // store; read and shuffle: `value` is what they define
+  ArrayId array{};              // store, multiply
+  ValueId index{}, value{};     // store, multiply; read and shuffle: `value` is what they define
   Scope scope{};                // barrier
   bool uniform = false;         // if, while: every thread of the team decides alike
+  Multiplication product{};     // multiply
   Block head, body, otherwise;  // while; for, if, while; if
 };
+
+// The numbers that a multiply is given.
+inline std::array<ValueId, 4> OperandsOf(const Stmt& multiply) {
+  const Multiplication& product = multiply.product;
+  return {multiply.index, product.lhs_at, product.rhs_at, product.depth};
+}
 
 struct Kernel {
   std::string name;

@@ -91,6 +91,7 @@ void NumberBlock(const Placement& placement, const Block& block, std::vector<int
         break;
       case StmtKind::kStore:
       case StmtKind::kBarrier:
+      case StmtKind::kMultiply:
         break;
     }
   }

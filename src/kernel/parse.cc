@@ -432,6 +432,21 @@ class Parser {
     return std::nullopt;
   }
 
+  // to[index] by n += lhs[index] by n, n * rhs[index] by n of rows x columns x depth
+  bool Multiply(Stmt& stmt) {
+    stmt.kind = StmtKind::kMultiply;
+    Multiplication& product = stmt.product;
+    if (!Element(stmt.array, stmt.index) || !By(product.to_row)) return false;
+    product.fresh = !cursor_.Try("+=");
+    return (!product.fresh || cursor_.Expect("=")) && Element(product.lhs, product.lhs_at) &&
+           By(product.lhs_row) && cursor_.Expect(",") && cursor_.Int(product.lhs_column) &&
+           cursor_.Expect("*") && Element(product.rhs, product.rhs_at) && By(product.rhs_row) &&
+           cursor_.Expect("of") && cursor_.Int(product.rows) && cursor_.Expect("x") &&
+           cursor_.Int(product.columns) && cursor_.Expect("x") && Operand(product.depth);
+  }
+
+  bool By(int64_t& number) { return cursor_.Expect("by") && cursor_.Int(number); }
+
   bool ParseStmt(Block& block, int depth) {
     size_t where = cursor_.Here();
     if (std::optional<LoopRole> role = TryRole()) {
@@ -460,6 +475,9 @@ class Parser {
       stmt.kind = StmtKind::kStore;
       if (!Element(stmt.array, stmt.index) || !cursor_.Expect("=") || !Operand(stmt.value))
         return false;
+    } else if (cursor_.Try("multiply")) {
+      Note(where);
+      if (!Multiply(stmt)) return false;
     } else if (cursor_.Try("barrier")) {
       Note(where);
       stmt.kind = StmtKind::kBarrier;

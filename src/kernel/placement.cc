@@ -77,6 +77,7 @@ void Placement::AddChildren(int block) {
         break;
       case StmtKind::kStore:
       case StmtKind::kBarrier:
+      case StmtKind::kMultiply:
         break;
     }
   }
@@ -162,6 +163,9 @@ void Placement::CollectUses() {
         case StmtKind::kRead:
         case StmtKind::kShuffle:
           for (ValueId operand : kernel_.operands(stmt.value)) Use(operand, place);
+          break;
+        case StmtKind::kMultiply:
+          for (ValueId operand : OperandsOf(stmt)) Use(operand, place);
           break;
         case StmtKind::kBarrier:
           break;
@@ -287,6 +291,9 @@ void Placement::Number(const Block& block) {
       case StmtKind::kRead:
       case StmtKind::kShuffle:
         for (ValueId operand : kernel_.operands(stmt.value)) NumberValue(operand);
+        break;
+      case StmtKind::kMultiply:
+        for (ValueId operand : OperandsOf(stmt)) NumberValue(operand);
         break;
       case StmtKind::kBarrier:
         break;

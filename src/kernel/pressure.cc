@@ -144,6 +144,10 @@ class LiveTimes {
       case StmtKind::kShuffle:
         Make(stmt.value);
         break;
+      case StmtKind::kMultiply:
+        ++now_;
+        for (ValueId operand : OperandsOf(stmt)) Use(operand);
+        break;
       case StmtKind::kBarrier:
         break;
     }

@@ -142,6 +142,16 @@ class Decoder {
       case StmtKind::kBarrier:
         Append(SimKind::kBarrier).scope = stmt.scope;
         break;
+      case StmtKind::kMultiply: {
+        SimOp& op = Append(SimKind::kMultiply);
+        op.array = static_cast<uint32_t>(stmt.array);
+        op.product = &stmt.product;
+        op.a = Slot(stmt.index);
+        op.b = Slot(stmt.product.lhs_at);
+        op.c = Slot(stmt.product.rhs_at);
+        op.to = Slot(stmt.product.depth).at;
+        break;
+      }
     }
     stmt_ = outer;
   }

@@ -21,9 +21,10 @@ enum class SimKind : uint8_t {
   kStore,    // a: index, b: value
   kShuffle,  // to, a: value, b: xor
   kBarrier,
-  kLoop,    // to: variable, a: extent; target: behind the loop
-  kNext,    // likewise; target: the first operation of the body
-  kVector,  // begins a run of the lanes
+  kMultiply,  // a: to, b: lhs, c: rhs, to: the slot of the depth; product
+  kLoop,      // to: variable, a: extent; target: behind the loop
+  kNext,      // likewise; target: the first operation of the body
+  kVector,    // begins a run of the lanes
   kVectorEnd,
   kJump,
   kUnless,    // a: condition; jumps when it is false
@@ -54,6 +55,7 @@ struct SimOp {
   SimCompute compute = nullptr;
   ValueId value = kNoValue;  // for reports: the value, or the statement
   int stmt = -1;
+  const Multiplication* product = nullptr;
 };
 
 struct SimProgram {

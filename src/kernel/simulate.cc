@@ -253,6 +253,9 @@ class Simulator {
         case SimKind::kStore:
           if (!StoreElements(thread, op)) return false;
           break;
+        case SimKind::kMultiply:
+          if (!MultiplyMatrices(thread, op)) return false;
+          break;
         case SimKind::kLoop:
           slots[op.to] = 0;
           if (static_cast<int64_t>(slots[op.a.at]) > 0) break;
@@ -411,6 +414,37 @@ class Simulator {
     });
     thread.agent.run = run;
     return ok;
+  }
+
+  bool MultiplyMatrices(SimThread& thread, const SimOp& op) {
+    const Multiplication& product = *op.product;
+    ScalarType type = kernel_.array(product.lhs).type;
+    int64_t group = GroupOf(type), depth = static_cast<int64_t>(thread.slots[op.to]);
+    auto to_at = static_cast<int64_t>(thread.slots[op.a.at]);
+    auto lhs_at = static_cast<int64_t>(thread.slots[op.b.at]);
+    auto rhs_at = static_cast<int64_t>(thread.slots[op.c.at]);
+    ScalarType sum_type = kernel_.array(ArrayId{op.array}).type;
+    steps_ += product.rows * product.columns * depth;
+    auto read = [&](ArrayId array, int64_t index, Bits& bits) {
+      return memory_.Read(thread.agent, static_cast<uint32_t>(array), index, bits);
+    };
+    for (int64_t i = 0; i < product.rows; ++i) {
+      for (int64_t j = 0; j < product.columns; ++j) {
+        int64_t place = to_at + i * product.to_row + j;
+        Bits sum = 0, x = 0, y = 0;
+        bool ok = product.fresh || read(ArrayId{op.array}, place, sum);
+        for (int64_t p = 0; ok && p < depth; ++p) {
+          ok = read(product.lhs, lhs_at + i * product.lhs_row + p * product.lhs_column, x) &&
+               read(product.rhs, rhs_at + p / group * product.rhs_row + j * group + p % group, y);
+          Bits terms[] = {BitsOfDouble(sum_type, DoubleOfBits(type, x)),
+                          BitsOfDouble(sum_type, DoubleOfBits(type, y)), sum};
+          if (ok) sum = EvaluatePrim(Prim::kFma, sum_type, sum_type, terms).value_or(0);
+        }
+        if (!ok || !memory_.Store(thread.agent, op.array, place, sum))
+          return FaultAt(thread, memory_.fault(), memory_.fault_text());
+      }
+    }
+    return true;
   }
 
   bool ShuffleLanes(SimThread& thread, const SimOp& op) {

@@ -23,6 +23,7 @@ Status VerifyNumbers(const Kernel& kernel, const Block& block, int depth) {
   for (const Stmt& stmt : block) {
     bool has_value = stmt.kind == StmtKind::kRead || stmt.kind == StmtKind::kShuffle ||
                      stmt.kind == StmtKind::kStore;
+    bool multiplies = stmt.kind == StmtKind::kMultiply;
     bool has_condition = stmt.kind == StmtKind::kIf || stmt.kind == StmtKind::kWhile;
     bool is_store = stmt.kind == StmtKind::kStore;
     auto is_value = [&](ValueId id) { return static_cast<size_t>(id) < kernel.nodes.size(); };
@@ -31,6 +32,13 @@ Status VerifyNumbers(const Kernel& kernel, const Block& block, int depth) {
       return bad("a statement of a value that is not there");
     if (is_store && static_cast<size_t>(stmt.array) >= kernel.arrays.size())
       return bad("a store to an array that is not there");
+    if (multiplies) {
+      for (ValueId id : OperandsOf(stmt))
+        if (!is_value(id)) return bad("a statement of a value that is not there");
+      for (ArrayId id : {stmt.array, stmt.product.lhs, stmt.product.rhs})
+        if (static_cast<size_t>(id) >= kernel.arrays.size())
+          return bad("a multiply of an array that is not there");
+    }
     if (stmt.kind == StmtKind::kFor && static_cast<size_t>(stmt.loop) >= kernel.loops.size())
       return bad("a statement of a loop that is not there");
     for (const Block* inner : {&stmt.head, &stmt.body, &stmt.otherwise})
@@ -207,6 +215,9 @@ class StmtVerifier {
       case StmtKind::kBarrier:
         TOK_RETURN_IF_ERROR(Barrier(stmt));
         break;
+      case StmtKind::kMultiply:
+        TOK_RETURN_IF_ERROR(Multiply(stmt));
+        break;
     }
     around_ = before;
     return Ok();
@@ -348,6 +359,36 @@ class StmtVerifier {
     ArrayId array = kernel_.node(stmt.value).array();
     if (expected == Prim::kRead && variance_.PerLane(array)) return Lanes(array);
     return Ok();
+  }
+
+  Status Multiply(const Stmt& stmt) {
+    const Multiplication& product = stmt.product;
+    for (ValueId id : OperandsOf(stmt)) {
+      TOK_RETURN_IF_ERROR(Use(id));
+      if (kernel_.node(id).type != ScalarType::kIndex)
+        return Fault(ErrorCode::kKernelTypes, "multiply: a number that is no index");
+    }
+    if (around_.thread > 0 || around_.lanes > 0)
+      return Structure("multiply: under a thread loop or a vector loop");
+    const Array &to = kernel_.array(stmt.array), &lhs = kernel_.array(product.lhs),
+                &rhs = kernel_.array(product.rhs);
+    bool narrow = lhs.type == ScalarType::kBF16;
+    bool known = narrow || lhs.type == ScalarType::kF32 || lhs.type == ScalarType::kF64;
+    if (!known || rhs.type != lhs.type || to.type != (narrow ? ScalarType::kF32 : lhs.type))
+      return Fault(ErrorCode::kKernelTypes,
+                   fmt::format("multiply: {} by {} into {}", InfoOf(lhs.type).text,
+                               InfoOf(rhs.type).text, InfoOf(to.type).text));
+    if (to.space != Space::kTeam || stmt.array == product.lhs || stmt.array == product.rhs)
+      return Fault(ErrorCode::kKernelMemory,
+                   fmt::format("multiply: into {}, which is no team memory of its own", to.name));
+    bool registers = lhs.space == Space::kRegisters || rhs.space == Space::kRegisters;
+    bool overlaps = !lhs.distinct || !rhs.distinct;
+    if (registers || overlaps)
+      return Fault(ErrorCode::kKernelMemory, "multiply: of registers, or of what is written");
+    bool counts = product.rows >= 1 && product.columns >= 1 && product.lhs_row >= 1 &&
+                  product.lhs_column >= 1 && product.rhs_row >= product.columns &&
+                  product.to_row >= product.columns && (!narrow || product.lhs_column == 1);
+    return counts ? Ok() : Structure("multiply: rows, columns or distances out of range");
   }
 
   Status Barrier(const Stmt& stmt) const {

@@ -146,6 +146,16 @@ class Writer {
       case StmtKind::kBarrier:
         Line("barrier {}", TextOf(stmt.scope));
         return;
+      case StmtKind::kMultiply: {
+        const Multiplication& product = stmt.product;
+        Line("multiply {}[{}] by {} {} {}[{}] by {}, {} * {}[{}] by {} of {} x {} x {}",
+             names_.Of(stmt.array), names_.Operand(stmt.index), product.to_row,
+             product.fresh ? "=" : "+=", names_.Of(product.lhs), names_.Operand(product.lhs_at),
+             product.lhs_row, product.lhs_column, names_.Of(product.rhs),
+             names_.Operand(product.rhs_at), product.rhs_row, product.rows, product.columns,
+             names_.Operand(product.depth));
+        return;
+      }
     }
     Line("}}");
   }

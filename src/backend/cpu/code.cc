@@ -27,6 +27,15 @@ class Writer {
   std::string bytes_;
 };
 
+void AddProduct(Writer& out, const Multiplication& product) {
+  for (ArrayId id : {product.lhs, product.rhs}) out.Add(id);
+  for (ValueId id : {product.lhs_at, product.rhs_at, product.depth}) out.Add(id);
+  out.Add(product.fresh);
+  for (int64_t number : {product.rows, product.columns, product.lhs_row, product.lhs_column,
+                         product.rhs_row, product.to_row})
+    out.Add(number);
+}
+
 void AddBlock(Writer& out, const Block& block) {
   out.Add(block.size());
   for (const Stmt& stmt : block) {
@@ -38,6 +47,7 @@ void AddBlock(Writer& out, const Block& block) {
     out.Add(stmt.value);
     out.Add(stmt.scope);
     out.Add(stmt.uniform);
+    AddProduct(out, stmt.product);
     AddBlock(out, stmt.head);
     AddBlock(out, stmt.body);
     AddBlock(out, stmt.otherwise);

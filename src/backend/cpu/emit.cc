@@ -3,7 +3,9 @@
 
 #include <llvm/IR/MDBuilder.h>
 
+#include "backend/cpu/emit_multiply.h"
 #include "backend/cpu/emitter.h"
+#include "backend/cpu/scratch.h"
 
 namespace tokamak::cpu {
 namespace {
@@ -15,6 +17,12 @@ constexpr int kMaxTwice = 400;
 // Values under a mask that are worth a branch around them when no lane wants them.
 constexpr int kWorthABranch = 8;
 constexpr int64_t kMaxStackBytes = 256 << 10;
+// Team memory of more than this is not on the stack.
+constexpr int64_t kMaxTeamOnStack = 16 << 10;
+
+int64_t RoundUp(int64_t x, int64_t to) {
+  return (x + to - 1) / to * to;
+}
 
 bool MayBeEmpty(const Range& extent) {
   return extent.low < 1;
@@ -37,24 +45,65 @@ Emitter::Emitter(const Kernel& kernel, const Lanes& lanes, const Target& target,
       b_(context_),
       placement_(kernel) {}
 
-Status Emitter::Emit(const std::string& name) {
-  int64_t stack_bytes = 0;
+Status Emitter::FindScratch() {
+  int64_t stack_bytes = 0, team_bytes = 0;
   for (size_t i = kernel_.ArgumentCount(); i < kernel_.arrays.size(); ++i) {
     const Array& array = kernel_.arrays[i];
     int64_t lanes = std::max<int64_t>(lanes_.LanesOf(ArrayId{static_cast<uint32_t>(i)}), 1),
             bytes = 0;
-    if (array.size < 0 || __builtin_mul_overflow(array.size, BytesOf(array.type) * lanes, &bytes) ||
-        __builtin_add_overflow(stack_bytes, bytes, &stack_bytes) || stack_bytes > kMaxStackBytes)
+    bool is_team = array.space == Space::kTeam;
+    int64_t &sum = is_team ? team_bytes : stack_bytes,
+            most = is_team ? kMaxScratchBytes : kMaxStackBytes;
+    if (array.size < 0 || array.size > most ||
+        __builtin_mul_overflow(array.size, BytesOf(array.type) * lanes, &bytes) ||
+        __builtin_add_overflow(sum, RoundUp(bytes, 64), &sum) || sum > most)
       return MakeError(ErrorCode::kKernelForm, "kernel " + kernel_.name +
                                                    ": its own arrays take more than " +
-                                                   std::to_string(kMaxStackBytes) + " bytes");
+                                                   std::to_string(most) + " bytes");
   }
+  if (team_bytes > kMaxTeamOnStack) scratch_bytes_ = team_bytes;
+  return Ok();
+}
+
+Status Emitter::Emit(const std::string& name) {
+  TOK_RETURN_IF_ERROR(FindScratch());
   BeginFunction(name);
   FindAliases();
   MakeRegisters();
+  bool tiles = HasTiles(kernel_.body);
+  if (tiles) EmitTilesBegin(b_);
   EmitBlock(kernel_.body);
+  if (tiles) EmitTilesEnd(b_);
   b_.CreateRetVoid();
   return Ok();
+}
+
+bool Emitter::IsForTiles(const Stmt& multiply) {
+  Range depth = ranges_.Of(kernel_, multiply.product.depth);
+  int64_t multiple = depth.low == depth.high ? depth.low : depth.stride;
+  return FitsTiles(target_, kernel_.array(multiply.product.lhs).type, multiply.product, multiple);
+}
+
+bool Emitter::HasTiles(const Block& block) {
+  return std::ranges::any_of(block, [&](const Stmt& stmt) {
+    return (stmt.kind == StmtKind::kMultiply && IsForTiles(stmt)) || HasTiles(stmt.head) ||
+           HasTiles(stmt.body) || HasTiles(stmt.otherwise);
+  });
+}
+
+void Emitter::EmitMultiply(const Stmt& stmt) {
+  const Multiplication& product = stmt.product;
+  ProductOperands operands{.product = product,
+                           .type = kernel_.array(product.lhs).type,
+                           .to = Pointer(stmt.array, Uniform(stmt.index)),
+                           .lhs = Pointer(product.lhs, Uniform(product.lhs_at)),
+                           .rhs = Pointer(product.rhs, Uniform(product.rhs_at)),
+                           .depth = Uniform(product.depth)};
+  if (IsForTiles(stmt)) {
+    EmitTileProduct(b_, operands);
+  } else {
+    EmitVectorProduct(b_, target_, operands);
+  }
 }
 
 void Emitter::BeginFunction(const std::string& name) {
@@ -113,10 +162,26 @@ void Emitter::FindAliases() {
 }
 
 void Emitter::MakeRegisters() {
+  llvm::Value* scratch = nullptr;
+  int64_t used = 0;
+  if (scratch_bytes_ > 0) {
+    auto* type = llvm::FunctionType::get(b_.getPtrTy(), {b_.getInt64Ty()}, false);
+    llvm::FunctionCallee take = module_.getOrInsertFunction(kScratchSymbol, type);
+    auto* call = b_.CreateCall(take, {b_.getInt64(static_cast<uint64_t>(scratch_bytes_))});
+    call->addRetAttr(llvm::Attribute::NoAlias);
+    call->addRetAttr(llvm::Attribute::getWithAlignment(context_, llvm::Align(64)));
+    scratch = call;
+  }
   for (size_t i = kernel_.ArgumentCount(); i < kernel_.arrays.size(); ++i) {
     ArrayId id{static_cast<uint32_t>(i)};
     const Array& array = kernel_.array(id);
     llvm::Type* element = MemoryType(array.type);
+    if (scratch != nullptr && array.space == Space::kTeam) {
+      memory_[i].pointer =
+          b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), scratch, static_cast<uint64_t>(used));
+      used += RoundUp(array.size * BytesOf(array.type), 64);
+      continue;
+    }
     if (IsSlots(id))
       element = llvm::FixedVectorType::get(element, static_cast<unsigned>(lanes_.LanesOf(id)));
     auto* type = llvm::ArrayType::get(element, static_cast<uint64_t>(array.size));
@@ -163,6 +228,8 @@ void Emitter::EmitStmt(const Stmt& stmt) {
       return;
     case StmtKind::kBarrier:
       return;
+    case StmtKind::kMultiply:
+      return EmitMultiply(stmt);
   }
 }
 
@@ -318,6 +385,7 @@ bool Emitter::NeedsGuard(const Block& block) const {
         break;
       case StmtKind::kFor:
       case StmtKind::kWhile:
+      case StmtKind::kMultiply:
         return true;
       case StmtKind::kShuffle:
       case StmtKind::kBarrier:

@@ -39,6 +39,7 @@ class Emitter {
   };
 
   // ---- emit.cc: the function and its statements
+  Status FindScratch();
   void BeginFunction(const std::string& name);
   void FindAliases();
   void MakeRegisters();
@@ -51,6 +52,9 @@ class Emitter {
   void EmitBranch(llvm::Value* condition, const Block& body, const Block& otherwise);
   void EmitMasked(const Block& block, llvm::Value* mask);
   void EmitWhile(const Stmt& stmt);
+  void EmitMultiply(const Stmt& stmt);
+  bool IsForTiles(const Stmt& multiply);
+  bool HasTiles(const Block& block);
   bool NeedsGuard(const Block& block) const;
   // A scalar that says that the condition holds in all lanes; null when that is no cheap question.
   llvm::Value* HoldsInAllLanes(ValueId condition);
@@ -140,6 +144,7 @@ class Emitter {
   std::vector<llvm::Value*> values_;   // per value, as last made
   unsigned width_ = 0;                 // lanes of the vector loop around; 0: none
   llvm::Value* mask_ = nullptr;        // null: all lanes
+  int64_t scratch_bytes_ = 0;          // of team memory, when it is too much for the stack
 };
 
 }  // namespace tokamak::cpu

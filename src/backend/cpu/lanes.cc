@@ -97,6 +97,7 @@ Status Lanes::Collect(const Block& block, const Site& around) {
         sites_.push_back(std::move(site));
         break;
       case StmtKind::kBarrier:  // a team is one thread, whose lanes are in step
+      case StmtKind::kMultiply:
         break;
     }
   }

@@ -95,6 +95,11 @@ class Estimate {
         return kUnknownTrips * (Of(stmt.head) + Of(stmt.body));
       case StmtKind::kIf:
         return Of(stmt.body) + Of(stmt.otherwise) + 1;
+      case StmtKind::kMultiply: {
+        constexpr double kAtOnce = 16;  // multiplications
+        double depth = static_cast<double>(numbers_.Of(stmt.product.depth).value_or(256));
+        return static_cast<double>(stmt.product.rows * stmt.product.columns) * depth / kAtOnce;
+      }
       default:
         return 2;
     }

@@ -9,6 +9,7 @@
 #include <llvm/Object/ObjectFile.h>
 
 #include "backend/cpu/codegen.h"
+#include "backend/cpu/scratch.h"
 
 namespace tokamak::cpu {
 namespace {
@@ -87,6 +88,7 @@ uint64_t AddressOf(llvm::StringRef name) {
   if (name == "memcpy") return reinterpret_cast<uintptr_t>(&std::memcpy);
   if (name == "memmove") return reinterpret_cast<uintptr_t>(&std::memmove);
   if (name == "memset") return reinterpret_cast<uintptr_t>(&std::memset);
+  if (name == kScratchSymbol) return reinterpret_cast<uintptr_t>(&TakeScratch);
   return 0;
 }
 

@@ -2,6 +2,11 @@
 
 #include <algorithm>
 
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
 #include <llvm/ADT/StringMap.h>
 #include <llvm/TargetParser/Host.h>
 
@@ -20,12 +25,23 @@ bool IsX86(const Target& target) {
   return target.triple.starts_with("x86_64");
 }
 
+// The system keeps the tiles of a process when it asks for them, once.
+bool MayUseTiles() {
+#if defined(__linux__) && defined(__x86_64__)
+  constexpr long kRequestPermission = 0x1023, kTileData = 18;
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+#else
+  return false;
+#endif
+}
+
 }  // namespace
 
 std::string Target::Text() const {
   std::string text = triple + " " + cpu;
   for (const std::string& feature : features) text += " " + feature;
   text += " stream " + std::to_string(stream_bytes);
+  if (has_tiles) text += " tiles";
   return text;
 }
 
@@ -48,8 +64,13 @@ Result<Target> HostTarget() {
       target->vector_bytes = Has(*target, "avx512vl") ? 64 : Has(*target, "avx") ? 32 : 16;
       target->has_f16 = Has(*target, "f16c");
       target->stream_bytes = kStreamBytes;
+      if (target->vector_bytes == 64) target->vector_registers = 32;
+      target->dots_bf16 = target->vector_bytes == 64 && Has(*target, "avx512bf16");
+      target->has_tiles = Has(*target, "amx-tile") && Has(*target, "amx-bf16") && MayUseTiles();
     } else {
       target->has_f16 = true;  // aarch64 always converts
+      target->vector_registers = 32;
+      target->dots_bf16 = Has(*target, "bf16");
     }
     return target;
   }();

@@ -13,7 +13,10 @@ struct Target {
   std::string triple, cpu;
   std::vector<std::string> features;  // "+avx2", "-sse4a", sorted
   int vector_bytes = 16;              // of the widest registers
-  bool has_f16 = false;               // converts f16 to f32 and back
+  int vector_registers = 16;
+  bool has_f16 = false;    // converts f16 to f32 and back
+  bool dots_bf16 = false;  // adds the products of pairs of bf16 to f32, in full vectors
+  bool has_tiles = false;  // AMX, of bf16, and the process may use it
 
   // An array that a kernel only writes goes past the caches from this size on; 0: never.
   int64_t stream_bytes = 0;

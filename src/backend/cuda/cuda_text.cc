@@ -341,6 +341,9 @@ class Writer {
       case StmtKind::kBarrier:
         Line("{}", stmt.scope == Scope::kBlock ? "__syncthreads();" : "__syncwarp();");
         return;
+      case StmtKind::kMultiply:
+        Line("#error multiply is for CPUs");
+        return;
     }
   }
 

@@ -39,6 +39,9 @@ class UsedValues {
         case StmtKind::kShuffle:
           Use(stmt.value);
           break;
+        case StmtKind::kMultiply:
+          for (ValueId operand : OperandsOf(stmt)) Use(operand);
+          break;
         case StmtKind::kBarrier:
           break;
       }

@@ -1,0 +1,306 @@
+// Products of matrices, block by block: as many sums as registers hold stay in them while the depth
+// is walked. By vectors, a sum is a row's vector of results; by tiles (AMX), 16 x 16 results.
+
+#include "backend/cpu/emit_multiply.h"
+
+#include <algorithm>
+#include <array>
+
+#include <llvm/IR/IntrinsicsAArch64.h>
+#include <llvm/IR/IntrinsicsX86.h>
+
+namespace tokamak::cpu {
+namespace {
+
+// A tile has so many rows of 64 bytes.
+constexpr int64_t kTileRows = 16, kTileColumns = 16, kTileDepth = 32;
+
+// Runs `body` with 0, 1 ... count - 1; count is at least 1.
+template <typename Body>
+void Counted(llvm::IRBuilder<>& b, llvm::Value* count, Body&& body) {
+  llvm::Function* function = b.GetInsertBlock()->getParent();
+  llvm::BasicBlock* before = b.GetInsertBlock();
+  auto* loop = llvm::BasicBlock::Create(b.getContext(), "product", function);
+  auto* after = llvm::BasicBlock::Create(b.getContext(), "end", function);
+  b.CreateBr(loop);
+  b.SetInsertPoint(loop);
+  llvm::PHINode* i = b.CreatePHI(b.getInt64Ty(), 2);
+  i->addIncoming(b.getInt64(0), before);
+  body(i);
+  llvm::Value* next = b.CreateAdd(i, b.getInt64(1), "", true, true);
+  i->addIncoming(next, b.GetInsertBlock());
+  b.CreateCondBr(b.CreateICmpSLT(next, count), loop, after);
+  b.SetInsertPoint(after);
+}
+
+// The same, for a count that is known.
+template <typename Body>
+void Times(llvm::IRBuilder<>& b, int64_t count, Body&& body) {
+  if (count == 1) return body(b.getInt64(0));
+  if (count > 1) Counted(b, b.getInt64(static_cast<uint64_t>(count)), body);
+}
+
+// Some blocks of one size, side by side.
+struct Stretch {
+  int64_t begin = 0, size = 0, count = 0;
+};
+
+class VectorProduct {
+ public:
+  VectorProduct(llvm::IRBuilder<>& b, const Target& target, const ProductOperands& operands)
+      : b_(b), target_(target), o_(operands), p_(operands.product), group_(GroupOf(o_.type)) {
+    sum_ = o_.type == ScalarType::kF64 ? b.getDoubleTy() : b.getFloatTy();
+    lanes_ = target.vector_bytes / (o_.type == ScalarType::kF64 ? 8 : 4);
+  }
+
+  void Emit() {
+    // Two registers are kept for what is loaded.
+    int64_t sums = target_.vector_registers - target_.vector_registers / 4;
+    int64_t groups = (p_.rows + sums / 2 - 1) / (sums / 2);
+    int64_t rows = (p_.rows + groups - 1) / groups;
+    int64_t vectors = std::clamp<int64_t>(sums / rows, 1, 8);
+    int64_t width = lanes_ * vectors;
+    int64_t full = p_.columns / width * width;
+    int64_t whole = p_.columns / lanes_ * lanes_;
+    Columns({0, width, p_.columns / width}, rows, lanes_);
+    Columns({full, lanes_, (whole - full) / lanes_}, rows, lanes_);
+    if (p_.columns > whole) Columns({whole, p_.columns - whole, 1}, rows, p_.columns - whole);
+  }
+
+ private:
+  llvm::Value* At(llvm::Value* array, llvm::Value* index) {
+    llvm::Type* element = o_.type == ScalarType::kBF16 ? b_.getInt16Ty() : sum_;
+    return b_.CreateInBoundsGEP(element, array, index);
+  }
+  llvm::Value* Scaled(llvm::Value* index, int64_t by) {
+    return b_.CreateMul(index, b_.getInt64(static_cast<uint64_t>(by)), "", true, true);
+  }
+  llvm::Value* Plus(llvm::Value* index, int64_t more) {
+    return b_.CreateAdd(index, b_.getInt64(static_cast<uint64_t>(more)), "", true, true);
+  }
+
+  void Columns(const Stretch& columns, int64_t rows, int64_t lanes) {
+    if (columns.count == 0) return;
+    int64_t whole = p_.rows / rows;
+    Times(b_, columns.count, [&](llvm::Value* c) {
+      llvm::Value* column = Plus(Scaled(c, columns.size), columns.begin);
+      Times(b_, whole, [&](llvm::Value* r) {
+        Block(Scaled(r, rows), rows, column, columns.size / lanes, lanes);
+      });
+      if (p_.rows > whole * rows)
+        Block(b_.getInt64(static_cast<uint64_t>(whole * rows)), p_.rows - whole * rows, column,
+              columns.size / lanes, lanes);
+    });
+  }
+
+  void Block(llvm::Value* row, int64_t rows, llvm::Value* column, int64_t vectors, int64_t lanes) {
+    auto* type = llvm::FixedVectorType::get(sum_, static_cast<unsigned>(lanes));
+    llvm::Align align(sum_->isDoubleTy() ? 8 : 4);
+    llvm::Value* to =
+        b_.CreateInBoundsGEP(sum_, o_.to, b_.CreateAdd(Scaled(row, p_.to_row), column));
+    auto place = [&](int64_t r, int64_t v) {
+      return b_.CreateConstInBoundsGEP1_64(sum_, to,
+                                           static_cast<uint64_t>(r * p_.to_row + v * lanes));
+    };
+    std::vector<llvm::Value*> sums;
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t v = 0; v < vectors; ++v)
+        sums.push_back(
+            p_.fresh ? llvm::Constant::getNullValue(type)
+                     : static_cast<llvm::Value*>(b_.CreateAlignedLoad(type, place(r, v), align)));
+    llvm::Value* lhs = At(o_.lhs, Scaled(row, p_.lhs_row));
+    llvm::Value* rhs = At(o_.rhs, Scaled(column, group_));
+    llvm::Value* groups = group_ == 1 ? o_.depth : b_.CreateLShr(o_.depth, 1);
+    llvm::BasicBlock* before = b_.GetInsertBlock();
+    std::vector<llvm::PHINode*> running;
+    Counted(b_, groups, [&](llvm::Value* q) {
+      for (llvm::Value* sum : sums) {
+        running.push_back(b_.CreatePHI(type, 2));
+        running.back()->addIncoming(sum, before);
+      }
+      std::vector<llvm::Value*> next(running.begin(), running.end());
+      Step(q, lhs, rhs, rows, vectors, lanes, next);
+      for (size_t i = 0; i < next.size(); ++i) {
+        running[i]->addIncoming(next[i], b_.GetInsertBlock());
+        sums[i] = next[i];
+      }
+    });
+    for (int64_t r = 0, i = 0; r < rows; ++r)
+      for (int64_t v = 0; v < vectors; ++v, ++i)
+        b_.CreateAlignedStore(sums[static_cast<size_t>(i)], place(r, v), align);
+  }
+
+  // One p, or one group of them, into all sums.
+  void Step(llvm::Value* q, llvm::Value* lhs, llvm::Value* rhs, int64_t rows, int64_t vectors,
+            int64_t lanes, std::vector<llvm::Value*>& sums) {
+    bool grouped = group_ > 1;
+    llvm::Type* loaded = grouped ? b_.getInt32Ty() : sum_;
+    auto* type = llvm::FixedVectorType::get(loaded, static_cast<unsigned>(lanes));
+    llvm::Align element(static_cast<uint64_t>(BytesOf(o_.type)));
+    llvm::Value* right = At(rhs, Scaled(q, p_.rhs_row));
+    llvm::Value* left = At(lhs, Scaled(q, grouped ? group_ : p_.lhs_column));
+    std::vector<llvm::Value*> columns;
+    for (int64_t v = 0; v < vectors; ++v)
+      columns.push_back(b_.CreateAlignedLoad(
+          type, At(right, b_.getInt64(static_cast<uint64_t>(v * lanes * group_))), element));
+    for (int64_t r = 0; r < rows; ++r) {
+      llvm::Value* one = b_.CreateAlignedLoad(
+          loaded, At(left, b_.getInt64(static_cast<uint64_t>(r * p_.lhs_row))), element);
+      llvm::Value* all = b_.CreateVectorSplat(static_cast<unsigned>(lanes), one);
+      for (int64_t v = 0; v < vectors; ++v) {
+        llvm::Value*& sum = sums[static_cast<size_t>(r * vectors + v)];
+        llvm::Value* column = columns[static_cast<size_t>(v)];
+        sum = grouped ? DotPairs(sum, all, column) : MultiplyAdd(all, column, sum);
+      }
+    }
+  }
+
+  llvm::Value* MultiplyAdd(llvm::Value* x, llvm::Value* y, llvm::Value* sum) {
+    return b_.CreateIntrinsic(llvm::Intrinsic::fma, {sum->getType()}, {x, y, sum});
+  }
+
+  // Two bf16 in each lane.
+  llvm::Value* DotPairs(llvm::Value* sum, llvm::Value* x, llvm::Value* y) {
+    auto lanes = llvm::cast<llvm::FixedVectorType>(sum->getType())->getNumElements();
+    auto* pairs = llvm::FixedVectorType::get(b_.getBFloatTy(), 2 * lanes);
+    if (target_.dots_bf16 && lanes == lanes_) {
+      llvm::Value *left = b_.CreateBitCast(x, pairs), *right = b_.CreateBitCast(y, pairs);
+      if (target_.vector_bytes == 64)
+        return b_.CreateIntrinsic(llvm::Intrinsic::x86_avx512bf16_dpbf16ps_512, {},
+                                  {sum, left, right});
+      if (target_.vector_bytes == 16)
+        return b_.CreateIntrinsic(llvm::Intrinsic::aarch64_neon_bfdot, {sum->getType(), pairs},
+                                  {sum, left, right});
+    }
+    auto upper = [&](llvm::Value* v) {
+      return b_.CreateBitCast(b_.CreateAnd(v, 0xFFFF0000u), sum->getType());
+    };
+    auto lower = [&](llvm::Value* v) {
+      return b_.CreateBitCast(b_.CreateShl(v, 16), sum->getType());
+    };
+    return MultiplyAdd(upper(x), upper(y), MultiplyAdd(lower(x), lower(y), sum));
+  }
+
+  llvm::IRBuilder<>& b_;
+  const Target& target_;
+  const ProductOperands& o_;
+  const Multiplication& p_;
+  int64_t group_, lanes_ = 1;
+  llvm::Type* sum_ = nullptr;
+};
+
+// Tiles by number: 0 to 3 are sums, 4 and 5 rows of lhs, 6 and 7 columns of rhs.
+class TileProduct {
+ public:
+  TileProduct(llvm::IRBuilder<>& b, const ProductOperands& operands)
+      : b_(b), o_(operands), p_(operands.product) {}
+
+  void Emit() {
+    int64_t pairs = p_.columns / (2 * kTileColumns);
+    Columns(0, 2, pairs);
+    if (p_.columns % (2 * kTileColumns) != 0) Columns(pairs * 2 * kTileColumns, 1, 1);
+  }
+
+ private:
+  void Columns(int64_t begin, int64_t across, int64_t count) {
+    int64_t pairs = p_.rows / (2 * kTileRows);
+    Times(b_, count, [&](llvm::Value* c) {
+      llvm::Value* column = b_.CreateAdd(Scaled(c, across * kTileColumns), Number(begin));
+      Times(b_, pairs, [&](llvm::Value* r) { Block(Scaled(r, 2 * kTileRows), 2, column, across); });
+      if (p_.rows % (2 * kTileRows) != 0) Block(Number(pairs * 2 * kTileRows), 1, column, across);
+    });
+  }
+
+  llvm::Value* Number(int64_t number) { return b_.getInt64(static_cast<uint64_t>(number)); }
+  llvm::Value* Scaled(llvm::Value* index, int64_t by) {
+    return b_.CreateMul(index, Number(by), "", true, true);
+  }
+  llvm::Value* Tile(int64_t number) { return b_.getInt8(static_cast<uint8_t>(number)); }
+  void Load(int64_t tile, llvm::Value* at, int64_t row_bytes) {
+    b_.CreateIntrinsic(llvm::Intrinsic::x86_tileloadd64, {}, {Tile(tile), at, Number(row_bytes)});
+  }
+
+  void Block(llvm::Value* row, int64_t down, llvm::Value* column, int64_t across) {
+    llvm::Type *f32 = b_.getFloatTy(), *bf16 = b_.getInt16Ty();
+    llvm::Value* to =
+        b_.CreateInBoundsGEP(f32, o_.to, b_.CreateAdd(Scaled(row, p_.to_row), column));
+    auto place = [&](int64_t r, int64_t c) {
+      return b_.CreateInBoundsGEP(f32, to, Number(r * kTileRows * p_.to_row + c * kTileColumns));
+    };
+    ForTiles(down, across, [&](int64_t r, int64_t c) {
+      if (p_.fresh) {
+        b_.CreateIntrinsic(llvm::Intrinsic::x86_tilezero, {}, {Tile(2 * r + c)});
+      } else {
+        Load(2 * r + c, place(r, c), p_.to_row * 4);
+      }
+    });
+    llvm::Value* lhs = b_.CreateInBoundsGEP(bf16, o_.lhs, Scaled(row, p_.lhs_row));
+    llvm::Value* rhs = b_.CreateInBoundsGEP(bf16, o_.rhs, Scaled(column, 2));
+    Counted(b_, b_.CreateLShr(o_.depth, 5), [&](llvm::Value* q) {
+      llvm::Value* left = b_.CreateInBoundsGEP(bf16, lhs, Scaled(q, kTileDepth));
+      llvm::Value* right = b_.CreateInBoundsGEP(bf16, rhs, Scaled(q, kTileDepth / 2 * p_.rhs_row));
+      for (int64_t c = 0; c < across; ++c)
+        Load(6 + c, b_.CreateInBoundsGEP(bf16, right, Number(2 * kTileColumns * c)),
+             p_.rhs_row * 2);
+      for (int64_t r = 0; r < down; ++r)
+        Load(4 + r, b_.CreateInBoundsGEP(bf16, left, Number(kTileRows * r * p_.lhs_row)),
+             p_.lhs_row * 2);
+      ForTiles(down, across, [&](int64_t r, int64_t c) {
+        b_.CreateIntrinsic(llvm::Intrinsic::x86_tdpbf16ps, {},
+                           {Tile(2 * r + c), Tile(4 + r), Tile(6 + c)});
+      });
+    });
+    ForTiles(down, across, [&](int64_t r, int64_t c) {
+      b_.CreateIntrinsic(llvm::Intrinsic::x86_tilestored64, {},
+                         {Tile(2 * r + c), place(r, c), Number(p_.to_row * 4)});
+    });
+  }
+
+  template <typename Body>
+  static void ForTiles(int64_t down, int64_t across, Body&& body) {
+    for (int64_t r = 0; r < down; ++r)
+      for (int64_t c = 0; c < across; ++c) body(r, c);
+  }
+
+  llvm::IRBuilder<>& b_;
+  const ProductOperands& o_;
+  const Multiplication& p_;
+};
+
+}  // namespace
+
+bool FitsTiles(const Target& target, ScalarType type, const Multiplication& product,
+               int64_t depth_multiple) {
+  return target.has_tiles && type == ScalarType::kBF16 && product.rows % kTileRows == 0 &&
+         product.columns % kTileColumns == 0 && depth_multiple % kTileDepth == 0;
+}
+
+void EmitTilesBegin(llvm::IRBuilder<>& b) {
+  // All eight alike: 16 rows of 64 bytes.
+  std::array<uint8_t, 64> setting{};
+  setting[0] = 1;
+  for (size_t tile = 0; tile < 8; ++tile) {
+    setting[16 + 2 * tile] = 64;
+    setting[48 + tile] = kTileRows;
+  }
+  auto* bytes = llvm::ConstantDataVector::get(b.getContext(), llvm::ArrayRef<uint8_t>(setting));
+  auto* slot = b.CreateAlloca(bytes->getType(), nullptr, "tiles");
+  slot->setAlignment(llvm::Align(64));
+  b.CreateAlignedStore(bytes, slot, llvm::Align(64));
+  b.CreateIntrinsic(llvm::Intrinsic::x86_ldtilecfg, {}, {slot});
+}
+
+void EmitTilesEnd(llvm::IRBuilder<>& b) {
+  b.CreateIntrinsic(llvm::Intrinsic::x86_tilerelease, {}, {});
+}
+
+void EmitTileProduct(llvm::IRBuilder<>& b, const ProductOperands& operands) {
+  TileProduct(b, operands).Emit();
+}
+
+void EmitVectorProduct(llvm::IRBuilder<>& b, const Target& target,
+                       const ProductOperands& operands) {
+  VectorProduct(b, target, operands).Emit();
+}
+
+}  // namespace tokamak::cpu

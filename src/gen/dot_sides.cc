@@ -1,0 +1,66 @@
+#include "gen/dot_sides.h"
+
+#include <algorithm>
+
+namespace tokamak {
+namespace {
+
+Dims FreeDims(size_t rank, const Dims& batch, const Dims& contracting) {
+  auto has = [](const Dims& dims, int64_t d) {
+    return std::find(dims.begin(), dims.end(), d) != dims.end();
+  };
+  Dims free;
+  for (int64_t d = 0; d < static_cast<int64_t>(rank); ++d)
+    if (!has(batch, d) && !has(contracting, d)) free.push_back(d);
+  return free;
+}
+
+}  // namespace
+
+DotSides::DotSides(const Instr& dot)
+    : attrs(dot.attrs<DotAttrs>()),
+      lhs(dot.operand(0)->shape().dims()),
+      rhs(dot.operand(1)->shape().dims()),
+      lhs_free(FreeDims(lhs.size(), attrs.lhs_batch, attrs.lhs_contracting)),
+      rhs_free(FreeDims(rhs.size(), attrs.rhs_batch, attrs.rhs_contracting)),
+      m(SizeOf(lhs, lhs_free)),
+      n(SizeOf(rhs, rhs_free)),
+      k(SizeOf(lhs, attrs.lhs_contracting)),
+      batch(SizeOf(lhs, attrs.lhs_batch)) {}
+
+int64_t SizeOf(const Dims& dims, const Dims& which) {
+  int64_t size = 1;
+  for (int64_t d : which) size *= dims[static_cast<size_t>(d)];
+  return size;
+}
+
+Dims SizesOf(const Dims& dims, const Dims& which) {
+  Dims sizes;
+  for (int64_t d : which) sizes.push_back(dims[static_cast<size_t>(d)]);
+  return sizes;
+}
+
+Dims RowMajorStrides(const Dims& dims) {
+  Dims strides(dims.size(), 1);
+  for (size_t d = dims.size(); d-- > 1;) strides[d - 1] = strides[d] * dims[d];
+  return strides;
+}
+
+std::optional<int64_t> DistanceAlong(const Dims& dims, const Dims& which) {
+  Dims strides = RowMajorStrides(dims);
+  std::optional<int64_t> distance;
+  int64_t next = 0;  // what the dimension before must step over
+  for (auto it = which.rbegin(); it != which.rend(); ++it) {
+    auto d = static_cast<size_t>(*it);
+    if (dims[d] == 1) continue;
+    if (!distance) {
+      distance = strides[d];
+    } else if (strides[d] != next) {
+      return std::nullopt;
+    }
+    next = strides[d] * dims[d];
+  }
+  return distance.value_or(1);
+}
+
+}  // namespace tokamak
