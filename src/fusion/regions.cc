@@ -21,6 +21,8 @@ constexpr int64_t kFewFlops = 8;
 constexpr int64_t kLongRow = 64, kFewApart = 4;
 // Places at which something that only moves elements may be computed.
 constexpr int64_t kMaxPlaces = 16;
+// Times that something cheap is made again for a contraction, rather than stored.
+constexpr int64_t kMaxTimes = 4;
 // Instructions that one question about cycles may look at.
 constexpr size_t kMaxVisited = 4000;
 
@@ -241,6 +243,11 @@ OpenRegion::Cost RegionTable::CostIn(const Instr& instr, int region) const {
     if (it == open.costs.end() || !seen.insert(user).second) continue;
     bool moves =
         user->info().Is(kDataMovement) && user->op() != Op::kReshape && user->op() != Op::kCopy;
+    bool packed = user->op() == Op::kDot && open.kind == RegionKind::kContract;
+    for (size_t i = 0; packed && i < user->operand_count(); ++i)
+      if (user->operand(i) == &instr)
+        cost.times = std::max(cost.times, TimesMade(*user, i, machine_));
+    cost.times = std::max(cost.times, it->second.times);
     cost.in_vain = cost.in_vain || it->second.in_vain || user->op() == Op::kConcatenate ||
                    user->op() == Op::kPad;
     if (user->op() == Op::kReduceWindow) {
@@ -337,11 +344,15 @@ std::string RegionTable::WhyNot(const Instr& instr, int region, size_t copies) c
     if (user->op() == Op::kReduceWindow && !IsLongWindow(*user) &&
         instr.info().flops_per_element * TapsOf(*user) > kMaxFlops)
       return "it would be written out for each tap of a window";
-    bool is_packed = open.kind == RegionKind::kContract && IsCheap(instr);
-    if (user->op() == Op::kDot && !IsFree(instr) && !is_packed)
+    if (user->op() == Op::kDot && !IsFree(instr) && open.kind != RegionKind::kContract)
       return "each of its elements would be computed for each use by the contraction";
   }
   OpenRegion::Cost cost = CostIn(instr, region);
+  bool repeats = instr.op() == Op::kBroadcast || instr.op() == Op::kReshape ||
+                 instr.op() == Op::kIota || instr.op() == Op::kConstant;
+  if (cost.times > (repeats ? INT64_MAX : IsCheap(instr) ? kMaxTimes : 1))
+    return "each of its elements would be made " + std::to_string(cost.times) +
+           " times for the contraction";
   if (cost.in_vain && !IsCheap(instr))
     return "it would be computed for all elements, and needed for some";
   if (cost.places > (IsFree(instr) ? kMaxPlaces : IsCheap(instr) ? 4 : 1))

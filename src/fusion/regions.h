@@ -27,6 +27,7 @@ struct OpenRegion {
   struct Cost {
     int64_t places = 1;
     bool in_vain = false;
+    int64_t times = 1;  // how often each element is made for a contraction
   };
   std::unordered_map<const Instr*, Cost> costs;
 };

@@ -26,7 +26,7 @@ constexpr int64_t kMaxSide = 256, kMaxShallowRows = 64, kShallow = 128;
 // Elements of a panel's depth, times their bytes.
 constexpr int64_t kPanelBytes = 1024;
 // Tiles that keep the threads of a large machine busy, and multiplications that make one worth it.
-constexpr int64_t kTilesWanted = 32, kLeastOfTile = 1 << 18;
+constexpr int64_t kTilesWanted = 16, kLeastOfTile = 1 << 18;
 // So few rows do not pay for putting the right side in order.
 constexpr int64_t kFewRows = 36;
 // Rows this far apart meet in the same few places of the first cache.
@@ -466,6 +466,11 @@ ScalarType ContractType(const Instr& dot, const Machine& machine) {
     bf16 = bf16 && operand->shape().type() == ElementType::kBF16;
   if (bf16) return ScalarType::kBF16;
   return WideType(dot.shape().type()) == ElementType::kF64 ? ScalarType::kF64 : ScalarType::kF32;
+}
+
+int64_t TimesMade(const Instr& dot, size_t operand, const Machine& machine) {
+  Tiling tiling = TilingOf(dot, DotSides(dot), machine);
+  return operand == 0 ? tiling.columns.count : tiling.rows.count;
 }
 
 bool IsForContract(const Instr& dot, const Machine& machine) {

@@ -13,6 +13,7 @@ namespace tokamak::cpu {
 namespace {
 
 // A tile has so many rows of 64 bytes.
+constexpr int64_t kFarApart = 1024, kRowsAhead = 12;
 constexpr int64_t kTileRows = 16, kTileColumns = 16, kTileDepth = 32;
 
 // Runs `body` with 0, 1 ... count - 1; count is at least 1.
@@ -85,20 +86,26 @@ class VectorProduct {
     Times(b_, columns.count, [&](llvm::Value* c) {
       llvm::Value* column = Plus(Scaled(c, columns.size), columns.begin);
       Times(b_, whole, [&](llvm::Value* r) {
-        Block(Scaled(r, rows), rows, column, columns.size / lanes, lanes);
+        Block(Scaled(r, rows), column, {rows, columns.size / lanes, lanes});
       });
       if (p_.rows > whole * rows)
-        Block(b_.getInt64(static_cast<uint64_t>(whole * rows)), p_.rows - whole * rows, column,
-              columns.size / lanes, lanes);
+        Block(b_.getInt64(static_cast<uint64_t>(whole * rows)), column,
+              {p_.rows - whole * rows, columns.size / lanes, lanes});
     });
   }
 
-  void Block(llvm::Value* row, int64_t rows, llvm::Value* column, int64_t vectors, int64_t lanes) {
+  // Sums that are made at once.
+  struct Sums {
+    int64_t rows = 0, vectors = 0, lanes = 0;  // of a vector
+  };
+
+  void Block(llvm::Value* row, llvm::Value* column, const Sums& of) {
+    auto [rows, vectors, lanes] = of;
     auto* type = llvm::FixedVectorType::get(sum_, static_cast<unsigned>(lanes));
     llvm::Align align(sum_->isDoubleTy() ? 8 : 4);
     llvm::Value* to =
         b_.CreateInBoundsGEP(sum_, o_.to, b_.CreateAdd(Scaled(row, p_.to_row), column));
-    auto place = [&](int64_t r, int64_t v) {
+    auto place = [&, lanes = lanes](int64_t r, int64_t v) {
       return b_.CreateConstInBoundsGEP1_64(sum_, to,
                                            static_cast<uint64_t>(r * p_.to_row + v * lanes));
     };
@@ -119,7 +126,7 @@ class VectorProduct {
         running.back()->addIncoming(sum, before);
       }
       std::vector<llvm::Value*> next(running.begin(), running.end());
-      Step(q, lhs, rhs, rows, vectors, lanes, next);
+      Step(q, lhs, rhs, of, next);
       for (size_t i = 0; i < next.size(); ++i) {
         running[i]->addIncoming(next[i], b_.GetInsertBlock());
         sums[i] = next[i];
@@ -131,8 +138,9 @@ class VectorProduct {
   }
 
   // One p, or one group of them, into all sums.
-  void Step(llvm::Value* q, llvm::Value* lhs, llvm::Value* rhs, int64_t rows, int64_t vectors,
-            int64_t lanes, std::vector<llvm::Value*>& sums) {
+  void Step(llvm::Value* q, llvm::Value* lhs, llvm::Value* rhs, const Sums& of,
+            std::vector<llvm::Value*>& sums) {
+    auto [rows, vectors, lanes] = of;
     bool grouped = group_ > 1;
     llvm::Type* loaded = grouped ? b_.getInt32Ty() : sum_;
     auto* type = llvm::FixedVectorType::get(loaded, static_cast<unsigned>(lanes));
@@ -143,6 +151,10 @@ class VectorProduct {
     for (int64_t v = 0; v < vectors; ++v)
       columns.push_back(b_.CreateAlignedLoad(
           type, At(right, b_.getInt64(static_cast<uint64_t>(v * lanes * group_))), element));
+    // Rows that are far apart are not foreseen by the processor.
+    if (p_.rhs_row * BytesOf(o_.type) >= kFarApart)
+      for (int64_t v = 0; v < vectors; ++v)
+        Prefetch(right, v * lanes * group_ + kRowsAhead * p_.rhs_row);
     for (int64_t r = 0; r < rows; ++r) {
       llvm::Value* one = b_.CreateAlignedLoad(
           loaded, At(left, b_.getInt64(static_cast<uint64_t>(r * p_.lhs_row))), element);
@@ -153,6 +165,14 @@ class VectorProduct {
         sum = grouped ? DotPairs(sum, all, column) : MultiplyAdd(all, column, sum);
       }
     }
+  }
+
+  // May lie beyond the array.
+  void Prefetch(llvm::Value* array, int64_t index) {
+    llvm::Value* at = b_.CreateConstGEP1_64(b_.getInt8Ty(), array,
+                                            static_cast<uint64_t>(index * BytesOf(o_.type)));
+    b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {at->getType()},
+                       {at, b_.getInt32(0), b_.getInt32(3), b_.getInt32(1)});
   }
 
   llvm::Value* MultiplyAdd(llvm::Value* x, llvm::Value* y, llvm::Value* sum) {
