@@ -94,7 +94,80 @@ def scan_ops():
     return program
 
 
+def compare(type_, direction, number, extra=""):
+    return f"  ROOT less = pred[] compare(p{2 * number}, p{2 * number + 1}), direction={direction}{extra}"
+
+
+def sorts(types, less, shapes=None):
+    """Along each dimension; the operands are of these types, and many of their elements are equal."""
+    program = Program()
+    parameters = "".join(f"  p{2 * i + k} = {t}[] parameter({2 * i + k})\n" for i, t in enumerate(types) for k in (0, 1))
+    program.body("less", parameters + less)
+    for shape in shapes or SHAPES:
+        operands = []
+        for type_ in types:
+            whole = f"{type_}[{text(shape)}]"
+            x = program.parameter(whole)
+            if type_ == "f32":  # few numbers, zeros of both signs among them
+                x = program.put(whole, f"round-nearest-even({program.put(whole, f'add({x}, {x})')})")
+            operands.append(x)
+        for d in range(len(shape)):
+            shapes = [f"{t}[{text(shape)}]" for t in types]
+            result = f"({', '.join(shapes)})" if len(types) > 1 else shapes[0]
+            y = program.put(result, f"sort({', '.join(operands)}), dimensions={{{d}}}, is_stable=true, to_apply=less")
+            for i, own in enumerate(shapes):
+                program.result(own, program.put(own, f"get-tuple-element({y}), index={i}") if len(types) > 1 else y)
+    return program
+
+
+ALIKE = """  zero = f32[] constant(0)
+  nan = f32[] constant(nan)
+  z0 = pred[] compare(p0, zero), direction=EQ
+  s0 = f32[] select(z0, zero, p0)
+  n0 = pred[] compare(p0, p0), direction=NE
+  a0 = f32[] select(n0, nan, s0)
+  z1 = pred[] compare(p1, zero), direction=EQ
+  s1 = f32[] select(z1, zero, p1)
+  n1 = pred[] compare(p1, p1), direction=NE
+  a1 = f32[] select(n1, nan, s1)
+"""
+NUMBERS = ALIKE + "  ROOT less = pred[] compare(a0, a1), direction=LT, type=TOTALORDER"
+TWO_KEYS = ALIKE + """  equal = pred[] compare(a0, a1), direction=EQ, type=TOTALORDER
+  second = pred[] compare(p2, p3), direction=GT
+  both = pred[] and(equal, second)
+  first = pred[] compare(a0, a1), direction=LT, type=TOTALORDER
+  ROOT less = pred[] or(both, first)"""
+COMPUTED = """  m0 = s32[] constant(3)
+  k0 = s32[] remainder(p0, m0)
+  k1 = s32[] remainder(p1, m0)
+  ROOT less = pred[] compare(k0, k1), direction=GT"""
+
+
+def tops(type_, k, largest, shapes=None):
+    program = Program()
+    for shape in shapes or SHAPES:
+        if shape[-1] < k:
+            continue
+        whole, few = f"{type_}[{text(shape)}]", text(shape[:-1] + (k,))
+        y = program.put(f"({type_}[{few}], s32[{few}])", f"topk({program.parameter(whole)}), k={k}, largest={largest}")
+        program.result(f"{type_}[{few}]", program.put(f"{type_}[{few}]", f"get-tuple-element({y}), index=0"))
+        program.result(f"s32[{few}]", program.put(f"s32[{few}]", f"get-tuple-element({y}), index=1"))
+    return program
+
+
 PROGRAMS = {
+    "numbers, sorted": lambda: sorts(["f32"], NUMBERS),
+    "plain numbers with others, sorted": lambda: sorts(["f32", "s8"], compare("f32", "GT", 0)),
+    "total order, sorted": lambda: sorts(["bf16"], compare("bf16", "LT", 0, ", type=TOTALORDER")),
+    "wide integers with others, sorted": lambda: sorts(["c64", "s64", "u16"], compare("s64", "LT", 1)),
+    "two keys, sorted": lambda: sorts(["f32", "u32", "f64"], TWO_KEYS),
+    "computed keys, sorted": lambda: sorts(["s32", "f32"], COMPUTED),
+    "long lines, sorted": lambda: sorts(["f32", "u32", "f64"], TWO_KEYS, [(65539,), (2, 131075)]),
+    "long lines of numbers, sorted": lambda: sorts(["f32"], NUMBERS, [(131075,), (65536,)]),
+    "nine elements of long lines": lambda: tops("f32", 9, "false", [(2, 65537), (200001,)]),
+    "one element of each line": lambda: tops("f32", 1, "true"),
+    "three elements of each line": lambda: tops("s32", 3, "false"),
+    "a hundred elements of each line": lambda: tops("f16", 100, "true"),
     "cumulative sums": lambda: scans("f32", "add", 0, False),
     "cumulative sums from the end": lambda: scans("f32", "add", 0, True),
     "cumulative maxima": lambda: scans("s32", "maximum", -2147483648, False),

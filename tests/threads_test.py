@@ -16,6 +16,14 @@ sum {
   ROOT c = f32[] add(a, b)
 }
 
+before {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  c = f32[] parameter(2)
+  d = f32[] parameter(3)
+  ROOT e = pred[] compare(a, b), direction=LT
+}
+
 max {
   a = f32[] parameter(0)
   b = f32[] parameter(1)
@@ -66,6 +74,13 @@ PROGRAMS = {
   x = f32[70001,24] parameter(0)
   zero = f32[] constant(0)
   ROOT s = f32[70001,24] reduce-window(x, zero), window={size=70001x1 pad=0_70000x0_0}, to_apply=sum""",
+    "sort": """
+  x = f32[3,100003] parameter(0)
+  y = f32[3,100003] parameter(1)
+  ROOT s = (f32[3,100003], f32[3,100003]) sort(x, y), dimensions={1}, is_stable=true, to_apply=before""",
+    "top-k": """
+  x = f32[3,100003] parameter(0)
+  ROOT t = (f32[3,9], s32[3,9]) topk(x), k=9, largest=true""",
     "narrow sums": """
   x = bf16[333,2048] parameter(0)
   zero = f32[] constant(0)

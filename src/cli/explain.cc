@@ -100,14 +100,15 @@ class Explainer {
       entry["reads_bytes"] = BytesOf(source, false);
       entry["writes_bytes"] = BytesOf(source, true);
       Describe(source.region.instrs, entry);
-    } else if (step.kind == StepKind::kHost || step.kind == StepKind::kLibrary) {
-      bool is_library = step.kind == StepKind::kLibrary;
-      const Instr& instr =
-          is_library ? *program_.product_instrs[step.target] : *program_.host_instrs[step.target];
+    } else if (step.kind == StepKind::kHost || step.kind == StepKind::kLibrary ||
+               step.kind == StepKind::kCall) {
+      const Instr& instr = step.kind == StepKind::kLibrary ? *program_.product_instrs[step.target]
+                           : step.kind == StepKind::kCall  ? *program_.call_instrs[step.target]
+                                                           : *program_.host_instrs[step.target];
       entry["name"] = LabelOf(instr);
-      entry["generator"] = is_library ? "library" : "host";
-      if (is_library) {
-        entry["library"] = "OpenBLAS";
+      entry["generator"] = step.kind == StepKind::kHost ? "host" : "library";
+      if (step.kind != StepKind::kHost) {
+        entry["library"] = step.kind == StepKind::kLibrary ? "OpenBLAS" : "tokamak";
       } else {
         entry["why"] =
             BelongsToHost(instr) ? "it is the host's" : program_.host_reasons[step.target];

@@ -9,6 +9,7 @@
 #include "fusion/contraction.h"
 #include "fusion/expand_convolutions.h"
 #include "fusion/prepare_scans.h"
+#include "fusion/sorts.h"
 #include "fusion/split_reductions.h"
 #include "kernel/verify.h"
 #include "kernel/write.h"
@@ -50,6 +51,7 @@ class Shower {
                                      HasContractions(module) && HasMatrixLibrary());
     PrepareContractions(module, options.machine, log);
     PrepareScans(module, log, options.machine);
+    PrepareSorts(module, log, options.machine);
     SplitReductions(module, log, options.machine);
     TOK_TRY(program_, Lower(module, options, log));
     for (size_t i = 0; i < program_.kernels.size(); ++i) {
@@ -64,9 +66,8 @@ class Shower {
       }
     }
     ShowSteps(program_.steps, 0);
-    std::string calls = program_.products.empty()
-                            ? ""
-                            : fmt::format(" {} library calls,", program_.products.size());
+    size_t called = program_.products.size() + program_.calls.size();
+    std::string calls = called == 0 ? "" : fmt::format(" {} library calls,", called);
     console_.Out(fmt::format("{} launches,{} {} host steps, {} copies, {} bytes of arena\n",
                              program_.launches, calls, program_.host_instrs.size(), program_.copies,
                              program_.arena_bytes));
@@ -100,6 +101,8 @@ class Shower {
       case StepKind::kLibrary:
         return fmt::format("library {} in {}:{}", ToString(program_.products[step.target].product),
                            program_.products[step.target].blocks.count, places);
+      case StepKind::kCall:
+        return fmt::format("library {}:{}", program_.calls[step.target]->Text(), places);
       case StepKind::kHost:
         return fmt::format("host {} ({}):{}", program_.host_instrs[step.target]->info().name,
                            program_.host_reasons[step.target], places);

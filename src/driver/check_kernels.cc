@@ -207,9 +207,9 @@ KernelChecker::Work KernelChecker::WorkOf(const RunStep& step) const {
     return {source.region.instrs, source.arguments, source.updates,
             "kernel '" + program_.kernels[step.target].name + "'"};
   }
-  bool is_product = step.kind == StepKind::kLibrary;
-  const Instr* instr =
-      is_product ? program_.product_instrs[step.target] : program_.host_instrs[step.target];
+  const Instr* instr = step.kind == StepKind::kLibrary ? program_.product_instrs[step.target]
+                       : step.kind == StepKind::kCall  ? program_.call_instrs[step.target]
+                                                       : program_.host_instrs[step.target];
   Work work{.instrs = {instr}, .arguments = {}, .updates = {}, .name = "library step"};
   for (const Instr* operand : instr->operands()) work.arguments.push_back({.instr = operand});
   for (size_t i = 0; i < PartsOf(instr->shape()).size(); ++i)

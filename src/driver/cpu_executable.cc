@@ -172,6 +172,7 @@ class CpuExecutable final : public Executable {
     StepContext context{.memories = memories,
                         .kernels = kernels_,
                         .products = program_.products,
+                        .calls = program_.calls,
                         .functions = function_pointers_,
                         .host = &host,
                         .stop = control.stop};

@@ -4,6 +4,7 @@
 #include "fusion/contraction.h"
 #include "fusion/expand_convolutions.h"
 #include "fusion/prepare_scans.h"
+#include "fusion/sorts.h"
 #include "fusion/split_reductions.h"
 #include "runtime/matrix_product.h"
 
@@ -13,6 +14,7 @@ Result<LoweredProgram> LowerModule(Module& module, const LowerOptions& options, 
   ExpandConvolutions(module, log);
   PrepareContractions(module, options.machine, log);
   PrepareScans(module, log, options.machine);
+  PrepareSorts(module, log, options.machine);
   SplitReductions(module, log, options.machine);
   return Lower(module, options, log);
 }

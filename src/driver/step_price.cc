@@ -40,6 +40,8 @@ double PriceOfStep(const RunStep& step, const LoweredProgram& program) {
       const ProductBlocks& blocks = program.products[step.target].blocks;
       return kStep + kPiece * Pieces(blocks.count, blocks.grain);
     }
+    case StepKind::kCall:
+      return kStep + program.calls[step.target]->Micros();
     case StepKind::kHost:
       return HostPrice(*program.host_instrs[step.target]);
     case StepKind::kWhile:

@@ -12,6 +12,7 @@
 #include "fusion/contraction.h"
 #include "fusion/plan.h"
 #include "fusion/regions.h"
+#include "fusion/sorts.h"
 #include "gen/element.h"
 #include "gen/reducer.h"
 #include "gen/scan.h"
@@ -85,7 +86,8 @@ class Planner {
     if (IsKernelless(instr) || IsMemoryConstant(instr)) return;
     // Parts of a reduce with several results follow it.
     if (instr.op() == Op::kGetTupleElement) return PlacePart(instr, table);
-    if (IsForLibrary(instr, machine_) || !WhyHost(instr).empty()) return;
+    if (IsForLibrary(instr, machine_) || IsForRuntime(instr, machine_)) return;
+    if (!WhyHost(instr).empty()) return;
     bool wanted = table.IsNeededAsArray(instr);
     std::vector<int> users = table.RegionsOfUsers(instr);
     if (!wanted && users.empty()) return;  // dead

@@ -34,6 +34,31 @@ bool IsPlainBody(const Computation& body, ElementType type) {
   return body.root()->shape().type() == type;
 }
 
+// Whether a body has no first and second operand: elements may be folded from the end on, too. Of
+// several ops that is taken for granted, as the meaning of a window does.
+bool HasNoOrder(const Computation& body) {
+  const Instr* root = body.root();
+  size_t parameters = 0, ops = 0;
+  for (const Instr* instr : body.PostOrder()) {
+    if (instr->op() == Op::kParameter) ++parameters;
+    if (instr->info().Is(kElementwise)) ++ops;
+  }
+  if (parameters != 2 || ops == 0) return false;
+  if (ops > 1) return true;
+  switch (root->op()) {
+    case Op::kAdd:
+    case Op::kMultiply:
+    case Op::kMaximum:
+    case Op::kMinimum:
+    case Op::kAnd:
+    case Op::kOr:
+    case Op::kXor:
+      return root->operand(0) != root->operand(1);
+    default:
+      return false;
+  }
+}
+
 // (part, carry) to (next, next), of arrays. What is carried comes first in the order of elements:
 // from the end on, last.
 Result<Computation*> StepOf(const Instr& window, const Shape& part, bool is_reverse) {
@@ -89,6 +114,7 @@ class Preparer {
       return false;
     std::optional<CumulativeWindow> cumulative = CumulativeWindowOf(window);
     if (!cumulative || !IsPlainBody(*window.called(0), shape.type())) return false;
+    if (cumulative->is_reverse && !HasNoOrder(*window.called(0))) return false;
     Dims dims = shape.dims();
     dims.erase(dims.begin() + cumulative->dimension);
     Shape part = Shape::Array(shape.type(), std::move(dims));

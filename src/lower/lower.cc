@@ -7,6 +7,8 @@
 #include <tuple>
 
 #include "fusion/contraction.h"
+#include "fusion/sorts.h"
+#include "lower/library_calls.h"
 #include "lower/memory.h"
 #include "lower/poison.h"
 #include "support/check.h"
@@ -172,6 +174,7 @@ class Lowerer {
       return;
     }
     if (IsForLibrary(instr, options_.machine)) return CallLibrary(frame, instr);
+    if (IsForRuntime(instr, options_.machine)) return CallRuntime(frame, instr);
     if (IsAlias(instr)) return AddAlias(frame, instr);
     CallHost(frame, instr);
   }
@@ -294,6 +297,34 @@ class Lowerer {
               .because = ToString(product) + " in " + std::to_string(blocks.count) + " blocks"});
     program_.products.push_back({std::move(product), blocks});
     program_.product_instrs.push_back(&dot);
+    frame.steps->push_back(std::move(step));
+  }
+
+  void CallRuntime(Frame& frame, const Instr& instr) {
+    std::shared_ptr<const LibraryCall> call = LibraryCallOf(instr);
+    memory_.Tick();
+    RunStep step{.kind = StepKind::kCall, .target = program_.calls.size(), .at = memory_.now()};
+    for (const Instr* operand : instr.operands()) {
+      MemoryValue value = frame.leaves[operand][0];
+      memory_.Use(value);
+      step.places.push_back(Unsettled(value));
+    }
+    step.inputs = step.places.size();
+    frame.leaves[&instr] = NewLeaves(instr.shape());
+    Leaves made = frame.leaves[&instr];
+    if (call->ScratchBytes() > 0) made.push_back(memory_.New(call->ScratchBytes()));
+    for (MemoryValue value : made) {
+      memory_.Define(value);
+      memory_.Use(value);
+      step.places.push_back(Unsettled(value));
+    }
+    log_.Add({.pass = "lower",
+              .rule = "library.call",
+              .subject = LabelOf(instr),
+              .origins = instr.origins(),
+              .because = call->Text()});
+    program_.calls.push_back(std::move(call));
+    program_.call_instrs.push_back(&instr);
     frame.steps->push_back(std::move(step));
   }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -33,10 +34,13 @@ struct LoweredProgram {
   std::vector<KernelSource> sources;         // of each kernel
   std::vector<ProductCall> products;         // what library steps name
   std::vector<const Instr*> product_instrs;  // the dot of each
-  std::vector<const Instr*> host_instrs;     // what host steps name; one step each
-  std::vector<std::string> host_reasons;     // why each has no kernel
-  std::vector<const Instr*> loops;           // what while steps name
-  std::vector<const Instr*> constants;       // memories after parameters and results
+  // What calls name, and the instruction of each.
+  std::vector<std::shared_ptr<const LibraryCall>> calls;
+  std::vector<const Instr*> call_instrs;
+  std::vector<const Instr*> host_instrs;  // what host steps name; one step each
+  std::vector<std::string> host_reasons;  // why each has no kernel
+  std::vector<const Instr*> loops;        // what while steps name
+  std::vector<const Instr*> constants;    // memories after parameters and results
   int64_t arena_bytes = 0;
   int64_t launches = 0, copies = 0;  // steps, those of loops counted once
 };

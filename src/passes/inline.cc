@@ -52,10 +52,14 @@ class Inliner {
 
   // Callees of `caller` have been through this already.
   Changed Run(Computation& caller) {
-    if (caller.CountOf(Op::kCall) + caller.CountOf(Op::kFusion) == 0) return Changed::kNo;
+    if (caller.CountOf(Op::kCall) + caller.CountOf(Op::kFusion) + caller.CountOf(Op::kComposite) ==
+        0)
+      return Changed::kNo;
     std::vector<Instr*> instrs = caller.PostOrder();
+    // A composite is what its decomposition computes.
     auto is_call = [](const Instr* instr) {
-      return instr->op() == Op::kCall || instr->op() == Op::kFusion;
+      return instr->op() == Op::kCall || instr->op() == Op::kFusion ||
+             (instr->op() == Op::kComposite && instr->called().size() == 1);
     };
     // Bodies stand where their calls stood: effects keep their order.
     std::vector<Instr*> order;
@@ -67,8 +71,7 @@ class Inliner {
       }
       total_ += instr->called(0)->size();
       Instr* root = PasteBody(*instr->called(0), instr->operands(), caller, order);
-      context_.Taken(instr->op() == Op::kFusion ? "inline.fusion" : "inline.call", *instr, root,
-                     instr->called(0)->name());
+      context_.Taken(RuleOf(instr->op()), *instr, root, instr->called(0)->name());
       KeepOrigins(*instr, root);
       caller.ReplaceUses(instr, root);
       done.push_back(instr);
@@ -80,6 +83,11 @@ class Inliner {
   }
 
  private:
+  static std::string_view RuleOf(Op op) {
+    if (op == Op::kComposite) return "inline.composite";
+    return op == Op::kFusion ? "inline.fusion" : "inline.call";
+  }
+
   bool MayInline(const Instr& call) {
     std::string_view why = WhyKept(call);
     std::string because;
@@ -101,9 +109,10 @@ class Inliner {
 
 }  // namespace
 
-// Puts the body of each call, and of each fusion that somebody else made, in its place. Calls stay
-// when the module would outgrow PassLimits::inlined_instrs, and when a sharding, a control edge, a
-// thread or the program itself speaks against it. Bodies that nobody calls any more are for dce.
+// Puts the body of each call, of each composite, and of each fusion that somebody else made, in its
+// place. Calls stay when the module would outgrow PassLimits::inlined_instrs, and when a sharding,
+// a control edge, a thread or the program itself speaks against it. Bodies that nobody calls any
+// more are for dce.
 Result<Changed> Inline(Module& module, PassContext& context) {
   Inliner inliner(module, context);
   Changed changed = Changed::kNo;

@@ -37,7 +37,7 @@ class Stepper {
 
   Status RunOne(const RunStep& step) {
     bool is_watched = step.kind == StepKind::kLaunch || step.kind == StepKind::kLibrary ||
-                      step.kind == StepKind::kHost;
+                      step.kind == StepKind::kCall || step.kind == StepKind::kHost;
     if (context_.watcher == nullptr || !is_watched) return RunPlain(step);
     TOK_RETURN_IF_ERROR(WithPointers(step, [&](std::span<void* const> arguments) {
       return context_.watcher->Before(step, arguments);
@@ -56,6 +56,12 @@ class Stepper {
         return Ok();
       case StepKind::kLibrary:
         return Multiply(step);
+      case StepKind::kCall:
+        TOK_RETURN_IF_ERROR(CheckStop());
+        WithPointers(step, [&](std::span<void* const> arguments) {
+          context_.calls[step.target]->Run(arguments, context_.stop);
+        });
+        return CheckStop();
       case StepKind::kHost:
         return CallHost(step);
       case StepKind::kCopy: {

@@ -3,9 +3,11 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
+#include "runtime/library_call.h"
 #include "runtime/matrix_product.h"
 #include "support/result.h"
 
@@ -49,6 +51,7 @@ class HostFunction {
 enum class StepKind : uint8_t {
   kLaunch,
   kLibrary,
+  kCall,
   kHost,
   kCopy,
   kWhile,
@@ -58,14 +61,16 @@ enum class StepKind : uint8_t {
 
 struct RunStep {
   StepKind kind{};
-  // Launch: the arguments. Library: operands, result. Host: inputs, then outputs. Copy: to, from.
+  // Launch: the arguments. Library: operands, result. Call: operands, results, memory to work in.
+  // Host: inputs, then outputs. Copy: to, from.
   // While: its condition, a pred, which the first block computes. Conditional: the index of the
   // block to run. Poison: where nothing lives, filled with NaN of every type (ones), so that who
   // reads it is found.
   std::vector<Place> places = {};
   size_t inputs = 0;  // host: how many places are inputs
-  size_t target = 0;  // launch, library, host, while: which kernel, product, function, loop
-  int64_t grid = 1;   // launch: iterations, and how many a thread takes at least
+  // Launch, library, call, host, while: which kernel, product, call, function, loop.
+  size_t target = 0;
+  int64_t grid = 1;  // launch: iterations, and how many a thread takes at least
   int64_t grain = 1;
   int64_t bytes = 0;     // copy, poison
   bool is_pred = false;  // conditional: true is block 0
@@ -90,6 +95,7 @@ struct StepContext {
   std::span<std::byte* const> memories;
   std::span<const KernelCode* const> kernels;
   std::span<const ProductCall> products;
+  std::span<const std::shared_ptr<const LibraryCall>> calls = {};
   std::span<const HostFunction* const> functions;
   HostRun* host = nullptr;
   const std::atomic<bool>* stop = nullptr;  // may be null

@@ -1,6 +1,7 @@
 // Programs compiled for a backend and run there.
 #include <algorithm>
 
+#include "analysis/cumulative_window.h"
 #include "driver/compiled_run.h"
 #include "ir/clone.h"
 #include "random/check.h"
@@ -68,6 +69,12 @@ bool IsExact(const Instr& instr) {
   if (instr.op() == Op::kReduceWindow &&
       (instr.called(0)->root()->op() == Op::kMultiply || HasReals(instr, IsComplex)))
     return !HasReals(instr, IsReal) && !HasReals(instr, IsComplex);
+  // A cumulative sum from the end is summed from there.
+  if (instr.op() == Op::kReduceWindow && CumulativeWindowOf(instr)) {
+    Op op = instr.called(0)->root()->op();
+    if (op == Op::kAdd || op == Op::kMultiply)
+      return !HasReals(instr, IsReal) && !HasReals(instr, IsComplex);
+  }
   // The sign of a NaN is open, and seen by these.
   if (instr.op() == Op::kBitcastConvert || instr.op() == Op::kBitcast || instr.op() == Op::kTopK)
     return !HasReals(instr, IsReal) && !HasReals(instr, IsComplex);

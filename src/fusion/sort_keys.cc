@@ -1,0 +1,212 @@
+#include "fusion/sort_keys.h"
+
+#include <cmath>
+#include <set>
+
+#include "ir/compare.h"
+
+namespace tokamak {
+namespace {
+
+constexpr size_t kMostKeys = 16, kMostPairs = 4000;
+
+// Whether one value is of the first element what another is of the second.
+class Mirror {
+ public:
+  // 0: `x` is of the first element and `y` of the second; 1: the other way round; nothing: neither.
+  std::optional<int64_t> Of(const Instr* x, const Instr* y) {
+    for (int64_t first : {0, 1}) {
+      seen_.clear();
+      has_parameter_ = false;
+      if (Same(x, y, first) && has_parameter_) return first;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  bool Same(const Instr* x, const Instr* y, int64_t first) {
+    if (!seen_.insert({x, y}).second) return true;
+    if (seen_.size() > kMostPairs || x->op() != y->op()) return false;
+    if (x->op() == Op::kParameter) {
+      has_parameter_ = true;
+      int64_t a = x->attrs<ParameterAttrs>().number, b = y->attrs<ParameterAttrs>().number;
+      return a % 2 == first && b == a + 1 - 2 * first;
+    }
+    if (!(x->shape() == y->shape()) || !x->called().empty() ||
+        !EqualAttrs(x->op(), x->attrs(), y->attrs()))
+      return false;
+    if (x->operand_count() != y->operand_count()) return false;
+    for (size_t i = 0; i < x->operand_count(); ++i)
+      if (!Same(x->operand(i), y->operand(i), first)) return false;
+    return true;
+  }
+
+  std::set<std::pair<const Instr*, const Instr*>> seen_;
+  bool has_parameter_ = false;
+};
+
+bool IsCompare(const Instr* instr, CompareDirection direction) {
+  return instr->op() == Op::kCompare && instr->attrs<CompareAttrs>().direction == direction;
+}
+
+bool IsNumber(const Instr* instr, bool nan) {
+  if (instr->op() != Op::kConstant || !instr->shape().IsArray()) return false;
+  double value = instr->attrs<ConstantAttrs>().literal.DoubleAt(0);
+  return !std::signbit(value) && (nan ? std::isnan(value) : value == 0);
+}
+
+// x, of select(x != x, nan, y) or select(x = 0, 0, y); with y.
+const Instr* Replaced(const Instr* select, bool nan, const Instr*& rest) {
+  if (select->op() != Op::kSelect || !IsNumber(select->operand(1), nan)) return nullptr;
+  const Instr* when = select->operand(0);
+  rest = select->operand(2);
+  if (!IsCompare(when, nan ? CompareDirection::kNe : CompareDirection::kEq)) return nullptr;
+  if (when->attrs<CompareAttrs>().type == CompareType::kTotalOrder) return nullptr;
+  const Instr *x = when->operand(0), *y = when->operand(1);
+  if (nan) return x == y ? x : nullptr;
+  return IsNumber(y, false) ? x : IsNumber(x, false) ? y : nullptr;
+}
+
+// The number whose zeros and NaNs a value makes alike, and which it is else; or null.
+const Instr* MadeAlike(const Instr* value) {
+  for (bool nan_first : {true, false}) {
+    const Instr *inner = nullptr, *last = nullptr;
+    const Instr* x = Replaced(value, nan_first, inner);
+    if (x != nullptr && Replaced(inner, !nan_first, last) == x && last == x) return x;
+  }
+  return nullptr;
+}
+
+std::optional<KeyOrder> OrderOf(ElementType type, CompareType compare) {
+  if (IsComplex(type)) return std::nullopt;
+  std::optional<KeyOrder> total = TotalOrderOf(type);
+  if (!total) return std::nullopt;
+  switch (compare) {
+    case CompareType::kNone:
+      return IsReal(type) ? KeyOrder::kPlain : *total;
+    case CompareType::kFloat:
+      return IsReal(type) ? std::optional(KeyOrder::kPlain) : std::nullopt;
+    case CompareType::kTotalOrder:
+      return *total;
+    case CompareType::kSigned:
+      return *total == KeyOrder::kSigned ? total : std::nullopt;
+    case CompareType::kUnsigned:
+      return *total == KeyOrder::kUnsigned ? total : std::nullopt;
+  }
+  return std::nullopt;
+}
+
+class Parser {
+ public:
+  std::optional<std::vector<ComparedKey>> Parse(const Instr* less) {
+    while (less != nullptr) {
+      if (keys_.size() == kMostKeys) return std::nullopt;
+      if (less->op() == Op::kCompare) return Add(less) ? std::optional(keys_) : std::nullopt;
+      less = Tail(less);
+    }
+    return std::nullopt;
+  }
+
+ private:
+  // a < b, or a = b and the rest: takes the comparison and gives the rest, or null.
+  const Instr* Tail(const Instr* less) {
+    if (less->op() == Op::kSelect) {
+      const Instr* when = less->operand(0);
+      if (IsCompare(when, CompareDirection::kEq))
+        return Take(less->operand(2), when, less->operand(1));
+      if (IsCompare(when, CompareDirection::kNe))
+        return Take(less->operand(1), when, less->operand(2));
+      return nullptr;
+    }
+    if (less->op() != Op::kOr) return nullptr;
+    for (size_t i : {0u, 1u}) {
+      const Instr *first = less->operand(i), *both = less->operand(1 - i);
+      if (first->op() != Op::kCompare || both->op() != Op::kAnd) continue;
+      for (size_t k : {0u, 1u}) {
+        const Instr* equal = both->operand(k);
+        if (!IsCompare(equal, CompareDirection::kEq)) continue;
+        if (const Instr* rest = Take(first, equal, both->operand(1 - k))) return rest;
+      }
+    }
+    return nullptr;
+  }
+
+  // `equal` asks whether the same values are equal that `first` compares.
+  const Instr* Take(const Instr* first, const Instr* equal, const Instr* rest) {
+    if (first->op() != Op::kCompare) return nullptr;
+    const Instr *a = first->operand(0), *b = first->operand(1);
+    const Instr *x = equal->operand(0), *y = equal->operand(1);
+    bool same = (a == x && b == y) || (a == y && b == x);
+    bool alike = first->attrs<CompareAttrs>().type == equal->attrs<CompareAttrs>().type;
+    return same && alike && Add(first) ? rest : nullptr;
+  }
+
+  bool Add(const Instr* compare) {
+    const CompareAttrs& attrs = compare->attrs<CompareAttrs>();
+    bool up = attrs.direction == CompareDirection::kLt;
+    if (!up && attrs.direction != CompareDirection::kGt) return false;
+    const Instr *x = compare->operand(0), *y = compare->operand(1);
+    if (x->shape().quant() != nullptr || y->shape().quant() != nullptr) return false;
+    std::optional<int64_t> first = Mirror().Of(x, y);
+    std::optional<KeyOrder> order = OrderOf(x->shape().type(), attrs.type);
+    if (!first || !order) return false;
+    ComparedKey key{*first == 0 ? x : y, *order, up != (*first == 0)};
+    if (*order == KeyOrder::kTotal) {
+      if (const Instr* number = MadeAlike(key.value)) {
+        key.value = number;
+        key.order = KeyOrder::kNumbers;
+      }
+    }
+    keys_.push_back(key);
+    return true;
+  }
+
+  std::vector<ComparedKey> keys_;
+};
+
+}  // namespace
+
+std::optional<KeyOrder> TotalOrderOf(ElementType type) {
+  if (type == ElementType::kPred) return KeyOrder::kUnsigned;
+  // Of narrower ones kernels leave the upper bits of their byte open.
+  if (IsInteger(type) && InfoOf(type).bits < 8) return std::nullopt;
+  if (IsInteger(type)) return IsSigned(type) ? KeyOrder::kSigned : KeyOrder::kUnsigned;
+  if (InfinityBits(type) != 0) return KeyOrder::kTotal;
+  return std::nullopt;
+}
+
+uint64_t InfinityBits(ElementType type) {
+  switch (type) {
+    case ElementType::kF64:
+      return 0x7FF0'0000'0000'0000;
+    case ElementType::kF32:
+      return 0x7F80'0000;
+    case ElementType::kF16:
+      return 0x7C00;
+    case ElementType::kBF16:
+      return 0x7F80;
+    case ElementType::kF8E5M2:
+      return 0x7C;
+    case ElementType::kF8E4M3:
+      return 0x78;
+    case ElementType::kF8E3M4:
+      return 0x70;
+    case ElementType::kF8E4M3FN:
+      return 0x7E;
+    default:
+      return 0;
+  }
+}
+
+std::optional<std::vector<ComparedKey>> ComparedKeysOf(const Computation& less) {
+  for (const Instr* parameter : less.parameters())
+    if (!parameter->shape().IsArray()) return std::nullopt;
+  std::optional<std::vector<ComparedKey>> keys = Parser().Parse(less.root());
+  if (!keys) return std::nullopt;
+  // NaN is neither before nor after: a sort by it depends on who is compared with whom.
+  for (const ComparedKey& key : *keys)
+    if (key.order == KeyOrder::kPlain && keys->size() > 1) return std::nullopt;
+  return keys;
+}
+
+}  // namespace tokamak
