@@ -59,6 +59,19 @@ Cut CutInto(int64_t total, int64_t most, int64_t unit) {
   return cut;
 }
 
+ElementType ElementOfScalar(ScalarType type) {
+  switch (type) {
+    case ScalarType::kS16:
+      return ElementType::kS16;
+    case ScalarType::kS32:
+      return ElementType::kS32;
+    case ScalarType::kF64:
+      return ElementType::kF64;
+    default:
+      return ElementType::kF32;
+  }
+}
+
 struct Tiling {
   ScalarType type{};  // of what is multiplied
   Cut rows, columns;
@@ -194,8 +207,7 @@ class ContractBuilder {
   }
 
   void MakeArrays() {
-    ScalarType sum = t_.type == ScalarType::kF64 ? t_.type : ScalarType::kF32;
-    sums_ = b_.Local("sums", sum, Space::kTeam, t_.rows.size * t_.columns.size);
+    sums_ = b_.Local("sums", *SumTypeOf(t_.type), Space::kTeam, t_.rows.size * t_.columns.size);
     if (!lhs_.direct)
       lhs_panel_ = b_.Local("lhs_panel", t_.type, Space::kTeam, t_.rows.size * t_.depth.size);
     if (!rhs_.direct)
@@ -247,13 +259,9 @@ class ContractBuilder {
     Element value = emitter_.At(*side.instr, OperandAt(side, along, inside));
     if (!emitter_.fault().empty()) return b_.Constant(t_.type, 0);
     ElementType type = side.instr->shape().type();
-    Scalar scalar;
-    if (t_.type == ScalarType::kBF16) {
-      scalar = ToStorage(b_, type, value)[0];
-    } else {
-      ElementType wide = t_.type == ScalarType::kF64 ? ElementType::kF64 : ElementType::kF32;
-      scalar = ConvertElement(b_, type, wide, value)[0];
-    }
+    Scalar scalar = t_.type == ScalarType::kBF16
+                        ? ToStorage(b_, type, value)[0]
+                        : ConvertElement(b_, type, ElementOfScalar(t_.type), value)[0];
     return padded ? Choose(p < b_.Index(sides_.k), scalar, b_.Constant(t_.type, 0)) : scalar;
   }
 
@@ -425,7 +433,7 @@ class ContractBuilder {
   void Finish() {
     Dims row_dims = SizesOf(sides_.lhs, sides_.lhs_free);
     Dims column_dims = SizesOf(sides_.rhs, sides_.rhs_free);
-    ElementType type = dot_.shape().type(), wide = WideType(type);
+    ElementType type = dot_.shape().type(), wide = ElementOfScalar(*SumTypeOf(t_.type));
     b_.For("i", LoopRole::kSerial, b_.Index(t_.rows.valid()), [&](Scalar i) {
       ForVectors(t_.columns.valid(), t_.lanes, [&](Scalar j) {
         Coordinates at = batch_at_;
@@ -460,11 +468,31 @@ class ContractBuilder {
 
 }  // namespace
 
+namespace {
+
+bool FitsS16(ElementType type) {
+  return InfoOf(type).bits < 16 || type == ElementType::kS16;
+}
+
+// Operands whose products are added up in the type `wide`. Integers of 32 bits wrap, whatever the
+// order.
+bool MayMultiply(ElementType type, ElementType wide) {
+  if (wide == ElementType::kF64) return IsReal(type);
+  if (wide == ElementType::kF32) return IsReal(type) && type != ElementType::kF64;
+  return IsInteger(wide) && IsInteger(type) && InfoOf(wide).bits <= 32 && InfoOf(type).bits <= 32;
+}
+
+}  // namespace
+
 ScalarType ContractType(const Instr& dot, const Machine& machine) {
-  bool bf16 = machine.dots_bf16;
-  for (const Instr* operand : dot.operands())
-    bf16 = bf16 && operand->shape().type() == ElementType::kBF16;
-  if (bf16) return ScalarType::kBF16;
+  auto all = [&](auto&& holds) {
+    return holds(dot.operand(0)->shape().type()) && holds(dot.operand(1)->shape().type());
+  };
+  if (IsInteger(dot.shape().type()))
+    return all([](ElementType type) { return FitsS16(type); }) ? ScalarType::kS16
+                                                               : ScalarType::kS32;
+  if (machine.dots_bf16 && all([](ElementType type) { return type == ElementType::kBF16; }))
+    return ScalarType::kBF16;
   return WideType(dot.shape().type()) == ElementType::kF64 ? ScalarType::kF64 : ScalarType::kF32;
 }
 
@@ -479,12 +507,9 @@ bool IsForContract(const Instr& dot, const Machine& machine) {
   constexpr int64_t kLeastWork = 4096;
   if (machine.is_gpu() || dot.op() != Op::kDot || !IsPlainArray(dot.shape())) return false;
   ElementType wide = WideType(dot.shape().type());
-  if (wide != ElementType::kF32 && wide != ElementType::kF64) return false;
-  for (const Instr* operand : dot.operands()) {
-    ElementType type = operand->shape().type();
-    if (!IsPlainArray(operand->shape()) || IsComplex(type) || !IsReal(type)) return false;
-    if (type == ElementType::kF64 && wide == ElementType::kF32) return false;
-  }
+  for (const Instr* operand : dot.operands())
+    if (!IsPlainArray(operand->shape()) || !MayMultiply(operand->shape().type(), wide))
+      return false;
   DotSides sides(dot);
   if (sides.IsEmpty() || sides.m == 1 || sides.n == 1) return false;
   return sides.m * sides.n >= CeilDiv(kLeastWork, sides.k);

@@ -357,6 +357,21 @@ void KernelBuilder::Barrier(Scope scope) {
   Append(StmtKind::kBarrier).scope = scope;
 }
 
+std::optional<ScalarType> SumTypeOf(ScalarType type) {
+  switch (type) {
+    case ScalarType::kBF16:
+    case ScalarType::kF32:
+      return ScalarType::kF32;
+    case ScalarType::kF64:
+      return ScalarType::kF64;
+    case ScalarType::kS16:
+    case ScalarType::kS32:
+      return ScalarType::kS32;
+    default:
+      return std::nullopt;
+  }
+}
+
 void KernelBuilder::Multiply(ArrayId to, Scalar at, const Multiplication& product) {
   Stmt& stmt = Append(StmtKind::kMultiply);
   stmt.array = to;

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -99,6 +100,8 @@ struct Multiplication {
   // Distances in elements, from row to row (of rhs: from group to group).
   int64_t lhs_row = 0, lhs_column = 1, rhs_row = 0, to_row = 0;
 };
+// What products of this type are added up in; nothing when it is not one to multiply.
+std::optional<ScalarType> SumTypeOf(ScalarType type);
 // How many p stand side by side in the right matrix.
 inline int64_t GroupOf(ScalarType type) {
   return BytesOf(type) < 4 ? 4 / BytesOf(type) : 1;

@@ -416,6 +416,16 @@ class Simulator {
     return ok;
   }
 
+  static Bits MultipliedAndAdded(ScalarType from, ScalarType to, Bits x, Bits y, Bits sum) {
+    if (IsInteger(to)) {
+      int64_t product = IntOfBits(from, x) * IntOfBits(from, y);
+      return BitsOfInt(to, static_cast<int32_t>(product + IntOfBits(to, sum)));
+    }
+    Bits terms[] = {BitsOfDouble(to, DoubleOfBits(from, x)),
+                    BitsOfDouble(to, DoubleOfBits(from, y)), sum};
+    return EvaluatePrim(Prim::kFma, to, to, terms).value_or(0);
+  }
+
   bool MultiplyMatrices(SimThread& thread, const SimOp& op) {
     const Multiplication& product = *op.product;
     ScalarType type = kernel_.array(product.lhs).type;
@@ -436,9 +446,7 @@ class Simulator {
         for (int64_t p = 0; ok && p < depth; ++p) {
           ok = read(product.lhs, lhs_at + i * product.lhs_row + p * product.lhs_column, x) &&
                read(product.rhs, rhs_at + p / group * product.rhs_row + j * group + p % group, y);
-          Bits terms[] = {BitsOfDouble(sum_type, DoubleOfBits(type, x)),
-                          BitsOfDouble(sum_type, DoubleOfBits(type, y)), sum};
-          if (ok) sum = EvaluatePrim(Prim::kFma, sum_type, sum_type, terms).value_or(0);
+          if (ok) sum = MultipliedAndAdded(type, sum_type, x, y, sum);
         }
         if (!ok || !memory_.Store(thread.agent, op.array, place, sum))
           return FaultAt(thread, memory_.fault(), memory_.fault_text());

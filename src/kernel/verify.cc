@@ -372,9 +372,8 @@ class StmtVerifier {
       return Structure("multiply: under a thread loop or a vector loop");
     const Array &to = kernel_.array(stmt.array), &lhs = kernel_.array(product.lhs),
                 &rhs = kernel_.array(product.rhs);
-    bool narrow = lhs.type == ScalarType::kBF16;
-    bool known = narrow || lhs.type == ScalarType::kF32 || lhs.type == ScalarType::kF64;
-    if (!known || rhs.type != lhs.type || to.type != (narrow ? ScalarType::kF32 : lhs.type))
+    bool narrow = GroupOf(lhs.type) > 1;
+    if (rhs.type != lhs.type || SumTypeOf(lhs.type) != to.type)
       return Fault(ErrorCode::kKernelTypes,
                    fmt::format("multiply: {} by {} into {}", InfoOf(lhs.type).text,
                                InfoOf(rhs.type).text, InfoOf(to.type).text));

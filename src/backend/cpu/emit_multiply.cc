@@ -50,7 +50,10 @@ class VectorProduct {
  public:
   VectorProduct(llvm::IRBuilder<>& b, const Target& target, const ProductOperands& operands)
       : b_(b), target_(target), o_(operands), p_(operands.product), group_(GroupOf(o_.type)) {
-    sum_ = o_.type == ScalarType::kF64 ? b.getDoubleTy() : b.getFloatTy();
+    bool integer = IsInteger(o_.type);
+    sum_ = integer                       ? static_cast<llvm::Type*>(b.getInt32Ty())
+           : o_.type == ScalarType::kF64 ? b.getDoubleTy()
+                                         : b.getFloatTy();
     lanes_ = target.vector_bytes / (o_.type == ScalarType::kF64 ? 8 : 4);
   }
 
@@ -70,7 +73,7 @@ class VectorProduct {
 
  private:
   llvm::Value* At(llvm::Value* array, llvm::Value* index) {
-    llvm::Type* element = o_.type == ScalarType::kBF16 ? b_.getInt16Ty() : sum_;
+    llvm::Type* element = group_ > 1 ? b_.getInt16Ty() : sum_;
     return b_.CreateInBoundsGEP(element, array, index);
   }
   llvm::Value* Scaled(llvm::Value* index, int64_t by) {
@@ -162,7 +165,9 @@ class VectorProduct {
       for (int64_t v = 0; v < vectors; ++v) {
         llvm::Value*& sum = sums[static_cast<size_t>(r * vectors + v)];
         llvm::Value* column = columns[static_cast<size_t>(v)];
-        sum = grouped ? DotPairs(sum, all, column) : MultiplyAdd(all, column, sum);
+        sum = !grouped              ? MultiplyAdd(all, column, sum)
+              : sum_->isIntegerTy() ? DotIntegers(sum, all, column)
+                                    : DotPairs(sum, all, column);
       }
     }
   }
@@ -176,7 +181,18 @@ class VectorProduct {
   }
 
   llvm::Value* MultiplyAdd(llvm::Value* x, llvm::Value* y, llvm::Value* sum) {
+    if (sum_->isIntegerTy()) return b_.CreateAdd(sum, b_.CreateMul(x, y));
     return b_.CreateIntrinsic(llvm::Intrinsic::fma, {sum->getType()}, {x, y, sum});
+  }
+
+  // Two s16 in each lane.
+  llvm::Value* DotIntegers(llvm::Value* sum, llvm::Value* x, llvm::Value* y) {
+    auto lanes = llvm::cast<llvm::FixedVectorType>(sum->getType())->getNumElements();
+    if (target_.dots_s16 && lanes == lanes_)
+      return b_.CreateIntrinsic(llvm::Intrinsic::x86_avx512_vpdpwssd_512, {}, {sum, x, y});
+    auto lower = [&](llvm::Value* v) { return b_.CreateAShr(b_.CreateShl(v, 16), 16); };
+    auto upper = [&](llvm::Value* v) { return b_.CreateAShr(v, 16); };
+    return MultiplyAdd(upper(x), upper(y), MultiplyAdd(lower(x), lower(y), sum));
   }
 
   // Two bf16 in each lane.

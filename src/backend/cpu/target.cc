@@ -66,6 +66,7 @@ Result<Target> HostTarget() {
       target->stream_bytes = kStreamBytes;
       if (target->vector_bytes == 64) target->vector_registers = 32;
       target->dots_bf16 = target->vector_bytes == 64 && Has(*target, "avx512bf16");
+      target->dots_s16 = target->vector_bytes == 64 && Has(*target, "avx512vnni");
       target->has_tiles = Has(*target, "amx-tile") && Has(*target, "amx-bf16") && MayUseTiles();
     } else {
       target->has_f16 = true;  // aarch64 always converts

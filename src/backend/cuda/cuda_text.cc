@@ -350,21 +350,18 @@ class Writer {
   void Multiply(const Stmt& stmt) {
     const Multiplication& product = stmt.product;
     ScalarType type = kernel_.array(product.lhs).type;
-    bool narrow = type == ScalarType::kBF16;
-    source_.uses_bf16 = source_.uses_bf16 || narrow;
-    std::string_view widen = narrow ? "Bf16ToF32" : "", fma = BytesOf(type) == 8 ? "fma" : "fmaf";
+    source_.uses_bf16 = source_.uses_bf16 || type == ScalarType::kBF16;
+    std::string_view widen = type == ScalarType::kBF16 ? "Bf16ToF32" : "";
     std::string to = fmt::format("{}[{} + i * {} + j]", names_.Of(stmt.array), Operand(stmt.index),
                                  product.to_row);
     Line("for (int i = 0; i < {}; ++i)", product.rows);
     Line("  for (int j = 0; j < {}; ++j) {{", product.columns);
     Line("    {} sum = {};", Type(kernel_.array(stmt.array).type), product.fresh ? "0" : to);
     Line("    for ({} p = 0; p < {}; ++p)", IndexType(), Operand(product.depth));
-    Line(
-        "      sum = {}({}({}[{} + i * {} + p * {}]), {}({}[{} + p / {} * {} + j * {} + p % {}]), "
-        "sum);",
-        fma, widen, names_.Of(product.lhs), Operand(product.lhs_at), product.lhs_row,
-        product.lhs_column, widen, names_.Of(product.rhs), Operand(product.rhs_at), GroupOf(type),
-        product.rhs_row, GroupOf(type), GroupOf(type));
+    Line("      sum += {}({}[{} + i * {} + p * {}]) *", widen, names_.Of(product.lhs),
+         Operand(product.lhs_at), product.lhs_row, product.lhs_column);
+    Line("             {}({}[{} + p / {} * {} + j * {} + p % {}]);", widen, names_.Of(product.rhs),
+         Operand(product.rhs_at), GroupOf(type), product.rhs_row, GroupOf(type), GroupOf(type));
     Line("    {} = sum;", to);
     Line("  }}");
   }
