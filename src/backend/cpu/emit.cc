@@ -1,6 +1,7 @@
 // The function of a kernel and its statements. Values are in emit_prims.cc, memory in
 // emit_memory.cc.
 
+#include <llvm/IR/IntrinsicsX86.h>
 #include <llvm/IR/MDBuilder.h>
 
 #include "backend/cpu/emit_multiply.h"
@@ -74,6 +75,9 @@ Status Emitter::Emit(const std::string& name) {
   if (tiles) EmitTilesBegin(b_);
   EmitBlock(kernel_.body);
   if (tiles) EmitTilesEnd(b_);
+  // Stores past the caches are in no order with what tells other threads that they are done.
+  if (streams_ && target_.triple.starts_with("x86_64"))
+    b_.CreateIntrinsic(llvm::Intrinsic::x86_sse_sfence, {}, {});
   b_.CreateRetVoid();
   return Ok();
 }

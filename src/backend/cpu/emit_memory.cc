@@ -233,6 +233,7 @@ void Emitter::Store(llvm::Value* value, llvm::Value* pointer, ArrayId array,
     return;
   }
   // The caller's memory is as it is: usually aligned.
+  streams_ = true;
   llvm::BasicBlock *past = NewBlock("past"), *plain = NewBlock("plain"),
                    *after = NewBlock("stored");
   b_.CreateCondBr(IsAligned(array), past, plain);

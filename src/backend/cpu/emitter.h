@@ -142,6 +142,7 @@ class Emitter {
   std::vector<llvm::Value*> extents_;  // per extent
   std::vector<llvm::Value*> loops_;    // per loop: its variable
   std::vector<llvm::Value*> values_;   // per value, as last made
+  bool streams_ = false;               // something was stored past the caches
   unsigned width_ = 0;                 // lanes of the vector loop around; 0: none
   llvm::Value* mask_ = nullptr;        // null: all lanes
   int64_t scratch_bytes_ = 0;          // of team memory, when it is too much for the stack

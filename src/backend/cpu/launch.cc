@@ -141,13 +141,6 @@ class PlainFloats {
   PlainFloats& operator=(const PlainFloats&) = delete;
 };
 
-// Stores that went past the caches are seen by other threads after this.
-void FinishStores() {
-#if defined(__x86_64__)
-  _mm_sfence();
-#endif
-}
-
 }  // namespace
 
 double EstimateIteration(const Kernel& kernel, std::span<const int64_t> extents) {
@@ -171,7 +164,6 @@ void RunLaunch(const Launch& launch, void* const* arguments, const int64_t* exte
   auto range = [&](int64_t begin, int64_t end) {
     PlainFloats plain;
     launch.function(arguments, extents, begin, end);
-    FinishStores();
   };
   if (pool == nullptr) return range(0, launch.grid);
   pool->For(launch.grid, launch.grain, range);
