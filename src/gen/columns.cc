@@ -86,7 +86,9 @@ class ColumnsBuilder {
     int64_t vectors = std::min(kMostVectors, row_ / lanes_);
     auto grid = [&] { return rows_ * ((row_ + vectors * lanes_ - 1) / (vectors * lanes_)); };
     while (vectors > 1 && grid() < 4 * machine_.cores) vectors /= 2;
-    return vectors;
+    // As wide as they need to be: the last one would do again what the one before it did.
+    int64_t steps = grid() / rows_ * lanes_;
+    return (row_ + steps - 1) / steps;
   }
 
   // The results' coordinates of a lane.

@@ -297,7 +297,9 @@ Element ElementEmitter::Iota(const Instr& instr, const Coordinates& at) {
   if (type == ElementType::kS32 || type == ElementType::kU32 || type == ElementType::kU64 ||
       type == ElementType::kS64)
     return {index.As(ComputeType(type)), {}};
-  return ConvertElement(b_, ElementType::kS64, type, {index.As(ScalarType::kS64), {}});
+  ElementType from =
+      instr.shape().ElementCount() <= INT32_MAX ? ElementType::kS32 : ElementType::kS64;
+  return ConvertElement(b_, from, type, {index.As(ComputeType(from)), {}});
 }
 
 Element ElementEmitter::ChooseElement(Scalar condition, Element yes, Element no) {
