@@ -366,6 +366,31 @@ Kernel Doubled(int64_t n, double by = 2) {
   return b.Finish();
 }
 
+TEST_F(Compiled, RareNumbersAreJumpedOver) {
+  KernelBuilder b("k");
+  ArrayId x = b.Argument({.name = "x", .type = kF32, .access = Access::kRead, .size = 32});
+  ArrayId y = b.Argument({.name = "y", .type = kF32, .access = Access::kWrite, .size = 32});
+  b.For("i", LoopRole::kGrid, b.Index(2), [&](Scalar i) {
+    b.For("l", LoopRole::kVector, b.Index(16), [&](Scalar l) {
+      Scalar at = i * b.Index(16) + l, v = b.Load(x, at), folded = v;
+      for (int k = 0; k < 30; ++k) folded = folded * v.Like(0.5);
+      b.Store(y, at, Choose(v >= 0x1p20, folded, v));
+    });
+  });
+  Kernel kernel = b.Finish();
+  Result<std::string> ir = MakeIr(kernel, HostTarget().value(), true);
+  ASSERT_TRUE(ir.ok()) << ir.error().message;
+  EXPECT_NE(ir.value().find("rare"), std::string::npos);
+  const Kernel* kernels[] = {&kernel};
+  auto code = Code::Compile(kernels);
+  ASSERT_TRUE(code.ok()) << code.error().message;
+  float from[32], to[32];  // the first vector has one, the second none
+  for (int i = 0; i < 32; ++i) from[i] = i == 5 ? 0x1p30f : static_cast<float>(i);
+  void* arguments[] = {from, to};
+  code.value()->function(0)(arguments, nullptr, 0, 2);
+  for (int i = 0; i < 32; ++i) EXPECT_EQ(to[i], i == 5 ? 1.0f : static_cast<float>(i));
+}
+
 TEST_F(Compiled, StoresMayGoPastTheCaches) {
   Kernel kernel = Doubled(64);
   const Kernel* kernels[] = {&kernel};

@@ -44,7 +44,8 @@ Emitter::Emitter(const Kernel& kernel, const Lanes& lanes, const Target& target,
       module_(module),
       context_(module.getContext()),
       b_(context_),
-      placement_(kernel) {}
+      placement_(kernel),
+      rare_(kernel) {}
 
 Status Emitter::FindScratch() {
   int64_t stack_bytes = 0, team_bytes = 0;
@@ -201,9 +202,9 @@ llvm::BasicBlock* Emitter::NewBlock(const char* name) {
 
 void Emitter::EmitBlock(const Block& block) {
   for (size_t i = 0; i < block.size(); ++i) {
-    for (ValueId id : placement_.Before(block, i)) Define(id);
+    DefineAll(placement_.Before(block, i));
     if (i + 1 < block.size() && IsPair(block[i], block[i + 1])) {
-      for (ValueId id : placement_.Before(block, i + 1)) Define(id);
+      DefineAll(placement_.Before(block, i + 1));
       EmitPair(block[i], block[i + 1]);
       ++i;
     } else {
@@ -447,7 +448,7 @@ void Emitter::EmitWhile(const Stmt& stmt) {
     mask_ = live;
   }
   EmitBlock(stmt.head);
-  for (ValueId id : placement_.Before(stmt.head, stmt.head.size())) Define(id);
+  DefineAll(placement_.Before(stmt.head, stmt.head.size()));
   llvm::Value* goes_on = nullptr;
   if (varies) {
     mask_ = b_.CreateAnd(live, Wide(stmt.condition));

@@ -1,5 +1,7 @@
 // Values: each primitive in LLVM's words.
 
+#include <llvm/IR/MDBuilder.h>
+
 #include "backend/cpu/emitter.h"
 #include "support/check.h"
 
@@ -91,6 +93,50 @@ llvm::Value* Emitter::Wide(ValueId id) {
 
 void Emitter::Define(ValueId id) {
   values_[static_cast<size_t>(id)] = Make(id);
+}
+
+void Emitter::DefineAll(std::span<const ValueId> ids) {
+  std::vector<RareArms::Arm> arms;
+  if (width_ > 1) arms = rare_.In(ids);
+  std::erase_if(arms, [&](const RareArms::Arm& arm) { return lanes_.IsUniform(arm.condition); });
+  std::vector<bool> done(arms.empty() ? 0 : kernel_.nodes.size());
+  for (const RareArms::Arm& arm : arms)
+    for (const auto& some : {arm.values, arm.selects})
+      for (ValueId id : some) done[static_cast<size_t>(id)] = true;
+  for (ValueId id : ids) {
+    if (done.empty() || !done[static_cast<size_t>(id)]) {
+      Define(id);
+      continue;
+    }
+    for (const RareArms::Arm& arm : arms)
+      if (arm.selects.front() == id) DefineRare(arm);
+  }
+}
+
+// Values that no lane needs are jumped over.
+void Emitter::DefineRare(const RareArms::Arm& arm) {
+  llvm::SmallVector<llvm::Value*, 4> others;
+  llvm::Value* which = Wide(arm.condition);
+  for (ValueId id : arm.selects) others.push_back(Wide(kernel_.node(id).operands[2]));
+  llvm::BasicBlock *before = b_.GetInsertBlock(), *some = NewBlock("rare"),
+                   *after = NewBlock("all");
+  b_.CreateCondBr(Any(Both(mask_, which)), some, after,
+                  llvm::MDBuilder(context_).createBranchWeights(1, 1000));
+  b_.SetInsertPoint(some);
+  DefineAll(arm.values);
+  llvm::SmallVector<llvm::Value*, 4> chosen;
+  for (size_t i = 0; i < arm.selects.size(); ++i)
+    chosen.push_back(
+        b_.CreateSelect(which, Wide(kernel_.node(arm.selects[i]).operands[1]), others[i]));
+  some = b_.GetInsertBlock();
+  b_.CreateBr(after);
+  b_.SetInsertPoint(after);
+  for (size_t i = 0; i < arm.selects.size(); ++i) {
+    llvm::PHINode* value = b_.CreatePHI(others[i]->getType(), 2);
+    value->addIncoming(others[i], before);
+    value->addIncoming(chosen[i], some);
+    values_[static_cast<size_t>(arm.selects[i])] = value;
+  }
 }
 
 llvm::Value* Emitter::Make(ValueId id) {

@@ -7,6 +7,7 @@
 #include <llvm/IR/Module.h>
 
 #include "backend/cpu/lanes.h"
+#include "backend/cpu/rare.h"
 #include "backend/cpu/target.h"
 #include "kernel/kernel.h"
 #include "kernel/placement.h"
@@ -97,6 +98,8 @@ class Emitter {
 
   // ---- emit_prims.cc: values
   void Define(ValueId id);
+  void DefineAll(std::span<const ValueId> ids);
+  void DefineRare(const RareArms::Arm& arm);
   llvm::Value* Make(ValueId id);
   llvm::Value* Arithmetic(const ScalarNode& node, ScalarType from, llvm::ArrayRef<llvm::Value*> v);
   llvm::Value* OnFloats(Prim prim, llvm::ArrayRef<llvm::Value*> v);
@@ -135,6 +138,7 @@ class Emitter {
   llvm::LLVMContext& context_;
   llvm::IRBuilder<> b_;
   Placement placement_;
+  RareArms rare_;
   RangeTable ranges_;
 
   llvm::Function* function_ = nullptr;

@@ -26,14 +26,15 @@ Turned TurnedF32(Scalar x) {
                 {0x1p103, -0x1.082d219bb0225p-80, 0x1.29b05b18df9e2p-135},
                 {0x1p123, -0x1.0f45204cd2192p-100, -0x1.d6b3c80daf49ap-157}};
   Scalar size = AbsOf(x), wide = x.As(ScalarType::kF64);
-  Scalar high = wide.Like(1), low = wide.Like(0);
+  Scalar is_large = size >= kFolds[0].from;
+  Scalar high = wide.Like(kFolds[0].high), low = wide.Like(kFolds[0].low);
   for (const auto& fold : kFolds) {
-    Scalar is_large = size >= fold.from;
-    high = Choose(is_large, wide.Like(fold.high), high);
-    low = Choose(is_large, wide.Like(fold.low), low);
+    high = Choose(size >= fold.from, wide.Like(fold.high), high);
+    low = Choose(size >= fold.from, wide.Like(fold.low), low);
   }
-  Scalar y = wide * high;
-  Scalar y_low = Fma(wide, low, Fma(wide, high, -y));
+  Scalar folded = wide * high;
+  Scalar y = Choose(is_large, folded, wide);
+  Scalar y_low = Choose(is_large, Fma(wide, low, Fma(wide, high, -folded)), wide.Like(0));
   Scalar rounder = Fma(y, wide.Like(0x1.45f306dc9c883p-1), wide.Like(0x1.8p52));
   Scalar n = rounder - 0x1.8p52;
   Scalar r = Fma(n, wide.Like(-kHalfPi[0]), y);
