@@ -155,7 +155,25 @@ def tops(type_, k, largest, shapes=None):
     return program
 
 
+def random_bits(type_, algorithm, words):
+    """Of a state whose counter runs over."""
+    program = Program()
+    state = f"u64[{words}]"
+    s = program.put(state, f"constant({{{', '.join(['81985529216486895', '18446744073709551613', '18446744073709551615'][:words])}}})")
+    for shape in SHAPES:
+        whole = f"{type_}[{text(shape)}]"
+        y = program.put(f"({state}, {whole})", f"rng-bit-generator({s}), algorithm={algorithm}")
+        s = program.put(state, f"get-tuple-element({y}), index=0")
+        program.result(whole, program.put(whole, f"get-tuple-element({y}), index=1"))
+    program.result(state, s)
+    return program
+
+
 PROGRAMS = {
+    "words of Philox": lambda: random_bits("u32", "rng_philox", 3),
+    "wide words of Philox": lambda: random_bits("s64", "rng_philox", 2),
+    "words of Threefry": lambda: random_bits("u16", "rng_three_fry", 2),
+    "wide words of Threefry": lambda: random_bits("u64", "rng_three_fry", 2),
     "numbers, sorted": lambda: sorts(["f32"], NUMBERS),
     "plain numbers with others, sorted": lambda: sorts(["f32", "s8"], compare("f32", "GT", 0)),
     "total order, sorted": lambda: sorts(["bf16"], compare("bf16", "LT", 0, ", type=TOTALORDER")),

@@ -8,6 +8,7 @@
 #include "driver/kernel_codes.h"
 #include "fusion/contraction.h"
 #include "fusion/expand_convolutions.h"
+#include "fusion/expand_random.h"
 #include "fusion/prepare_scans.h"
 #include "fusion/sorts.h"
 #include "fusion/split_reductions.h"
@@ -50,6 +51,7 @@ class Shower {
         command_.library == "on" || (command_.library == "auto" && !options.machine.is_gpu() &&
                                      HasContractions(module) && HasMatrixLibrary());
     PrepareContractions(module, options.machine, log);
+    ExpandRandom(module, log);
     PrepareScans(module, log, options.machine);
     PrepareSorts(module, log, options.machine);
     SplitReductions(module, log, options.machine);

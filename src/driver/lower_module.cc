@@ -3,6 +3,7 @@
 #include "driver/kernel_codes.h"
 #include "fusion/contraction.h"
 #include "fusion/expand_convolutions.h"
+#include "fusion/expand_random.h"
 #include "fusion/prepare_scans.h"
 #include "fusion/sorts.h"
 #include "fusion/split_reductions.h"
@@ -13,6 +14,7 @@ namespace tokamak {
 Result<LoweredProgram> LowerModule(Module& module, const LowerOptions& options, DecisionLog& log) {
   ExpandConvolutions(module, log);
   PrepareContractions(module, options.machine, log);
+  ExpandRandom(module, log);
   PrepareScans(module, log, options.machine);
   PrepareSorts(module, log, options.machine);
   SplitReductions(module, log, options.machine);

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "gen/element.h"
+#include "gen/random_bits.h"
 #include "gen/window.h"
 
 namespace tokamak {
@@ -62,6 +63,7 @@ std::optional<std::string> WhyNoBitcast(const Instr& instr) {
 }  // namespace
 
 std::optional<std::string> WhyNoElement(const Instr& instr) {
+  if (instr.op() == Op::kRngBitGenerator) return WhyNoRandomBits(instr);
   if (instr.op() == Op::kReduceWindow) return WhyNoWindow(instr);
   if (std::optional<std::string> why = WhyNoShapes(instr)) return why;
   switch (instr.op()) {

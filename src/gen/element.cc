@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "gen/random_bits.h"
 #include "gen/window.h"
 #include "support/check.h"
 
@@ -193,6 +194,8 @@ Element ElementEmitter::Make(const Instr& instr, const Coordinates& at, size_t p
   switch (instr.op()) {
     case Op::kIota:
       return Iota(instr, at);
+    case Op::kRngBitGenerator:
+      return RandomBits(instr, at);
     case Op::kCopy:
     case Op::kOptimizationBarrier:
     case Op::kDomain:
@@ -439,6 +442,18 @@ Element ElementEmitter::TorchIndexSelect(const Instr& instr, const Coordinates& 
   source.push_back(pick);
   for (size_t d = along + index_rank - batch; d < at.size(); ++d) source.push_back(at[d]);
   return At(*instr.operand(0), source);
+}
+
+Element ElementEmitter::RandomBits(const Instr& instr, const Coordinates& at) {
+  return RandomBitsAt(b_, instr, RandomState(instr), at);
+}
+
+std::array<Scalar, 3> ElementEmitter::RandomState(const Instr& instr) {
+  std::array<Scalar, 3> words;
+  int64_t count = instr.operand(0)->shape().dim(0);
+  for (int64_t i = 0; i < 3; ++i)
+    words[static_cast<size_t>(i)] = At(*instr.operand(0), {b_.Index(i < count ? i : 0)})[0];
+  return words;
 }
 
 Element ElementEmitter::BitcastConvert(const Instr& instr, const Coordinates& at) {

@@ -58,6 +58,8 @@ class ElementEmitter {
   // Writes an element of a root.
   void Store(const Instr& root, size_t part, const Coordinates& at, Element value);
   void StoreLinear(const Instr& root, size_t part, Scalar index, Element value);
+  // The words of the state that random bits are made of; of two words the first is the third, too.
+  std::array<Scalar, 3> RandomState(const Instr& instr);
   // An element of a root as it is now; only of roots that are combined into (scatter).
   Element ReadRoot(const Instr& root, Scalar index);
 
@@ -99,6 +101,7 @@ class ElementEmitter {
   Element Mapped(const Instr& instr, const Coordinates& at);
   Element ReduceWindow(const Instr& instr, const Coordinates& at, size_t part);
   Element TorchIndexSelect(const Instr& instr, const Coordinates& at);
+  Element RandomBits(const Instr& instr, const Coordinates& at);
   Scalar ClampedStart(const Instr& index, const Coordinates& at, int64_t last);
   Scalar Start(const Instr& instr, size_t first, size_t d, int64_t last);
   Element ChooseElement(Scalar condition, Element yes, Element no);

@@ -157,11 +157,13 @@ T DrawUniform(OwnRandom& random, ElementType type, T from, T to) {
 
 Result<Value> EvalRngBitGenerator(const Instr& instr, std::span<const Value> operands, Context&) {
   const Value& state = operands[0];
-  if (!instr.shape().IsTuple() || instr.shape().elements().size() != 2 ||
-      state.type() != ElementType::kU64 || state.ElementCount() < 2) {
+  // An array is the bits alone: kernels are made of that.
+  const bool has_state = instr.shape().IsTuple();
+  if ((has_state && instr.shape().elements().size() != 2) || state.type() != ElementType::kU64 ||
+      state.ElementCount() < 2) {
     return Unsupported(instr, "takes a state of u64[2] or u64[3], not " + ToString(state.shape()));
   }
-  const Shape& shape = instr.shape().elements()[1];
+  const Shape& shape = has_state ? instr.shape().elements()[1] : instr.shape();
   int width = InfoOf(shape.type()).bits;
   if (IsComplex(shape.type())) return Unsupported(instr, "gives no complex numbers");
   TOK_RETURN_IF_ERROR(CheckFits(instr, shape.type(), shape.dims()));
@@ -170,9 +172,11 @@ Result<Value> EvalRngBitGenerator(const Instr& instr, std::span<const Value> ope
   bool three_fry = instr.attrs<RngBitGeneratorAttrs>().algorithm == RngAlgorithm::kThreeFry;
   RandomBits random = three_fry ? ThreeFryBits(std::move(before), shape.dims(), width)
                                 : PhiloxBits(std::move(before), shape.dims(), width);
+  Value bits = FromBits(ResultShape(shape, shape.dims()), random.bits);
+  if (!has_state) return bits;
   std::vector<Value> results;
   results.push_back(Value::Array(state.shape(), std::move(random.state)));
-  results.push_back(FromBits(ResultShape(shape, shape.dims()), random.bits));
+  results.push_back(std::move(bits));
   return Value::Tuple(std::move(results));
 }
 

@@ -23,6 +23,14 @@ int64_t BytesOfLeaf(const Shape& shape) {
   return shape.IsArray() ? shape.ByteSize() : 0;
 }
 
+// Arrays of no elements: there is nothing to compute.
+bool HasNoBytes(const Shape& shape) {
+  std::vector<Shape> leaves = LeavesOf(shape);
+  return !leaves.empty() && std::all_of(leaves.begin(), leaves.end(), [](const Shape& leaf) {
+    return leaf.IsArray() && leaf.ElementCount() == 0;
+  });
+}
+
 MatrixProduct ProductOf(const Contraction& from) {
   MatrixProduct product;
   std::tie(product.m, product.n, product.k) = std::tie(from.m, from.n, from.k);
@@ -176,6 +184,10 @@ class Lowerer {
     if (IsForLibrary(instr, options_.machine)) return CallLibrary(frame, instr);
     if (IsForRuntime(instr, options_.machine)) return CallRuntime(frame, instr);
     if (IsAlias(instr)) return AddAlias(frame, instr);
+    if (HasNoBytes(instr.shape()) && !effects_.Of(instr)) {
+      frame.leaves[&instr] = NewLeaves(instr.shape());
+      return;
+    }
     CallHost(frame, instr);
   }
 
