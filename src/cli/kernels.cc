@@ -8,6 +8,7 @@
 #include "driver/kernel_codes.h"
 #include "fusion/contraction.h"
 #include "fusion/expand_convolutions.h"
+#include "fusion/expand_ops.h"
 #include "fusion/expand_random.h"
 #include "fusion/prepare_scans.h"
 #include "fusion/sorts.h"
@@ -46,6 +47,7 @@ class Shower {
     options.machine = command_.target == "cuda" || command_.cuda ? GpuMachine() : HostMachine();
     if (command_.vector_bits > 0) options.machine.vector_bits = command_.vector_bits;
     options.plan.fuse = !command_.unfused;
+    ExpandOps(module, log);
     ExpandConvolutions(module, log);
     options.machine.matrix_library =
         command_.library == "on" || (command_.library == "auto" && !options.machine.is_gpu() &&
@@ -53,6 +55,7 @@ class Shower {
     PrepareContractions(module, options.machine, log);
     ExpandRandom(module, log);
     PrepareScans(module, log, options.machine);
+    SplitWindows(module, log);
     PrepareSorts(module, log, options.machine);
     SplitReductions(module, log, options.machine);
     TOK_TRY(program_, Lower(module, options, log));

@@ -3,6 +3,7 @@
 #include "driver/kernel_codes.h"
 #include "fusion/contraction.h"
 #include "fusion/expand_convolutions.h"
+#include "fusion/expand_ops.h"
 #include "fusion/expand_random.h"
 #include "fusion/prepare_scans.h"
 #include "fusion/sorts.h"
@@ -12,10 +13,12 @@
 namespace tokamak {
 
 Result<LoweredProgram> LowerModule(Module& module, const LowerOptions& options, DecisionLog& log) {
+  ExpandOps(module, log);
   ExpandConvolutions(module, log);
   PrepareContractions(module, options.machine, log);
   ExpandRandom(module, log);
   PrepareScans(module, log, options.machine);
+  SplitWindows(module, log);
   PrepareSorts(module, log, options.machine);
   SplitReductions(module, log, options.machine);
   return Lower(module, options, log);

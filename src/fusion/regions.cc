@@ -6,6 +6,7 @@
 #include "gen/element.h"
 #include "gen/reducer.h"
 #include "gen/scan.h"
+#include "gen/select_scatter.h"
 #include "gen/window.h"
 
 namespace tokamak {
@@ -250,7 +251,9 @@ OpenRegion::Cost RegionTable::CostIn(const Instr& instr, int region) const {
     cost.times = std::max(cost.times, it->second.times);
     cost.in_vain = cost.in_vain || it->second.in_vain || user->op() == Op::kConcatenate ||
                    user->op() == Op::kPad;
-    if (user->op() == Op::kReduceWindow) {
+    if (user->op() == Op::kSelectAndScatter) {
+      cost.places += it->second.places * TapsAsked(*user);
+    } else if (user->op() == Op::kReduceWindow) {
       cost.places += it->second.places * TimesSeen(*user);
     } else if (moves) {
       cost.places += it->second.places;

@@ -3,6 +3,7 @@
 #include <limits>
 #include <unordered_map>
 
+#include "fusion/library_functions.h"
 #include "fusion/sort_keys.h"
 #include "gen/region.h"
 #include "ir/builder.h"
@@ -291,6 +292,7 @@ std::optional<std::vector<KeyOfSort>> KeysOf(const Instr& sort) {
 
 bool IsForRuntime(const Instr& instr, const Machine& machine) {
   if (machine.is_gpu()) return false;
+  if (HasLibraryFunction(instr)) return true;
   if (instr.op() == Op::kSort) return IsSortable(instr) && KeysOf(instr).has_value();
   return instr.op() == Op::kTopK && IsTopK(instr);
 }

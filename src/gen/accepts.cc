@@ -6,6 +6,7 @@
 
 #include "gen/element.h"
 #include "gen/random_bits.h"
+#include "gen/select_scatter.h"
 #include "gen/window.h"
 
 namespace tokamak {
@@ -47,8 +48,13 @@ bool HasFormula(const Instr& instr) {
 std::optional<std::string> WhyNoShapes(const Instr& instr) {
   auto plain = [](const Shape& shape) { return IsPlainArray(shape) && shape.ElementCount() > 0; };
   if (!plain(instr.shape())) return "its result is no array of a fixed size";
-  for (const Instr* operand : instr.operands())
-    if (!plain(operand->shape())) return "an operand is no array of a fixed size";
+  for (const Instr* operand : instr.operands()) {
+    // Index vectors without elements are not looked at.
+    bool unused = instr.op() == Op::kGather && operand == instr.operand(1) &&
+                  instr.attrs<GatherAttrs>().start_index_map.empty();
+    if (!plain(operand->shape()) && !(unused && IsPlainArray(operand->shape())))
+      return "an operand is no array of a fixed size";
+  }
   return std::nullopt;
 }
 
@@ -92,6 +98,8 @@ std::optional<std::string> WhyNoElement(const Instr& instr) {
       return std::nullopt;
     case Op::kBitcastConvert:
       return WhyNoBitcast(instr);
+    case Op::kSelectAndScatter:
+      return WhyNoSelectAndScatter(instr);
     case Op::kMap: {
       if (instr.captures() > 0) return "map: with captured values";
       return std::nullopt;

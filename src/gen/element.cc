@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "gen/random_bits.h"
+#include "gen/select_scatter.h"
 #include "gen/window.h"
 #include "support/check.h"
 
@@ -257,6 +258,8 @@ Element ElementEmitter::Make(const Instr& instr, const Coordinates& at, size_t p
       return Mapped(instr, at);
     case Op::kReduceWindow:
       return ReduceWindow(instr, at, part);
+    case Op::kSelectAndScatter:
+      return SelectAndScatterAt(b_, *this, instr, at);
     default:
       break;
   }

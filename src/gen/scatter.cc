@@ -74,8 +74,10 @@ std::optional<std::string> WhyNoScatter(const Instr& scatter) {
   if (scatter.operand_count() != 3 || scatter.captures() > 0 || !scatter.shape().IsArray())
     return "scatter: of several arrays";
   ElementType type = scatter.shape().type();
+  bool unmoved = scatter.attrs<ScatterAttrs>().scatter_dims_to_operand_dims.empty();
   for (const Instr* operand : scatter.operands())
-    if (!IsPlainArray(operand->shape()) || operand->shape().ElementCount() == 0)
+    if (!IsPlainArray(operand->shape()) ||
+        (operand->shape().ElementCount() == 0 && !(unmoved && operand == scatter.operand(1))))
       return "scatter: of an empty array";
   const Computation& body = *scatter.called(0);
   if (scatter.operand(0)->shape().type() != type || scatter.operand(2)->shape().type() != type ||

@@ -174,8 +174,8 @@ Result<Value> EvalSelectAndScatter(const Instr& instr, std::span<const Value> op
       int64_t offset = 0;
       bool inside = true;
       for (size_t d = 0; d < dims.size() && inside; ++d) {
-        int64_t i =
-            place[d] * window[d].stride + tap[d] * window[d].window_dilation - window[d].pad_low;
+        int64_t i = place[d] * window[d].stride +
+                    (first_tap[d] + tap[d]) * window[d].window_dilation - window[d].pad_low;
         inside = i >= 0 && i < dims[d];
         offset += i * strides[d];
       }

@@ -2,8 +2,8 @@
 
 #include "fusion/sorts.h"
 #include "gen/region.h"
+#include "lower/math_calls.h"
 #include "runtime/sort.h"
-#include "support/check.h"
 
 namespace tokamak {
 namespace {
@@ -67,7 +67,7 @@ TopKForm FormOfTopK(const Instr& top) {
 
 std::shared_ptr<const LibraryCall> LibraryCallOf(const Instr& instr) {
   if (instr.op() == Op::kTopK) return std::make_shared<TopKCall>(FormOfTopK(instr));
-  TOK_CHECK(instr.op() == Op::kSort, "a function of the runtime");
+  if (instr.op() != Op::kSort) return MathCallOf(instr);
   return std::make_shared<SortCall>(FormOfSort(instr));
 }
 

@@ -1,0 +1,40 @@
+#pragma once
+
+#include "explain/decision.h"
+#include "ir/ir.h"
+
+namespace tokamak {
+
+// Ops that kernels do as other ops.
+//
+//   Of nothing   what is folded, scattered or multiplied from arrays without elements
+//   Wide picks   a select-and-scatter of large windows: what each of them selects, then a scatter
+void ExpandOps(Module& module, DecisionLog& log);
+// Long windows, dimension by dimension, and along one as windows of windows: 256 taps are 16 of 16.
+// After cumulative ones became scans.
+void SplitWindows(Module& module, DecisionLog& log);
+
+// One kind each; whether the instruction was replaced.
+bool ExpandEmpty(Instr& instr);
+bool SplitWindow(Instr& instr);
+bool ExpandSelectAndScatter(Instr& instr);
+
+// ---- shared by them
+
+// Makes instructions in the place of one.
+class Expansion {
+ public:
+  explicit Expansion(Instr& of) : of_(of), computation_(*of.parent()) {}
+  Instr* Make(Op op, Shape shape, std::vector<Instr*> operands, Attrs attrs = {});
+  Instr* Constant(Literal value);
+  // A scalar in every element.
+  Instr* Spread(Instr* scalar, const Shape& shape);
+  // All uses of the instruction are this one's. The instruction is gone then.
+  void Replace(Instr* by);
+
+ private:
+  Instr& of_;
+  Computation& computation_;
+};
+
+}  // namespace tokamak

@@ -1,0 +1,145 @@
+#include "lower/math_calls.h"
+
+#include <cmath>
+
+#include "runtime/fft.h"
+#include "runtime/triangular.h"
+#include "support/check.h"
+
+namespace tokamak {
+namespace {
+
+// Operations of one thread in a microsecond, roughly.
+constexpr double kOpsAMicro = 2000;
+
+std::string TextOf(const Shape& shape) {
+  std::string text(HloName(shape.type()));
+  for (size_t d = 0; d < shape.dims().size(); ++d)
+    text += (d == 0 ? " " : " x ") + std::to_string(shape.dims()[d]);
+  return text;
+}
+
+class MathCall : public LibraryCall {
+ public:
+  MathCall(const Instr& instr, double ops)
+      : text_(std::string(instr.info().name) + " " + TextOf(instr.operand(0)->shape())),
+        micros_(ops / kOpsAMicro) {}
+  int64_t ScratchBytes() const override { return 0; }
+  std::string Text() const override { return text_; }
+  double Micros() const override { return micros_; }
+
+ private:
+  std::string text_;
+  double micros_;
+};
+
+FourierKind KindOf(FftType type) {
+  switch (type) {
+    case FftType::kFft:
+      return FourierKind::kForward;
+    case FftType::kIfft:
+      return FourierKind::kInverse;
+    case FftType::kRfft:
+      return FourierKind::kFromReal;
+    case FftType::kIrfft:
+      return FourierKind::kToReal;
+  }
+  return FourierKind::kForward;
+}
+
+double FftOps(const Instr& instr) {
+  auto count = static_cast<double>(
+      std::max(instr.shape().ElementCount(), instr.operand(0)->shape().ElementCount()));
+  double points = 1;
+  for (int64_t length : instr.attrs<FftAttrs>().length) points *= static_cast<double>(length);
+  return 5 * count * (1 + std::log2(points));
+}
+
+class FourierCall final : public MathCall {
+ public:
+  explicit FourierCall(const Instr& instr) : MathCall(instr, FftOps(instr)) {
+    const FftAttrs& attrs = instr.attrs<FftAttrs>();
+    ElementType type = instr.shape().type();
+    const Dims &in = instr.operand(0)->shape().dims(), &out = instr.shape().dims();
+    fourier_ = MakeFourier({.kind = KindOf(attrs.type),
+                            .is_double = type == ElementType::kF64 || type == ElementType::kC128,
+                            .input = {in.begin(), in.end()},
+                            .output = {out.begin(), out.end()},
+                            .transformed = attrs.length.size()});
+  }
+  void Run(std::span<void* const> arguments, const std::atomic<bool>*) const override {
+    fourier_->Run(arguments[0], arguments[1]);
+  }
+
+ private:
+  std::unique_ptr<Fourier> fourier_;
+};
+
+MatrixElement ElementOf(ElementType type) {
+  switch (type) {
+    case ElementType::kF32:
+      return MatrixElement::kF32;
+    case ElementType::kF64:
+      return MatrixElement::kF64;
+    case ElementType::kC64:
+      return MatrixElement::kC64;
+    default:
+      return MatrixElement::kC128;
+  }
+}
+
+double Products(const Instr& instr) {
+  auto n = static_cast<double>(instr.operand(0)->shape().dims().back());
+  return static_cast<double>(instr.shape().ElementCount()) * n;
+}
+
+class CholeskyStep final : public MathCall {
+ public:
+  explicit CholeskyStep(const Instr& instr) : MathCall(instr, Products(instr)) {
+    call_.element = ElementOf(instr.shape().type());
+    call_.n = instr.shape().dims().back();
+    call_.batch = instr.shape().ElementCount() / (call_.n * call_.n);
+    call_.lower = instr.attrs<CholeskyAttrs>().lower;
+  }
+  void Run(std::span<void* const> arguments, const std::atomic<bool>*) const override {
+    RunCholesky(call_, arguments[0], arguments[1]);
+  }
+
+ private:
+  CholeskyCall call_;
+};
+
+class TriangularStep final : public MathCall {
+ public:
+  explicit TriangularStep(const Instr& instr) : MathCall(instr, Products(instr)) {
+    const TriangularSolveAttrs& attrs = instr.attrs<TriangularSolveAttrs>();
+    const Dims& dims = instr.shape().dims();
+    call_.element = ElementOf(instr.shape().type());
+    call_.n = instr.operand(0)->shape().dims().back();
+    call_.rows = dims[dims.size() - 2];
+    call_.columns = dims.back();
+    call_.batch = instr.shape().ElementCount() / (call_.rows * call_.columns);
+    call_.left = attrs.left_side;
+    call_.lower = attrs.lower;
+    call_.unit = attrs.unit_diagonal;
+    call_.transposed = attrs.transpose_a != Transpose::kNone;
+    call_.conjugated = attrs.transpose_a == Transpose::kAdjoint;
+  }
+  void Run(std::span<void* const> arguments, const std::atomic<bool>*) const override {
+    RunTriangular(call_, arguments[0], arguments[1], arguments[2]);
+  }
+
+ private:
+  TriangularCall call_;
+};
+
+}  // namespace
+
+std::shared_ptr<const LibraryCall> MathCallOf(const Instr& instr) {
+  if (instr.op() == Op::kFft) return std::make_shared<FourierCall>(instr);
+  if (instr.op() == Op::kCholesky) return std::make_shared<CholeskyStep>(instr);
+  TOK_CHECK(instr.op() == Op::kTriangularSolve, "a function of the runtime");
+  return std::make_shared<TriangularStep>(instr);
+}
+
+}  // namespace tokamak

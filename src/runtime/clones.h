@@ -1,0 +1,16 @@
+#pragma once
+
+// A function that is compiled for several sets of instructions; the loader takes the best that the
+// machine has. Nothing where that is not to be had. No version fuses a product and a sum: all have
+// the same bits.
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__linux__) && \
+    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define TOK_CLONES                                                             \
+  __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default"), \
+                 optimize("O3", "fp-contract=off")))
+#elif defined(__GNUC__) && !defined(__clang__)
+#define TOK_CLONES __attribute__((optimize("O3", "fp-contract=off")))
+#else
+#define TOK_CLONES
+#endif
+#define TOK_INLINE [[gnu::always_inline]] inline

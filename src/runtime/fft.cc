@@ -1,0 +1,333 @@
+#include "runtime/fft.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "runtime/fft_passes.h"
+#include "runtime/thread_pool.h"
+
+// Lines are taken a group at a time and stand side by side, element by element, real and imaginary
+// parts apart: every step is the same for all of them, a vector. Lengths with small factors are
+// transformed factor by factor, each pass from one buffer into the other (Stockham); others as a
+// product with a chirp, by transforms of a power of two (Bluestein).
+
+namespace tokamak {
+namespace {
+
+using fft::Buffers;
+using fft::Pass;
+
+constexpr int64_t kLargestFactor = 13;
+// Lines of a group, and numbers of a group that the nearest caches hold.
+constexpr int64_t kGroup = 16, kGroupNumbers = 1 << 15;
+// Work worth another thread.
+constexpr int64_t kGrainNumbers = 1 << 14;
+
+// e^(2 pi i numerator / denominator).
+void UnitRoot(int64_t numerator, int64_t denominator, bool inverse, double& re, double& im) {
+  long double angle = 2 * std::numbers::pi_v<long double> *
+                      static_cast<long double>(numerator % denominator) /
+                      static_cast<long double>(denominator);
+  re = static_cast<double>(std::cos(angle));
+  im = static_cast<double>(inverse ? std::sin(angle) : -std::sin(angle));
+}
+
+template <typename T>
+class Plan {
+ public:
+  Plan(int64_t length, bool inverse) : length_(length) {
+    int64_t rest = length;
+    std::vector<int64_t> factors;
+    for (int64_t factor : {4, 2, 3, 5, 7, 11, 13})
+      for (; rest % factor == 0; rest /= factor) factors.push_back(factor);
+    if (rest > 1) {
+      MakeChirp(inverse);
+      return;
+    }
+    int64_t left = length, apart = 1;
+    for (int64_t factor : factors) {
+      passes_.push_back(MakePass(factor, left, apart, inverse));
+      left /= factor;
+      apart *= factor;
+    }
+  }
+
+  int64_t length() const { return length_; }
+  // Numbers of each buffer that a group of so many lines needs.
+  int64_t Needs(int64_t lines) const { return lines * (inner_.empty() ? length_ : padded_); }
+
+  // Transforms the lines in x; y is of the same size. The result is in x.
+  void Run(Buffers<T>& x, Buffers<T>& y, int64_t lines) const {
+    if (!inner_.empty()) return RunChirp(x, y, lines);
+    for (const Pass<T>& pass : passes_) {
+      fft::RunPass(pass, x, y, lines);
+      std::swap(x, y);
+    }
+  }
+
+ private:
+  static Pass<T> MakePass(int64_t factor, int64_t left, int64_t apart, bool inverse) {
+    Pass<T> pass{.factor = factor, .rest = left / factor, .apart = apart};
+    double re = 0, im = 0;
+    for (int64_t p = 0; p < pass.rest; ++p) {
+      for (int64_t k = 1; k < factor; ++k) {
+        UnitRoot(p * k, left, inverse, re, im);
+        pass.twist_re.push_back(static_cast<T>(re));
+        pass.twist_im.push_back(static_cast<T>(im));
+      }
+    }
+    for (int64_t k = 0; k < factor; ++k) {
+      UnitRoot(k, factor, inverse, re, im);
+      pass.root_re.push_back(static_cast<T>(re));
+      pass.root_im.push_back(static_cast<T>(im));
+    }
+    pass.inverse = inverse;
+    return pass;
+  }
+
+  void MakeChirp(bool inverse) {
+    padded_ = 1;
+    while (padded_ < 2 * length_ - 1) padded_ *= 2;
+    inner_.emplace_back(padded_, false);
+    inner_.emplace_back(padded_, true);
+    chirp_.resize(2 * length_);
+    std::vector<T> numbers[4];
+    for (std::vector<T>& part : numbers) part.assign(static_cast<size_t>(padded_), 0);
+    int64_t square = 0;  // k * k, of which only the rest by 2 n counts
+    for (int64_t k = 0; k < length_; ++k) {
+      double re = 0, im = 0;
+      UnitRoot(square, 2 * length_, inverse, re, im);
+      square = (square + 2 * k + 1) % (2 * length_);
+      chirp_.re[k] = static_cast<T>(re);
+      chirp_.im[k] = static_cast<T>(im);
+      for (int64_t at : {k, (padded_ - k) % padded_}) {
+        numbers[0][static_cast<size_t>(at)] = static_cast<T>(re);
+        numbers[1][static_cast<size_t>(at)] = static_cast<T>(-im);
+      }
+    }
+    Buffers<T> x{numbers[0].data(), numbers[1].data()}, y{numbers[2].data(), numbers[3].data()};
+    inner_[0].Run(x, y, 1);
+    spectrum_.resize(padded_);
+    for (int64_t k = 0; k < padded_; ++k) {
+      spectrum_.re[k] = x.re[k] / static_cast<T>(padded_);
+      spectrum_.im[k] = x.im[k] / static_cast<T>(padded_);
+    }
+  }
+
+  void RunChirp(Buffers<T>& x, Buffers<T>& y, int64_t lines) const {
+    fft::Multiply(x, chirp_.re.data(), chirp_.im.data(), length_, lines);
+    std::fill(x.re + length_ * lines, x.re + padded_ * lines, T(0));
+    std::fill(x.im + length_ * lines, x.im + padded_ * lines, T(0));
+    inner_[0].Run(x, y, lines);
+    fft::Multiply(x, spectrum_.re.data(), spectrum_.im.data(), padded_, lines);
+    inner_[1].Run(x, y, lines);
+    fft::Multiply(x, chirp_.re.data(), chirp_.im.data(), length_, lines);
+  }
+
+  struct Numbers {
+    std::vector<T> re, im;
+    void resize(int64_t count) {
+      re.resize(static_cast<size_t>(count));
+      im.resize(static_cast<size_t>(count));
+    }
+  };
+
+  int64_t length_, padded_ = 0;
+  std::vector<Pass<T>> passes_;
+  std::vector<Plan> inner_;  // of the chirp: there and back
+  Numbers chirp_, spectrum_;
+};
+
+// The lines of an array along one dimension.
+struct Lines {
+  int64_t length = 1, apart = 1;  // elements of a line, and how far they are from each other
+  int64_t count = 1;
+  // Where a line begins.
+  int64_t Begin(int64_t line) const { return line / apart * apart * length + line % apart; }
+};
+
+Lines LinesOf(const std::vector<int64_t>& dims, size_t along) {
+  Lines lines{.length = dims[along]};
+  for (size_t d = 0; d < dims.size(); ++d) {
+    if (d > along) lines.apart *= dims[d];
+    if (d != along) lines.count *= dims[d];
+  }
+  return lines;
+}
+
+template <typename T>
+class FourierOf final : public Fourier {
+ public:
+  explicit FourierOf(const FourierShape& shape) : shape_(shape) {
+    bool inverse = shape.kind == FourierKind::kInverse || shape.kind == FourierKind::kToReal;
+    const std::vector<int64_t>& lengths =
+        shape.kind == FourierKind::kToReal ? shape.output : shape.input;
+    size_t rank = lengths.size();
+    for (size_t d = rank - shape.transformed; d < rank; ++d) {
+      plans_.emplace_back(lengths[d], inverse);
+      if (inverse) scale_ /= static_cast<double>(lengths[d]);
+    }
+  }
+
+  void Run(const void* input, void* output) const override {
+    auto* to = static_cast<T*>(output);
+    size_t rank = shape_.input.size(), first = rank - shape_.transformed;
+    switch (shape_.kind) {
+      case FourierKind::kFromReal:
+        FromReal(static_cast<const T*>(input), to);
+        for (size_t d = first; d + 1 < rank; ++d) Along(to, to, shape_.output, d, T(1));
+        break;
+      case FourierKind::kToReal: {
+        const T* from = static_cast<const T*>(input);
+        std::vector<T> between;
+        if (shape_.transformed > 1) {
+          int64_t count = 2;
+          for (int64_t size : shape_.input) count *= size;
+          between.assign(from, from + count);
+          for (size_t d = first; d + 1 < rank; ++d)
+            Along(between.data(), between.data(), shape_.input, d, T(1));
+          from = between.data();
+        }
+        ToReal(from, to);
+        break;
+      }
+      default: {
+        const T* from = static_cast<const T*>(input);
+        for (size_t d = rank; d-- > first; from = to)
+          Along(from, to, shape_.input, d, d == first ? static_cast<T>(scale_) : T(1));
+      }
+    }
+  }
+
+ private:
+  // Calls body(first line, lines, x, y) for groups of lines.
+  template <typename Body>
+  void ForGroups(const Plan<T>& plan, int64_t lines, Body&& body) const {
+    int64_t group = std::min(kGroup, lines);
+    while (group > 4 && plan.Needs(group) > kGroupNumbers) group /= 2;
+    int64_t groups = (lines + group - 1) / group;
+    int64_t grain = std::max<int64_t>(1, kGrainNumbers / plan.Needs(group));
+    ThreadPool::OfProcess().For(groups, grain, [&](int64_t begin, int64_t end) {
+      auto size = static_cast<size_t>(plan.Needs(group));
+      std::vector<T> memory(4 * size);
+      for (int64_t g = begin; g < end; ++g) {
+        Buffers<T> x{memory.data(), memory.data() + size},
+            y{memory.data() + 2 * size, memory.data() + 3 * size};
+        body(g * group, std::min(group, lines - g * group), x, y);
+      }
+    });
+  }
+
+  // Complex lines along a dimension; both arrays may be one.
+  void Along(const T* from, T* to, const std::vector<int64_t>& dims, size_t d, T scale) const {
+    const Plan<T>& plan = plans_[d - (dims.size() - shape_.transformed)];
+    Lines lines = LinesOf(dims, d);
+    ForGroups(plan, lines.count, [&](int64_t first, int64_t count, Buffers<T>& x, Buffers<T>& y) {
+      for (int64_t l = 0; l < count; ++l) {
+        const T* line = from + 2 * lines.Begin(first + l);
+        for (int64_t i = 0; i < lines.length; ++i) {
+          x.re[i * count + l] = line[2 * i * lines.apart];
+          x.im[i * count + l] = line[2 * i * lines.apart + 1];
+        }
+      }
+      plan.Run(x, y, count);
+      for (int64_t l = 0; l < count; ++l) {
+        T* line = to + 2 * lines.Begin(first + l);
+        for (int64_t i = 0; i < lines.length; ++i) {
+          line[2 * i * lines.apart] = x.re[i * count + l] * scale;
+          line[2 * i * lines.apart + 1] = x.im[i * count + l] * scale;
+        }
+      }
+    });
+  }
+
+  // Two real lines are one complex line: their spectra are its even and its odd part.
+  void FromReal(const T* from, T* to) const {
+    const Plan<T>& plan = plans_.back();
+    int64_t n = plan.length(), half = shape_.output.back(),
+            count = LinesOf(shape_.input, shape_.input.size() - 1).count;
+    ForGroups(plan, (count + 1) / 2,
+              [&](int64_t first, int64_t pairs, Buffers<T>& x, Buffers<T>& y) {
+                for (int64_t l = 0; l < pairs; ++l) {
+                  const T* even = from + 2 * (first + l) * n;
+                  bool both = 2 * (first + l) + 1 < count;
+                  for (int64_t i = 0; i < n; ++i) {
+                    x.re[i * pairs + l] = even[i];
+                    x.im[i * pairs + l] = both ? even[n + i] : T(0);
+                  }
+                }
+                plan.Run(x, y, pairs);
+                for (int64_t l = 0; l < pairs; ++l) {
+                  T* even = to + 4 * (first + l) * half;
+                  bool both = 2 * (first + l) + 1 < count;
+                  for (int64_t k = 0; k < half; ++k) {
+                    int64_t at = k * pairs + l, mirror = (n - k) % n * pairs + l;
+                    even[2 * k] = (x.re[at] + x.re[mirror]) / 2;
+                    even[2 * k + 1] = (x.im[at] - x.im[mirror]) / 2;
+                    if (!both) continue;
+                    even[2 * (half + k)] = (x.im[at] + x.im[mirror]) / 2;
+                    even[2 * (half + k) + 1] = (x.re[mirror] - x.re[at]) / 2;
+                  }
+                }
+              });
+  }
+
+  // The other half of a real line's spectrum is the mirror of the first; what is there of it, and
+  // does not agree, is averaged: so is the real part of the result.
+  void ToReal(const T* from, T* to) const {
+    const Plan<T>& plan = plans_.back();
+    int64_t n = plan.length(), half = shape_.input.back(),
+            count = LinesOf(shape_.output, shape_.output.size() - 1).count;
+    auto scale = static_cast<T>(scale_);
+    auto at = [&](const T* line, int64_t k, T& re, T& im) {
+      bool mirrored = k >= half;
+      int64_t i = mirrored ? (n - k) % n : k;
+      re = i < half ? line[2 * i] : T(0);
+      im = i < half ? (mirrored ? -line[2 * i + 1] : line[2 * i + 1]) : T(0);
+    };
+    auto even_part = [&](const T* line, int64_t k, T& re, T& im) {
+      T mirror_re = 0, mirror_im = 0;
+      at(line, k, re, im);
+      at(line, (n - k) % n, mirror_re, mirror_im);
+      re = (re + mirror_re) / 2;
+      im = (im - mirror_im) / 2;
+    };
+    ForGroups(plan, (count + 1) / 2,
+              [&](int64_t first, int64_t pairs, Buffers<T>& x, Buffers<T>& y) {
+                for (int64_t l = 0; l < pairs; ++l) {
+                  const T* even = from + 4 * (first + l) * half;
+                  bool both = 2 * (first + l) + 1 < count;
+                  for (int64_t k = 0; k < n; ++k) {
+                    T re = 0, im = 0, odd_re = 0, odd_im = 0;
+                    even_part(even, k, re, im);
+                    if (both) even_part(even + 2 * half, k, odd_re, odd_im);
+                    x.re[k * pairs + l] = re - odd_im;
+                    x.im[k * pairs + l] = im + odd_re;
+                  }
+                }
+                plan.Run(x, y, pairs);
+                for (int64_t l = 0; l < pairs; ++l) {
+                  T* even = to + 2 * (first + l) * n;
+                  bool both = 2 * (first + l) + 1 < count;
+                  for (int64_t i = 0; i < n; ++i) {
+                    even[i] = x.re[i * pairs + l] * scale;
+                    if (both) even[n + i] = x.im[i * pairs + l] * scale;
+                  }
+                }
+              });
+  }
+
+  FourierShape shape_;
+  std::vector<Plan<T>> plans_;  // of the transformed dimensions
+  double scale_ = 1;
+};
+
+}  // namespace
+
+std::unique_ptr<Fourier> MakeFourier(const FourierShape& shape) {
+  if (shape.is_double) return std::make_unique<FourierOf<double>>(shape);
+  return std::make_unique<FourierOf<float>>(shape);
+}
+
+}  // namespace tokamak
