@@ -63,7 +63,8 @@ bool HasReals(const Instr& instr, bool (*is)(ElementType)) {
 
 bool IsExact(const Instr& instr) {
   if (instr.op() == Op::kReduce || instr.op() == Op::kDot || instr.op() == Op::kConvolution ||
-      instr.op() == Op::kBatchNormTraining || instr.op() == Op::kBatchNormGrad)
+      instr.op() == Op::kFft || instr.op() == Op::kBatchNormTraining ||
+      instr.op() == Op::kBatchNormGrad)
     return !HasReals(instr, IsReal) && !HasReals(instr, IsComplex);
   // The interpreter rounds products of a window, and sums of complex numbers, at the end.
   if (instr.op() == Op::kReduceWindow &&
