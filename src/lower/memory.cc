@@ -184,6 +184,21 @@ bool MemoryPlan::PlaceInResult(MemoryValue value, int32_t memory, MemoryValue do
   return true;
 }
 
+// What dies as a result is written over it lies in the result's memory all its life. Last steps
+// first: what dies in turn as that is written lies there, too.
+void MemoryPlan::ShareResults() {
+  for (size_t s = shares_.size(); s-- > 0;) {
+    const Share& share = shares_[s];
+    MemoryValue x = Find(share.input), y = Find(share.output);
+    const Value &input = values_[static_cast<size_t>(x)], &output = values_[static_cast<size_t>(y)];
+    if (x == y || input.is_given || output.is_given || input.bytes != output.bytes) continue;
+    if (input.memory != 0 || output.memory == 0) continue;
+    if (input.last != share.at || output.def != share.at) continue;
+    if (output.donor != kNoMemory && Root(output.donor).last >= input.def) continue;
+    Join(y, x);
+  }
+}
+
 void MemoryPlan::Assign() {
   // A copy whose source is not read after it is no copy.
   for (const Copy& copy : copies_) {
@@ -201,6 +216,7 @@ void MemoryPlan::Assign() {
     Root(y).offset = offset;
     Root(y).donor = donor;
   }
+  ShareResults();
   std::vector<MemoryValue> order;
   for (size_t i = 0; i < values_.size(); ++i) {
     const Value& value = values_[i];

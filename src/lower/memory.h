@@ -90,6 +90,7 @@ class MemoryPlan {
   Value& Root(MemoryValue value) { return values_[static_cast<size_t>(Find(value))]; }
   const Value& Root(MemoryValue value) const { return values_[static_cast<size_t>(Find(value))]; }
   void Join(MemoryValue into, MemoryValue value);
+  void ShareResults();
   // Whether `output`, written first at `at`, may lie over `input`: that one is read no more by
   // then, or by this very step, which allows it.
   bool MayOverwrite(MemoryValue input, MemoryValue output, int64_t at) const;

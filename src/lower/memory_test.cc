@@ -31,6 +31,22 @@ TEST(MemoryPlan, BytesOfTheDeadAreUsedAgain) {
   EXPECT_EQ(plan.arena_bytes(), 256);
 }
 
+TEST(MemoryPlan, WhatAResultIsWrittenOverLiesInItsMemory) {
+  MemoryPlan plan;
+  MemoryValue a = plan.New(64), b = plan.New(64), c = plan.New(64), d = plan.New(64);
+  Step(plan, {}, {a, d});
+  Step(plan, {a, d}, {b});
+  plan.MayShare(b, a);
+  Step(plan, {b, d}, {c});
+  plan.MayShare(c, b);
+  plan.MayShare(c, d);  // one of them only
+  EXPECT_TRUE(plan.PlaceInResult(c, 5, kNoMemory));
+  plan.Assign();
+  EXPECT_EQ(plan.Check(), "");
+  EXPECT_NE(plan.SameMemory(c, b), plan.SameMemory(c, d));
+  EXPECT_EQ(plan.SameMemory(c, b), plan.SameMemory(c, a));
+}
+
 TEST(MemoryPlan, InPlaceOnlyWhereTheInputDies) {
   MemoryPlan plan;
   MemoryValue a = plan.New(64), b = plan.New(64), c = plan.New(64);
