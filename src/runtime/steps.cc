@@ -1,5 +1,6 @@
 #include "runtime/steps.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -7,6 +8,53 @@
 
 namespace tokamak {
 namespace {
+
+// Steps that the calling thread does by itself, short launches and copies, with their arguments in
+// a row: what the body of a small loop costs besides its kernels.
+class ShortSteps {
+ public:
+  static constexpr int64_t kMostBytes = 4096;  // of a copy
+
+  static bool Has(const std::vector<RunStep>& steps) {
+    return std::all_of(steps.begin(), steps.end(), [](const RunStep& step) {
+      return (step.kind == StepKind::kLaunch && step.grid <= step.grain) ||
+             (step.kind == StepKind::kCopy && step.bytes <= kMostBytes);
+    });
+  }
+
+  ShortSteps(const std::vector<RunStep>& steps, const StepContext& context) {
+    size_t count = 0;
+    for (const RunStep& step : steps) count += step.places.size();
+    pointers_.reserve(count);  // stays where it is
+    for (const RunStep& step : steps) {
+      void** first = pointers_.data() + pointers_.size();
+      for (const Place& place : step.places)
+        pointers_.push_back(context.memories[static_cast<size_t>(place.memory)] + place.offset);
+      bool is_launch = step.kind == StepKind::kLaunch;
+      steps_.push_back({is_launch ? context.kernels[step.target] : nullptr, first,
+                        is_launch ? step.grid : step.bytes});
+    }
+  }
+
+  void Run() const {
+    for (const Step& step : steps_) {
+      if (step.code != nullptr) {
+        step.code->Run(step.pointers, nullptr, 0, step.size);
+      } else if (step.pointers[0] != step.pointers[1]) {
+        std::memcpy(step.pointers[0], step.pointers[1], static_cast<size_t>(step.size));
+      }
+    }
+  }
+
+ private:
+  struct Step {
+    const KernelCode* code;  // null: a copy
+    void* const* pointers;
+    int64_t size;  // iterations or bytes
+  };
+  std::vector<void*> pointers_;
+  std::vector<Step> steps_;
+};
 
 class Stepper {
  public:
@@ -120,7 +168,30 @@ class Stepper {
     });
   }
 
+  Status RunShortLoop(const RunStep& step) {
+    std::vector<ShortSteps> blocks;
+    for (const std::vector<RunStep>& block : step.blocks) blocks.emplace_back(block, context_);
+    bool in_turn = blocks.size() > 3, odd = false;
+    const std::byte* goes_on[] = {At(step.places[0]), At(step.places[in_turn ? 1 : 0])};
+    while (true) {
+      TOK_RETURN_IF_ERROR(CheckStop());
+      blocks[odd ? 3 : 0].Run();
+      if (*goes_on[odd ? 1 : 0] == std::byte{0}) break;
+      blocks[odd ? 4 : 1].Run();
+      if (in_turn) {
+        odd = !odd;
+      } else {
+        blocks[2].Run();
+      }
+    }
+    if (odd) blocks[2].Run();
+    return Ok();
+  }
+
   Status RunWhile(const RunStep& step) {
+    if (context_.watcher == nullptr &&
+        std::all_of(step.blocks.begin(), step.blocks.end(), ShortSteps::Has))
+      return RunShortLoop(step);
     bool in_turn = step.blocks.size() > 3, odd = false;
     while (true) {
       TOK_RETURN_IF_ERROR(CheckStop());
