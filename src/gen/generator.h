@@ -63,6 +63,11 @@ BuildOutcome BuildColumns(const Region& region, const Machine& machine, const st
 BuildOutcome BuildScan(const Region& region, const Machine& machine, const std::string& name);
 BuildOutcome BuildContract(const Region& region, const Machine& machine, const std::string& name);
 
+// A while that runs `rounds` rounds, as the only root: all of them in one kernel (CPUs). Only where
+// every element of what it carries goes its own way, and it does not take long.
+BuildOutcome BuildRounds(const Region& region, int64_t rounds, const Machine& machine,
+                         const std::string& name);
+
 // Why a scatter has no kernel, in words; nothing when it has one.
 std::optional<std::string> WhyNoScatter(const Instr& scatter);
 

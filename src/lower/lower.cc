@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "analysis/loops.h"
 #include "fusion/contraction.h"
 #include "fusion/sorts.h"
 #include "lower/library_calls.h"
@@ -251,7 +252,10 @@ class Lowerer {
   void Launch(Frame& frame, size_t number) {
     if (frame.launched[number]) return;
     frame.launched[number] = true;
-    const PlannedKernel& planned = frame.plan->kernels[number];
+    LaunchPlanned(frame, frame.plan->kernels[number]);
+  }
+
+  void LaunchPlanned(Frame& frame, const PlannedKernel& planned) {
     const BuiltKernel& built = planned.built;
     for (const Instr* root : planned.region.roots) {
       frame.leaves[root] = NewLeaves(root->shape());
@@ -385,7 +389,35 @@ class Lowerer {
     return split;
   }
 
+  // All rounds of a loop as one kernel.
+  bool LaunchRounds(Frame& frame, const Instr& instr) {
+    if (options_.machine.is_gpu() || !options_.plan.fuse) return false;
+    std::optional<WhileLoop> loop = LoopOf(const_cast<Instr*>(&instr));  // looks only
+    std::optional<uint64_t> rounds = loop ? TripCount(*loop) : std::nullopt;
+    if (!rounds || *rounds == 0 || *rounds > INT32_MAX) return false;
+    PlannedKernel planned;
+    planned.kind = RegionKind::kLoop;
+    planned.region = {.computation = frame.computation,
+                      .instrs = {&instr},
+                      .inputs = InputsOf({&instr}),
+                      .roots = {&instr}};
+    BuildOutcome outcome =
+        BuildRounds(planned.region, static_cast<int64_t>(*rounds), options_.machine,
+                    "rounds" + std::to_string(program_.kernels.size()));
+    log_.Add({.pass = "lower",
+              .rule = "lower.rounds",
+              .verdict = outcome.built ? Verdict::kTaken : Verdict::kRejected,
+              .subject = LabelOf(instr),
+              .origins = instr.origins(),
+              .because = outcome.why_not});
+    if (!outcome.built) return false;
+    planned.built = std::move(*outcome.built);
+    LaunchPlanned(frame, planned);
+    return true;
+  }
+
   void LowerWhile(Frame& frame, const Instr& instr) {
+    if (LaunchRounds(frame, instr)) return;
     Leaves inits;
     for (const Instr* operand : instr.operands()) {
       const Leaves& own = frame.leaves[operand];
