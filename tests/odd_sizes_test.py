@@ -98,8 +98,9 @@ def compare(type_, direction, number, extra=""):
     return f"  ROOT less = pred[] compare(p{2 * number}, p{2 * number + 1}), direction={direction}{extra}"
 
 
-def sorts(types, less, shapes=None):
-    """Along each dimension; the operands are of these types, and many of their elements are equal."""
+def sorts(types, less, shapes=None, places=False):
+    """Along each dimension; the operands are of these types, and many of their elements are equal. With places: the last
+    operand counts them."""
     program = Program()
     parameters = "".join(f"  p{2 * i + k} = {t}[] parameter({2 * i + k})\n" for i, t in enumerate(types) for k in (0, 1))
     program.body("less", parameters + less)
@@ -114,6 +115,8 @@ def sorts(types, less, shapes=None):
         for d in range(len(shape)):
             shapes = [f"{t}[{text(shape)}]" for t in types]
             result = f"({', '.join(shapes)})" if len(types) > 1 else shapes[0]
+            if places:
+                operands[-1] = program.put(shapes[-1], f"iota(), iota_dimension={d}")
             y = program.put(result, f"sort({', '.join(operands)}), dimensions={{{d}}}, is_stable=true, to_apply=less")
             for i, own in enumerate(shapes):
                 program.result(own, program.put(own, f"get-tuple-element({y}), index={i}") if len(types) > 1 else y)
@@ -176,6 +179,7 @@ PROGRAMS = {
     "wide words of Threefry": lambda: random_bits("u64", "rng_three_fry", 2),
     "numbers, sorted": lambda: sorts(["f32"], NUMBERS),
     "plain numbers with others, sorted": lambda: sorts(["f32", "s8"], compare("f32", "GT", 0)),
+    "numbers and places, sorted": lambda: sorts(["f32", "s32"], NUMBERS, places=True),
     "total order, sorted": lambda: sorts(["bf16"], compare("bf16", "LT", 0, ", type=TOTALORDER")),
     "wide integers with others, sorted": lambda: sorts(["c64", "s64", "u16"], compare("s64", "LT", 1)),
     "two keys, sorted": lambda: sorts(["f32", "u32", "f64"], TWO_KEYS),

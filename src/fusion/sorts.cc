@@ -35,15 +35,6 @@ bool IsTopK(const Instr& instr) {
 
 // ---- a sort of which only the first elements are needed
 
-// Counts along the last dimension.
-bool CountsElements(const Instr& instr, const Dims& dims) {
-  auto last = static_cast<int64_t>(dims.size()) - 1;
-  if (instr.op() == Op::kIota) return instr.attrs<IotaAttrs>().dimension == last;
-  return instr.op() == Op::kBroadcast && instr.operand(0)->op() == Op::kIota &&
-         instr.operand(0)->shape().rank() == 1 &&
-         instr.attrs<DimensionsAttrs>().dimensions == Dims{last};
-}
-
 // The number of first elements that a slice takes along the last dimension; 0 for other slices.
 int64_t FirstOf(const Instr& instr) {
   if (instr.op() != Op::kSlice) return 0;
@@ -71,7 +62,7 @@ class FirstElements {
     auto rank = static_cast<int64_t>(dims_.size());
     if ((along < 0 ? along + rank : along) != rank - 1 || sort_.operand_count() > 2) return false;
     for (size_t i = 0; i < sort_.operand_count(); ++i)
-      if (i != key_ && !CountsElements(*sort_.operand(i), dims_)) return false;
+      if (i != key_ && !CountsAlong(*sort_.operand(i), rank - 1)) return false;
     if (!sort_.shape().IsTuple()) return FindSlices(sort_, key_);
     for (Instr* part : sort_.users())
       if (part->op() != Op::kGetTupleElement || part->parent()->root() == part ||
@@ -288,6 +279,17 @@ std::optional<std::vector<KeyOfSort>> KeysOf(const Instr& sort) {
     keys.push_back({operand, key.order, key.is_descending});
   }
   return keys;
+}
+
+bool CountsAlong(const Instr& instr, int64_t dimension) {
+  if (!instr.shape().IsArray() || !IsInteger(instr.shape().type()) ||
+      InfoOf(instr.shape().type()).bits < 8)
+    return false;
+  if (dimension < 0) dimension += instr.shape().rank();
+  if (instr.op() == Op::kIota) return instr.attrs<IotaAttrs>().dimension == dimension;
+  return instr.op() == Op::kBroadcast && instr.operand(0)->op() == Op::kIota &&
+         instr.operand(0)->shape().rank() == 1 &&
+         instr.attrs<DimensionsAttrs>().dimensions == Dims{dimension};
 }
 
 bool IsForRuntime(const Instr& instr, const Machine& machine) {

@@ -31,6 +31,9 @@ std::optional<KeyOrder> TotalOrderOf(ElementType type);
 // The bits of a real type's infinity, or of its greatest number when it has none.
 uint64_t InfinityBits(ElementType type);
 
+// Whether an array holds 0, 1, 2 ... along a dimension.
+bool CountsAlong(const Instr& instr, int64_t dimension);
+
 // Whether the runtime has a function for this instruction as it stands.
 bool IsForRuntime(const Instr& instr, const Machine& machine);
 

@@ -32,6 +32,8 @@ SortForm FormOfSort(const Instr& sort) {
   SortForm form;
   for (const Instr* operand : sort.operands())
     form.bytes.push_back(BytesOfElement(operand->shape()));
+  for (const Instr* operand : sort.operands())
+    form.counted.push_back(CountsAlong(*operand, sort.attrs<SortAttrs>().dimension));
   std::vector<KeyOfSort> keys = KeysOf(sort).value();
   for (const KeyOfSort& key : keys)
     form.keys.push_back({.operand = key.operand,

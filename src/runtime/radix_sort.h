@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <utility>
 
 #include "runtime/thread_pool.h"
@@ -32,6 +33,9 @@ void ForParts(int64_t length, Body&& body) {
   });
 }
 
+// Bytes of a line whose elements are moved a line of the cache at a time.
+inline constexpr int64_t kGathered = 1 << 20;
+
 using DigitCounts = std::array<int64_t, 256>;
 
 // What the elements of a line are sorted by: one digit after the other of their key.
@@ -56,6 +60,26 @@ inline uint64_t Digits(const WideItem& item) {
   return item.key;
 }
 
+// Moves elements to where their digits belong. Those of one digit are gathered until they fill a
+// line of the cache: the places that they go to are many, and often in each other's way.
+template <typename Item>
+void Distribute(const Item* from, Item* to, int64_t begin, int64_t end, int shift,
+                DigitCounts& next) {
+  constexpr int64_t kLine = 64 / sizeof(Item);
+  alignas(64) Item lines[256][kLine];
+  std::array<uint8_t, 256> filled{};
+  for (int64_t i = begin; i < end; ++i) {
+    size_t digit = Digits(from[i]) >> shift & 255;
+    lines[digit][filled[digit]] = from[i];
+    if (++filled[digit] < kLine) continue;
+    std::memcpy(to + next[digit], lines[digit], sizeof lines[digit]);
+    next[digit] += kLine;
+    filled[digit] = 0;
+  }
+  for (size_t digit = 0; digit < 256; ++digit)
+    std::copy(lines[digit], lines[digit] + filled[digit], to + next[digit]);
+}
+
 // Sorts by one digit, from one array into the other. No: all have the same, and nothing is moved.
 template <typename Item>
 bool RadixPass(const Item* from, Item* to, int64_t length, int shift, DigitCounts* counts) {
@@ -73,19 +97,21 @@ bool RadixPass(const Item* from, Item* to, int64_t length, int shift, DigitCount
   }
   ForParts(length, [&](int64_t part, int64_t begin, int64_t end) {
     DigitCounts own = counts[part];
+    if (length * static_cast<int64_t>(sizeof(Item)) >= kGathered)
+      return Distribute(from, to, begin, end, shift, own);
     for (int64_t i = begin; i < end; ++i) to[own[Digits(from[i]) >> shift & 255]++] = from[i];
   });
   return true;
 }
 
-// Lines up to this length are sorted by comparing.
-inline constexpr int64_t kShortLine = 512;
+// Lines of up to so many elements for each digit are sorted by comparing.
+inline constexpr int64_t kShortLine = 16;
 
 // Sorts items that are all different, or are their keys, by their bits; the result is in `items`
 // or, then true is the answer, in `other`. `counts`: as many as there are parts.
 template <typename Item>
 bool SortItems(Item* items, Item* other, int64_t length, KeyBits bits, DigitCounts* counts) {
-  if (length <= kShortLine) {
+  if (length <= kShortLine * bits.count / 8) {
     std::sort(items, items + length);
     return false;
   }

@@ -163,6 +163,26 @@ class OrderLine {
     }
   }
 
+  // Of a sort by one key: its bits are an element, but for zeros and NaNs that are made alike.
+  template <typename Raw>
+  void StoreKeys(const Line& from, std::byte* to) const {
+    const SortKey& key = form_.keys[0];
+    const Raw* source = reinterpret_cast<const Raw*>(from.data);
+    Raw* target = reinterpret_cast<Raw*>(to);
+    Raw turned = key.is_descending ? static_cast<Raw>(~Raw{0}) : Raw{0};
+    ForParts(length_, [&](int64_t, int64_t begin, int64_t end) {
+      WithOrder(key.order, [&]<SortOrder order>() {
+        for (int64_t i = begin; i < end; ++i) {
+          auto own = static_cast<Raw>(KeyOfItem<Raw>(items_[i]) ^ turned);
+          bool alike = order == SortOrder::kNumbers &&
+                       (own == kSign<Raw> || own == static_cast<Raw>(~Raw{0}));
+          target[i * from.step] =
+              alike ? source[PlaceOf(items_[i]) * from.step] : BitsOf<order>(own);
+        }
+      });
+    });
+  }
+
   int64_t At(int64_t i) const { return form_.keys.size() > 1 ? order_[i] : PlaceOf(items_[i]); }
 
  private:
@@ -212,13 +232,15 @@ class OrderLine {
   }
 
   template <typename Raw>
+  static Raw KeyOfItem(const Item& item) {
+    return static_cast<Raw>(sizeof(Item) == sizeof(WideItem) ? Digits(item) : Digits(item) >> 32);
+  }
+
+  template <typename Raw>
   void SortWithNan(const SortKey& key) {
     auto nan = static_cast<Raw>(key.is_descending ? Raw{0} : ~Raw{0});
-    auto key_of = [](const Item& item) {
-      return static_cast<Raw>(sizeof(Item) == sizeof(WideItem) ? Digits(item) : Digits(item) >> 32);
-    };
     items_ = MergeSorted(items_, other_, length_, [&](const Item& x, const Item& y) {
-      Raw a = key_of(x), b = key_of(y);
+      Raw a = KeyOfItem<Raw>(x), b = KeyOfItem<Raw>(y);
       return a != nan && b != nan && a < b;
     });
   }
@@ -248,10 +270,22 @@ void Permute(const Order& order, int64_t bytes, const Line& from, std::byte* to,
   WithBytes(bytes, move);
 }
 
+// The places of elements that only count them.
+template <typename Order>
+void StorePlaces(const Order& order, int64_t bytes, std::byte* to, int64_t step, int64_t length) {
+  WithBytes(bytes, [&]<typename Raw>() {
+    Raw* target = reinterpret_cast<Raw*>(to);
+    ForParts(length, [&](int64_t, int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) target[i * step] = static_cast<Raw>(order.At(i));
+    });
+  });
+}
+
 }  // namespace
 
 SortCall::SortCall(SortForm form) : form_(std::move(form)) {
   lines_ = form_.outer * form_.inner;
+  form_.counted.resize(form_.bytes.size());
   keys_alone_ =
       form_.bytes.size() == 1 && form_.keys.size() == 1 && form_.keys[0].order != SortOrder::kPlain;
   bool wide = form_.length > int64_t{UINT32_MAX};
@@ -301,8 +335,16 @@ void SortCall::RunLine(std::span<void* const> arguments, int64_t line, std::byte
     std::vector<Line> lines;
     for (size_t k = 0; k < count; ++k) lines.push_back(from(k));
     order.Sort(lines);
-    for (size_t k = 0; k < count; ++k)
-      Permute(order, form_.bytes[k], lines[k], to(k), form_.length);
+    for (size_t k = 0; k < count; ++k) {
+      if (form_.counted[k]) {
+        StorePlaces(order, form_.bytes[k], to(k), form_.inner, form_.length);
+      } else if (form_.keys.size() == 1 && form_.keys[0].operand == k) {
+        WithBytes(form_.bytes[k],
+                  [&]<typename Raw>() { order.template StoreKeys<Raw>(lines[k], to(k)); });
+      } else {
+        Permute(order, form_.bytes[k], lines[k], to(k), form_.length);
+      }
+    }
   };
   if (item_bytes_ == 8) return sort(OrderLine<uint64_t>(form_, scratch));
   sort(OrderLine<WideItem>(form_, scratch));

@@ -29,6 +29,7 @@ struct SortKey {
 // elements of 1, 2, 4 or 8 bytes, others also of 16. A key of kPlain is the only one.
 struct SortForm {
   std::vector<int64_t> bytes;  // of an element, by operand
+  std::vector<bool> counted;   // operands that are integers 0, 1, 2 ... along the length
   std::vector<SortKey> keys;
   int64_t outer = 1, length = 1, inner = 1;
 };
