@@ -101,12 +101,12 @@ class Planner {
 
   // Reductions that read the same arrays go together: what they read is read once.
   bool JoinBeside(const Instr& instr, RegionTable& table) {
-    if (instr.op() != Op::kReduce) return false;
+    if (instr.op() != Op::kReduce && !instr.info().Is(kElementwise)) return false;
     for (size_t i = table.size(); i-- > 0 && i + kLookBack > table.size();) {
       int region = static_cast<int>(i);
       if (!table.WhyNotBeside(instr, region).empty()) continue;
       table.AddRoot(instr, region);
-      Record(instr, table, region, Verdict::kTaken, "fusion.beside", "it reads the same arrays");
+      Record(instr, table, region, Verdict::kTaken, "fusion.beside", "it reads or computes the same");
       return true;
     }
     return false;

@@ -128,6 +128,22 @@ bool ShareAnArray(const Instr& x, const Instr& y) {
   });
 }
 
+// What is computed element by element, and dearly, for some values, near them.
+std::unordered_set<const Instr*> DearBehind(std::vector<const Instr*> open, int64_t count) {
+  constexpr size_t kLookAt = 256;
+  std::unordered_set<const Instr*> seen, found;
+  while (!open.empty() && seen.size() < kLookAt) {
+    const Instr* instr = open.back();
+    open.pop_back();
+    if (!instr->shape().IsArray() || CountOf(*instr) != count || !seen.insert(instr).second)
+      continue;
+    if (!instr->info().Is(kElementwise)) continue;
+    if (!IsCheap(*instr)) found.insert(instr);
+    for (const Instr* operand : instr->operands()) open.push_back(operand);
+  }
+  return found;
+}
+
 // Whether a broadcast repeats each element for a stretch of its result.
 bool RepeatsAlongRows(const Instr& broadcast) {
   const Shape &from = broadcast.operand(0)->shape(), &to = broadcast.shape();
@@ -393,6 +409,7 @@ std::string RegionTable::WhyNotBuilt(OpenRegion with, const Instr& root) const {
 
 std::string RegionTable::WhyNotBeside(const Instr& instr, int region) const {
   const OpenRegion& open = regions_[static_cast<size_t>(region)];
+  if (instr.info().Is(kElementwise)) return WhyNotBesideLoop(instr, region);
   if (instr.op() != Op::kReduce || instr.shape().IsTuple()) return "it is no reduction";
   if (open.instrs.size() >= kMaxInstrs) return "the region has as many instructions as it may";
   if (open.kind != KindOfFold(instr, machine_)) return "the region folds in another way";
@@ -405,6 +422,27 @@ std::string RegionTable::WhyNotBeside(const Instr& instr, int region) const {
   if (!ShareAnArray(*like, instr)) return "it reads no array that the region reads";
   if (Reaches(instr, region)) return "the region needs it";
   return WhyNotBuilt(With(instr, region), instr);
+}
+
+std::string RegionTable::WhyNotBesideLoop(const Instr& instr, int region) const {
+  const OpenRegion& open = regions_[static_cast<size_t>(region)];
+  if (open.kind != RegionKind::kLoop) return "the region is no loop";
+  if (open.instrs.size() >= kMaxInstrs) return "the region has as many instructions as it may";
+  for (const Instr* root : open.roots)
+    if (IsUpdate(*root) || !root->info().Is(kElementwise) ||
+        root->shape().dims() != instr.shape().dims())
+      return "the region goes over other elements";
+  int64_t count = CountOf(instr);
+  std::unordered_set<const Instr*> own = DearBehind({&instr}, count);
+  std::unordered_set<const Instr*> others = DearBehind(open.instrs, count);
+  bool shared =
+      std::any_of(own.begin(), own.end(), [&](const Instr* dear) { return others.contains(dear); });
+  if (!shared) return "they compute nothing in common";
+  int64_t flops = 0;
+  own.merge(others);
+  for (const Instr* dear : own) flops += dear->info().flops_per_element;
+  if (flops > kMaxFlops) return "the region computes as much as it may";
+  return Reaches(instr, region) ? "the region needs it" : "";
 }
 
 bool RegionTable::IsNeededAgain(const Instr& instr, int region) const {

@@ -49,7 +49,8 @@ class RegionTable {
   std::string WhyNot(const Instr& instr, int region, size_t copies) const;
   std::string WhyNotRoot(const Instr& instr, int region) const;
   // Why a reduction that nothing in the region needs may not be made beside those of the region; ""
-  // when it may: they fold elements of the same places, and read an array in common.
+  // when it may: they fold elements of the same places, and read an array in common. Likewise of
+  // elements: those of the same places that compute something dear in common.
   std::string WhyNotBeside(const Instr& instr, int region) const;
 
   void Begin(const Instr& instr);
@@ -66,6 +67,7 @@ class RegionTable {
   OpenRegion With(const Instr& instr, int region) const;
   OpenRegion::Cost CostIn(const Instr& instr, int region) const;
   std::string WhyNotFold(const Instr& instr, int region) const;
+  std::string WhyNotBesideLoop(const Instr& instr, int region) const;
   bool Reaches(const Instr& from, int region) const;
   // Whether a user of the instruction outside of the region is needed inside of it.
   bool IsNeededAgain(const Instr& instr, int region) const;
