@@ -20,7 +20,8 @@ size_t MappedSize(size_t bytes) {
   return (bytes + step - 1) / step * step;
 }
 
-void* Map(size_t size) {
+// `used`: the bytes of it that are asked for.
+void* Map(size_t size, size_t used) {
   // Aligned to huge pages by hand: the system aligns to small ones.
   void* got =
       mmap(nullptr, size + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -31,7 +32,11 @@ void* Map(size_t size) {
   if (before > 0) munmap(got, before);
   if (after > 0) munmap(reinterpret_cast<void*>(aligned + size), after);
   auto* data = reinterpret_cast<void*>(aligned);
-  madvise(data, size, MADV_HUGEPAGE);  // a wish: without it pages are small
+  // A wish: without it pages are small. The last page is small unless most of it is used: whoever
+  // touches a huge one takes all of it.
+  size_t whole = (used + kHugePage / 4) / kHugePage * kHugePage;
+  if (whole > 0) madvise(data, whole, MADV_HUGEPAGE);
+  if (whole < size) madvise(static_cast<char*>(data) + whole, size - whole, MADV_NOHUGEPAGE);
   return data;
 }
 
@@ -69,10 +74,10 @@ void* HostAllocator::Allocate(size_t bytes) {
       return data;
     }
   }
-  void* data = Map(size);
+  void* data = Map(size, bytes);
   if (data != nullptr) return data;
   Trim();
-  return Map(size);
+  return Map(size, bytes);
 }
 
 void HostAllocator::Free(void* data, size_t bytes) {
