@@ -106,7 +106,8 @@ class Planner {
       int region = static_cast<int>(i);
       if (!table.WhyNotBeside(instr, region).empty()) continue;
       table.AddRoot(instr, region);
-      Record(instr, table, region, Verdict::kTaken, "fusion.beside", "it reads or computes the same");
+      Record(instr, table, region, Verdict::kTaken, "fusion.beside",
+             "it reads or computes the same");
       return true;
     }
     return false;

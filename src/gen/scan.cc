@@ -134,12 +134,20 @@ class ScanBuilder {
     Scalar linear = Linearized(b_, at, scan_.dims);
     for (const Instr* root : region_.roots) {
       size_t parts = root == scan_.instr ? scan_.outputs : 1;
-      for (size_t i = 0; i < parts; ++i) {
-        const Dims& own = PartsOf(root->shape())[i].dims();
-        Coordinates here = own == scan_.dims ? at : Delinearized(b_, linear, own);
-        emitter_.StoreLinear(*root, i, linear, emitter_.At(*root, here, i));
-      }
+      for (size_t i = 0; i < parts; ++i) StoreRoot(*root, i, at, linear);
     }
+  }
+
+  // A root with fewer elements has the first ones.
+  void StoreRoot(const Instr& root, size_t part, const Coordinates& at, Scalar linear) {
+    const Shape shape = PartsOf(root.shape())[part];
+    auto store = [&] {
+      Coordinates here = shape.dims() == scan_.dims ? at : Delinearized(b_, linear, shape.dims());
+      emitter_.StoreLinear(root, part, linear, emitter_.At(root, here, part));
+    };
+    int64_t count = ProductOf(scan_.dims, 0, scan_.dims.size());
+    if (shape.ElementCount() == count) return store();
+    b_.If(linear < b_.Index(shape.ElementCount()), store);
   }
 
   Coordinates PartAt(Scalar outer, Scalar inner) {
@@ -246,7 +254,7 @@ BuildOutcome BuildScan(const Region& region, const Machine& machine, const std::
   Scan scan = ScanOf(*found);
   int64_t count = ProductOf(scan.dims, 0, scan.dims.size());
   for (const Instr* root : region.roots)
-    if (root != found && (!root->shape().IsArray() || root->shape().ElementCount() != count))
+    if (root != found && (!root->shape().IsArray() || root->shape().ElementCount() > count))
       return {std::nullopt, "its roots have different numbers of elements"};
   return ScanBuilder(region, scan, machine, name).Build();
 }
