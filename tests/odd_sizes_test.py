@@ -172,7 +172,18 @@ def random_bits(type_, algorithm, words):
     return program
 
 
+# Neighbours in a circle: no order at all, and whoever merges otherwise finds others.
+CIRCLE = """  d = s32[] subtract(p1, p0)
+  three = s32[] constant(3)
+  turned = s32[] and(d, three)
+  one = s32[] constant(1)
+  ROOT less = pred[] compare(turned, one), direction=EQ"""
+# -1 is after all others, of bits that are no whole byte.
+NARROW = "  ROOT less = pred[] compare(p2, p3), direction=LE"
+
 PROGRAMS = {
+    "a circle, sorted": lambda: sorts(["s32", "f32"], CIRCLE),
+    "narrow integers, sorted": lambda: sorts(["bf16", "s4"], NARROW),
     "words of Philox": lambda: random_bits("u32", "rng_philox", 3),
     "wide words of Philox": lambda: random_bits("s64", "rng_philox", 2),
     "words of Threefry": lambda: random_bits("u16", "rng_three_fry", 2),

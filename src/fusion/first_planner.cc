@@ -64,6 +64,8 @@ class Planner {
       why = WhyNoScatter(instr);
     } else if (instr.op() == Op::kScan) {
       why = machine_.is_gpu() ? "scan: has no schedule for GPUs" : WhyNoScan(instr);
+    } else if (instr.op() == Op::kSort) {
+      why = machine_.is_gpu() ? "sort: has no schedule for GPUs" : WhyNoSort(instr);
     } else {
       why = WhyNoElement(instr);
     }
@@ -79,7 +81,8 @@ class Planner {
 
   static bool IsKernelless(const Instr& instr) {
     return instr.op() == Op::kParameter || instr.op() == Op::kWhile ||
-           instr.op() == Op::kConditional || (!instr.shape().IsArray() && !HasParts(instr));
+           instr.op() == Op::kConditional ||
+           (!instr.shape().IsArray() && !HasParts(instr) && instr.op() != Op::kSort);
   }
 
   void Place(const Instr& instr, RegionTable& table) {

@@ -221,6 +221,7 @@ void RegionTable::Begin(const Instr& instr) {
   open.flops = instr.info().flops_per_element;
   open.domain = DomainOf(instr);
   if (instr.op() == Op::kScatter) open.kind = RegionKind::kScatter;
+  if (instr.op() == Op::kSort) open.kind = RegionKind::kSort;
   if (Folds(instr)) {
     open.kind = KindOfFold(instr, machine_);
     if (instr.op() == Op::kReduce) open.domain = CountOf(*instr.operand(0));
@@ -339,6 +340,7 @@ std::string RegionTable::WhyNot(const Instr& instr, int region, size_t copies) c
   const OpenRegion& open = regions_[static_cast<size_t>(region)];
   if (open.instrs.size() >= kMaxInstrs) return "the region has as many instructions as it may";
   if (IsUpdate(instr)) return "an update is made in place";
+  if (instr.op() == Op::kSort || open.kind == RegionKind::kSort) return "a sort stands alone";
   // A slice that is read where it is written again is fine; all else would be read too late.
   const Instr& root = *open.roots[0];
   if (IsUpdate(root) && (root.op() == Op::kScatter || instr.op() != Op::kDynamicSlice))

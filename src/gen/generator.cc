@@ -18,6 +18,8 @@ std::string_view NameOf(RegionKind kind) {
       return "scatter";
     case RegionKind::kScan:
       return "scan";
+    case RegionKind::kSort:
+      return "sort";
     case RegionKind::kContract:
       return "contract";
   }
@@ -44,6 +46,8 @@ BuildOutcome BuildCpu(const Region& region, RegionKind kind, const Machine& mach
       return BuildScatter(region, machine, name);
     case RegionKind::kScan:
       return BuildScan(region, machine, name);
+    case RegionKind::kSort:
+      return BuildSort(region, machine, name);
     case RegionKind::kContract:
       return BuildContract(region, machine, name);
   }
@@ -65,6 +69,8 @@ BuildOutcome BuildGpu(const Region& region, RegionKind kind, const Machine& mach
       return gpu::BuildScatter(region, machine, name);
     case RegionKind::kScan:
       return {std::nullopt, "scan: has no schedule for GPUs"};
+    case RegionKind::kSort:
+      return {std::nullopt, "sort: has no schedule for GPUs"};
     case RegionKind::kContract:
       break;  // contractions are columns there
   }

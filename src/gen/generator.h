@@ -18,6 +18,7 @@ enum class RegionKind : uint8_t {
   kColumns,   // reductions over other dimensions, contractions: lanes hold neighbouring results
   kScatter,   // updates combined into an array in place
   kScan,      // a computation along a dimension that carries values, and elements around it
+  kSort,      // lines sorted by any comparison
   kContract,  // a contraction, with elements around it: tile by tile
 };
 std::string_view NameOf(RegionKind kind);
@@ -61,6 +62,7 @@ BuildOutcome BuildRows(const Region& region, const Machine& machine, const std::
 BuildOutcome BuildScatter(const Region& region, const Machine& machine, const std::string& name);
 BuildOutcome BuildColumns(const Region& region, const Machine& machine, const std::string& name);
 BuildOutcome BuildScan(const Region& region, const Machine& machine, const std::string& name);
+BuildOutcome BuildSort(const Region& region, const Machine& machine, const std::string& name);
 BuildOutcome BuildContract(const Region& region, const Machine& machine, const std::string& name);
 
 // A while that runs `rounds` rounds, as the only root: all of them in one kernel (CPUs). Only where
@@ -68,8 +70,9 @@ BuildOutcome BuildContract(const Region& region, const Machine& machine, const s
 BuildOutcome BuildRounds(const Region& region, int64_t rounds, const Machine& machine,
                          const std::string& name);
 
-// Why a scatter has no kernel, in words; nothing when it has one.
+// Why a scatter, a sort has no kernel, in words; nothing when it has one.
 std::optional<std::string> WhyNoScatter(const Instr& scatter);
+std::optional<std::string> WhyNoSort(const Instr& sort);
 
 // ---- shared by generators
 

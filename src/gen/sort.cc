@@ -1,0 +1,168 @@
+// The sort generator: sorts by any comparison of elements. A line at a time, by the merge sort of
+// the interpreter (a comparison that is no order gives the same with it), in registers:
+//
+//   for each line (the grid)
+//     its elements' places, in order
+//     for widths 1, 2, 4 ... (serial)
+//       for each place of the line (serial): the first of what is left of two runs
+//     the elements at these places
+//
+// Sorts by keys are functions of the runtime, and quicker.
+
+#include <array>
+
+#include "gen/element.h"
+#include "gen/generator.h"
+
+namespace tokamak {
+namespace {
+
+// Places of a line that registers hold, twice.
+constexpr int64_t kLongestLine = 8192;
+
+struct LineSort {
+  const Instr* instr = nullptr;
+  size_t along = 0;
+  Dims dims;
+  int64_t length = 1, lines = 1;
+};
+
+LineSort LineSortOf(const Instr& sort) {
+  LineSort lines;
+  lines.instr = &sort;
+  lines.dims = sort.operand(0)->shape().dims();
+  int64_t along = sort.attrs<SortAttrs>().dimension;
+  if (along < 0) along += static_cast<int64_t>(lines.dims.size());
+  lines.along = static_cast<size_t>(along);
+  lines.length = lines.dims[lines.along];
+  lines.lines = sort.operand(0)->shape().ElementCount() / lines.length;
+  return lines;
+}
+
+class SortBuilder {
+ public:
+  SortBuilder(const Region& region, const std::string& name)
+      : region_(region), sort_(LineSortOf(*region.roots[0])), b_(name), emitter_(b_, region) {}
+
+  BuildOutcome Build() {
+    int64_t length = sort_.length;
+    order_ = b_.Local("order", ScalarType::kS32, Space::kRegisters, 2 * length);
+    heads_ = b_.Local("heads", ScalarType::kS32, Space::kRegisters, 2);
+    BuiltKernel built;
+    built.grid = sort_.lines;
+    int64_t passes = 0;
+    while ((int64_t{1} << passes) < length) ++passes;
+    b_.For("g", LoopRole::kGrid, b_.Index(sort_.lines), [&](Scalar line) {
+      b_.For("i", LoopRole::kSerial, b_.Index(length),
+             [&](Scalar i) { b_.Store(order_, i, i.As(ScalarType::kS32)); });
+      b_.For("p", LoopRole::kSerial, b_.Index(passes), [&](Scalar pass) {
+        Scalar width = b_.Index(1) << pass;
+        Scalar from = pass % b_.Index(2) * b_.Index(length);
+        b_.For("o", LoopRole::kSerial, b_.Index(length),
+               [&](Scalar out) { Merge(line, width, from, out); });
+      });
+      Scalar done = b_.Index(passes % 2 * length);
+      b_.For("i", LoopRole::kSerial, b_.Index(length), [&](Scalar i) { Move(line, done, i); });
+    });
+    if (!emitter_.fault().empty()) return {std::nullopt, emitter_.fault()};
+    built.kernel = b_.Finish();
+    built.arguments = ArgumentsOf(region_);
+    FinishFacts(built, false);
+    return {std::move(built), ""};
+  }
+
+ private:
+  Scalar Place(Scalar index) { return b_.Read(order_, index).As(ScalarType::kIndex); }
+  Scalar Head(int64_t side) { return b_.Read(heads_, b_.Index(side)).As(ScalarType::kIndex); }
+  void SetHead(int64_t side, Scalar value) {
+    b_.Store(heads_, b_.Index(side), value.As(ScalarType::kS32));
+  }
+
+  // One element of the merged runs. `from`: where the runs are, of the two halves of the places.
+  void Merge(Scalar line, Scalar width, Scalar from, Scalar out) {
+    Scalar length = b_.Index(sort_.length), pair = width * b_.Index(2);
+    Scalar start = out - out % pair;
+    Scalar middle = LesserOf(start + width, length), end = LesserOf(start + pair, length);
+    b_.If(out == start, [&] {
+      SetHead(0, start);
+      SetHead(1, middle);
+    });
+    Scalar left = Head(0), right = Head(1), last = b_.Index(sort_.length - 1);
+    Scalar x = Place(from + LesserOf(right, last)), y = Place(from + LesserOf(left, last));
+    std::optional<std::vector<Element>> less = Less(line, x, y);
+    if (!less || !emitter_.fault().empty())
+      return emitter_.Fail("sort: its computation has no formula");
+    Scalar none_left = left >= middle, some_right = right < end;
+    Scalar take_right = none_left | (some_right & (*less)[0][0]);
+    Scalar to = length - from;  // the other half
+    b_.Store(order_, to + out, Choose(take_right, x, y).As(ScalarType::kS32));
+    SetHead(0, Choose(take_right, left, left + b_.Index(1)));
+    SetHead(1, Choose(take_right, right + b_.Index(1), right));
+  }
+
+  std::optional<std::vector<Element>> Less(Scalar line, Scalar x, Scalar y) {
+    std::vector<Element> arguments;
+    for (const Instr* operand : sort_.instr->operands()) {
+      arguments.push_back(emitter_.At(*operand, ElementAt(line, x)));
+      arguments.push_back(emitter_.At(*operand, ElementAt(line, y)));
+    }
+    return ApplyBody(b_, *sort_.instr->called(0), arguments, /*wide=*/false);
+  }
+
+  void Move(Scalar line, Scalar from, Scalar i) {
+    Scalar place = Place(from + i);
+    for (size_t k = 0; k < sort_.instr->operand_count(); ++k)
+      emitter_.Store(*sort_.instr, k, ElementAt(line, i),
+                     emitter_.At(*sort_.instr->operand(k), ElementAt(line, place)));
+  }
+
+  Coordinates ElementAt(Scalar line, Scalar place) {
+    Dims rest = sort_.dims;
+    auto along = static_cast<int64_t>(sort_.along);
+    rest.erase(rest.begin() + along);
+    Coordinates at = Delinearized(b_, line, rest);
+    at.insert(at.begin() + along, place);
+    return at;
+  }
+
+  const Region& region_;
+  LineSort sort_;
+  KernelBuilder b_;
+  ElementEmitter emitter_;
+  ArrayId order_{}, heads_{};
+};
+
+}  // namespace
+
+std::optional<std::string> WhyNoSort(const Instr& sort) {
+  if (sort.captures() > 0) return "sort: with captured values";
+  for (const Instr* operand : sort.operands()) {
+    const Shape& shape = operand->shape();
+    if (!IsPlainArray(shape) || shape.ElementCount() == 0 || shape.rank() == 0)
+      return "sort: of no elements";
+  }
+  if (LineSortOf(sort).length > kLongestLine)
+    return "sort: of more elements than registers hold, by a comparison that is no order of keys";
+  KernelBuilder b("probe");
+  std::vector<Element> arguments;
+  for (const Instr* operand : sort.operands())
+    for (int side = 0; side < 2; ++side)
+      arguments.push_back(ConstantElement(b, operand->shape().type(), 1));
+  for (size_t i = 0; i < sort.called(0)->parameters().size(); ++i) {
+    const Shape& shape = sort.called(0)->parameter(i)->shape();
+    if (!shape.IsArray() || i / 2 >= sort.operand_count() ||
+        shape.type() != sort.operand(i / 2)->shape().type())
+      return "sort: its computation takes other types";
+  }
+  if (!ApplyBody(b, *sort.called(0), arguments, /*wide=*/false))
+    return "sort: its computation has no formula";
+  return std::nullopt;
+}
+
+BuildOutcome BuildSort(const Region& region, const Machine&, const std::string& name) {
+  if (region.instrs.size() != 1 || region.roots.size() != 1)
+    return {std::nullopt, "a sort stands alone"};
+  return SortBuilder(region, name).Build();
+}
+
+}  // namespace tokamak
