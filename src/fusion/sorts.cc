@@ -3,6 +3,7 @@
 #include <limits>
 #include <unordered_map>
 
+#include "fusion/first_elements.h"
 #include "fusion/library_functions.h"
 #include "fusion/sort_keys.h"
 #include "gen/region.h"
@@ -11,15 +12,6 @@
 
 namespace tokamak {
 namespace {
-
-bool IsSortable(const Instr& sort) {
-  if (sort.captures() > 0 || sort.operand_count() == 0) return false;
-  for (const Instr* operand : sort.operands()) {
-    const Shape& shape = operand->shape();
-    if (!IsPlainArray(shape) || shape.ElementCount() == 0 || shape.rank() == 0) return false;
-  }
-  return true;
-}
 
 bool IsTopK(const Instr& instr) {
   const Shape& shape = instr.operand(0)->shape();
@@ -31,105 +23,6 @@ bool IsTopK(const Instr& instr) {
   bool counts = index == ElementType::kS32 || index == ElementType::kU32 ||
                 index == ElementType::kS64 || index == ElementType::kU64;
   return counts && TotalOrderOf(shape.type()).has_value();
-}
-
-// ---- a sort of which only the first elements are needed
-
-// The number of first elements that a slice takes along the last dimension; 0 for other slices.
-int64_t FirstOf(const Instr& instr) {
-  if (instr.op() != Op::kSlice) return 0;
-  const SliceAttrs& attrs = instr.attrs<SliceAttrs>();
-  const Dims& dims = instr.operand(0)->shape().dims();
-  for (size_t d = 0; d < dims.size(); ++d) {
-    bool whole = attrs.limits[d] == dims[d] || d + 1 == dims.size();
-    if (attrs.starts[d] != 0 || attrs.strides[d] != 1 || !whole) return 0;
-  }
-  return attrs.limits.back();
-}
-
-class FirstElements {
- public:
-  explicit FirstElements(Instr& sort) : sort_(sort), dims_(sort.operand(0)->shape().dims()) {}
-
-  bool Find() {
-    std::optional<std::vector<KeyOfSort>> keys = KeysOf(sort_);
-    if (!keys || keys->size() != 1 || sort_.parent()->root() == &sort_) return false;
-    KeyOrder order = (*keys)[0].order;
-    if (order == KeyOrder::kNumbers || order == KeyOrder::kPlain) return false;
-    is_descending_ = (*keys)[0].is_descending;
-    key_ = (*keys)[0].operand;
-    int64_t along = sort_.attrs<SortAttrs>().dimension;
-    auto rank = static_cast<int64_t>(dims_.size());
-    if ((along < 0 ? along + rank : along) != rank - 1 || sort_.operand_count() > 2) return false;
-    for (size_t i = 0; i < sort_.operand_count(); ++i)
-      if (i != key_ && !CountsAlong(*sort_.operand(i), rank - 1)) return false;
-    if (!sort_.shape().IsTuple()) return FindSlices(sort_, key_);
-    for (Instr* part : sort_.users())
-      if (part->op() != Op::kGetTupleElement || part->parent()->root() == part ||
-          !FindSlices(*part, static_cast<size_t>(part->attrs<TupleIndexAttrs>().index)))
-        return false;
-    return !slices_.empty();
-  }
-
-  void Take() {
-    Computation& computation = *sort_.parent();
-    Dims dims = dims_;
-    dims.back() = k_;
-    Shape values = Shape::Array(sort_.operand(key_)->shape().type(), dims);
-    Shape places = Shape::Array(ElementType::kS32, dims);
-    auto make = [&](Op op, const Shape& shape, Instr* operand, Attrs attrs) {
-      Instr* made = computation.Append(op, shape, {operand}, std::move(attrs), sort_.name());
-      made->set_origins(sort_.origins());
-      made->set_pos(sort_.pos());
-      return made;
-    };
-    Instr* top = make(Op::kTopK, Shape::Tuple({values, places}), sort_.operand(key_),
-                      TopKAttrs{.k = k_, .largest = is_descending_});
-    for (auto [slice, operand] : slices_) {
-      bool is_key = operand == key_;
-      Instr* part = make(Op::kGetTupleElement, is_key ? values : places, top,
-                         TupleIndexAttrs{is_key ? 0 : 1});
-      if (part->shape().type() != slice->shape().type())
-        part = make(Op::kConvert, slice->shape(), part, {});
-      bool is_root = computation.root() == slice;
-      computation.ReplaceUses(slice, part);
-      if (is_root) computation.set_root(part);
-    }
-    for (auto [slice, operand] : slices_) computation.Remove(slice);
-    std::vector<Instr*> parts(sort_.users().begin(), sort_.users().end());
-    for (Instr* part : parts) computation.Remove(part);
-    computation.Remove(&sort_);
-  }
-
- private:
-  bool FindSlices(Instr& whole, size_t operand) {
-    for (Instr* slice : whole.users()) {
-      int64_t k = FirstOf(*slice);
-      if (k == 0 || (k_ != 0 && k != k_) || slice->has_extras()) return false;
-      k_ = k;
-      slices_.emplace_back(slice, operand);
-    }
-    return 2 * k_ <= dims_.back();
-  }
-
-  Instr& sort_;
-  Dims dims_;
-  size_t key_ = 0;
-  bool is_descending_ = false;
-  int64_t k_ = 0;
-  std::vector<std::pair<Instr*, size_t>> slices_;
-};
-
-bool TryTopK(Instr& sort, DecisionLog& log) {
-  if (!IsSortable(sort) || sort.has_extras() || sort.is_control_predecessor()) return false;
-  FirstElements first(sort);
-  if (!first.Find()) return false;
-  log.Add({.pass = "fuse",
-           .rule = "sort.first-elements",
-           .subject = LabelOf(sort),
-           .origins = sort.origins()});
-  first.Take();
-  return true;
 }
 
 // ---- keys that are computed
@@ -266,6 +159,15 @@ bool TryPrepare(Instr& sort, DecisionLog& log) {
 
 }  // namespace
 
+bool IsSortable(const Instr& sort) {
+  if (sort.captures() > 0 || sort.operand_count() == 0) return false;
+  for (const Instr* operand : sort.operands()) {
+    const Shape& shape = operand->shape();
+    if (!IsPlainArray(shape) || shape.ElementCount() == 0 || shape.rank() == 0) return false;
+  }
+  return true;
+}
+
 std::optional<std::vector<KeyOfSort>> KeysOf(const Instr& sort) {
   std::optional<std::vector<ComparedKey>> compared = ComparedKeysOf(*sort.called(0));
   if (!compared) return std::nullopt;
@@ -304,6 +206,8 @@ void PrepareSorts(Module& module, DecisionLog& log, const Machine& machine) {
   for (size_t i = 0, count = module.computations().size(); i < count; ++i) {
     Computation& computation = *module.computations()[i];
     bool changed = false;
+    for (Instr* instr : computation.PostOrder())
+      if (instr->op() == Op::kCustomCall && TryApproxTopK(*instr, log)) changed = true;
     for (Instr* instr : computation.PostOrder())
       if (instr->op() == Op::kSort && (TryTopK(*instr, log) || TryPrepare(*instr, log)))
         changed = true;

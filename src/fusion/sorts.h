@@ -31,6 +31,8 @@ std::optional<KeyOrder> TotalOrderOf(ElementType type);
 // The bits of a real type's infinity, or of its greatest number when it has none.
 uint64_t InfinityBits(ElementType type);
 
+// Whether its operands are arrays that are there to be sorted.
+bool IsSortable(const Instr& sort);
 // Whether an array holds 0, 1, 2 ... along a dimension.
 bool CountsAlong(const Instr& instr, int64_t dimension);
 
