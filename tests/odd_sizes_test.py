@@ -163,7 +163,7 @@ def random_bits(type_, algorithm, words):
     program = Program()
     state = f"u64[{words}]"
     s = program.put(state, f"constant({{{', '.join(['81985529216486895', '18446744073709551613', '18446744073709551615'][:words])}}})")
-    for shape in SHAPES:
+    for shape in [*SHAPES, (4096,), (64, 32), (3, 128)]:
         whole = f"{type_}[{text(shape)}]"
         y = program.put(f"({state}, {whole})", f"rng-bit-generator({s}), algorithm={algorithm}")
         s = program.put(state, f"get-tuple-element({y}), index=0")

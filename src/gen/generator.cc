@@ -35,6 +35,7 @@ BuildOutcome BuildCpu(const Region& region, RegionKind kind, const Machine& mach
                       const std::string& name) {
   switch (kind) {
     case RegionKind::kLoop: {
+      if (BuildOutcome random = BuildPhilox(region, machine, name); random.built) return random;
       BuildOutcome tiled = BuildTranspose(region, machine, name);
       return tiled.built ? std::move(tiled) : BuildLoop(region, machine, name);
     }

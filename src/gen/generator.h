@@ -56,6 +56,8 @@ std::vector<std::string> NotesOf(const Region& region);
 
 // One per kind, for CPUs (BuildRegion calls them; those for GPUs: gpu/gpu.h).
 BuildOutcome BuildLoop(const Region& region, const Machine& machine, const std::string& name);
+// Only regions of kLoop with random bits that are made several at a time.
+BuildOutcome BuildPhilox(const Region& region, const Machine& machine, const std::string& name);
 // Only regions of kLoop that read a large input across their rows.
 BuildOutcome BuildTranspose(const Region& region, const Machine& machine, const std::string& name);
 BuildOutcome BuildRows(const Region& region, const Machine& machine, const std::string& name);

@@ -1,0 +1,78 @@
+// The loop of a region with random bits of Philox: one counter gives the bits of several
+// neighbours, which are made together and kept in registers until each is needed.
+//
+//   for each stretch of elements (the grid)
+//     for each counter (lanes): its words
+//     for each vector of elements, for each lane: all roots
+
+#include <algorithm>
+
+#include "gen/random_bits.h"
+#include "gen/roots.h"
+
+namespace tokamak {
+namespace {
+
+class PhiloxBuilder {
+ public:
+  PhiloxBuilder(const Region& region, const Instr& random, const Machine& machine,
+                const std::string& name)
+      : region_(region),
+        random_(random),
+        lanes_(machine.Lanes(32)),
+        stretch_(lanes_ * PhiloxElements(random)),
+        b_(name),
+        emitter_(b_, region) {}
+
+  BuildOutcome Build() {
+    int64_t count = random_.shape().ElementCount(), per = PhiloxElements(random_);
+    if (count % stretch_ != 0) return {std::nullopt, "it is no whole number of stretches"};
+    const Dims& dims = DomainOf(*region_.roots[0]).dims();
+    ScalarType type = ComputeType(random_.shape().type());
+    ArrayId words = b_.Local("words", type, Space::kRegisters, stretch_);
+    b_.For("g", LoopRole::kGrid, b_.Index(count / stretch_), [&](Scalar g) {
+      std::array<Scalar, 3> state = emitter_.RandomState(random_);
+      b_.For("c", LoopRole::kVector, b_.Index(lanes_), [&](Scalar c) {
+        std::array<Element, 4> made = PhiloxBlock(b_, random_, state, g * b_.Index(lanes_) + c);
+        for (int64_t i = 0; i < per; ++i)
+          b_.Store(words, c * b_.Index(per) + b_.Index(i), made[static_cast<size_t>(i)][0]);
+      });
+      b_.For("v", LoopRole::kUnrolled, b_.Index(per), [&](Scalar v) {
+        b_.For("l", LoopRole::kVector, b_.Index(lanes_), [&](Scalar l) {
+          Scalar own = v * b_.Index(lanes_) + l, linear = g * b_.Index(stretch_) + own;
+          Coordinates place = Delinearized(b_, linear, random_.shape().dims());
+          emitter_.Bind(random_, 0, place, {b_.Read(words, own), {}});
+          StoreRoots(b_, emitter_, region_, Delinearized(b_, linear, dims), linear);
+        });
+      });
+    });
+    return FinishLoop(b_, emitter_, region_, count / stretch_, true);
+  }
+
+ private:
+  const Region& region_;
+  const Instr& random_;
+  int64_t lanes_, stretch_;
+  KernelBuilder b_;
+  ElementEmitter emitter_;
+};
+
+}  // namespace
+
+BuildOutcome BuildPhilox(const Region& region, const Machine& machine, const std::string& name) {
+  const Instr* random = nullptr;
+  for (const Instr* instr : region.instrs) {
+    if (instr->op() != Op::kRngBitGenerator || !IsPhilox(*instr)) continue;
+    if (random != nullptr) return {std::nullopt, "it has two states"};
+    random = instr;
+  }
+  if (random == nullptr) return {std::nullopt, "it has no such bits"};
+  if (std::string why = WhyNoLoop(region); !why.empty()) return {std::nullopt, why};
+  int64_t count = random->shape().ElementCount();
+  for (const Instr* root : region.roots)
+    if (IsSliceUpdate(*root) || root->shape().ElementCount() != count)
+      return {std::nullopt, "its roots have another number of elements"};
+  return PhiloxBuilder(region, *random, machine, name).Build();
+}
+
+}  // namespace tokamak
