@@ -176,6 +176,19 @@ bool IsOncePerRow(const Instr& instr, const OpenRegion& open, int depth) {
   return true;
 }
 
+// An operand of a contraction that is smaller than the array it is computed from, which some kernel
+// makes: better it makes the smaller one.
+bool WidensPanels(const Instr& instr, const OpenRegion& open) {
+  bool feeds = std::any_of(instr.users().begin(), instr.users().end(), [&](const Instr* user) {
+    return user->op() == Op::kDot && open.costs.contains(user);
+  });
+  if (!feeds || open.kind != RegionKind::kContract) return false;
+  return std::any_of(instr.operands().begin(), instr.operands().end(), [&](const Instr* operand) {
+    return operand->op() != Op::kParameter && operand->op() != Op::kConstant &&
+           operand->shape().IsArray() && operand->shape().ByteSize() > instr.shape().ByteSize();
+  });
+}
+
 }  // namespace
 
 std::optional<std::string> WhyNoDot(const Instr& dot) {
@@ -236,6 +249,9 @@ OpenRegion RegionTable::With(const Instr& instr, int region) const {
   open.instrs.push_back(&instr);
   open.flops += instr.info().flops_per_element;
   if (Folds(instr)) {
+    // Rows of a contraction's results are folded where they are made.
+    if (open.kind == RegionKind::kRows && KindOfFold(instr, machine_) == RegionKind::kContract)
+      open.kind = RegionKind::kContract;
     if (open.kind == RegionKind::kLoop) {
       open.kind = KindOfFold(instr, machine_);
       // Elements of whole rows are only written by rows.
@@ -368,6 +384,7 @@ std::string RegionTable::WhyNot(const Instr& instr, int region, size_t copies) c
     if (user->op() == Op::kDot && !IsFree(instr) && open.kind != RegionKind::kContract)
       return "each of its elements would be computed for each use by the contraction";
   }
+  if (WidensPanels(instr, open)) return "more bytes would be stored without it";
   OpenRegion::Cost cost = CostIn(instr, region);
   bool repeats = instr.op() == Op::kBroadcast || instr.op() == Op::kReshape ||
                  instr.op() == Op::kIota || instr.op() == Op::kConstant;

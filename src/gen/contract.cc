@@ -6,6 +6,7 @@
 //       lhs and rhs of the panel, computed and put in order (unless they lie so already)
 //       sums += lhs * rhs                  (kernel form's multiply)
 //     for each element of the tile: what follows from it, written
+//       (or, where rows of results are folded, such as by a softmax: row by row, rows_body.h)
 //
 // Tiles follow from the shape alone. Those at the ends overlap those before them. What an operand
 // is padded with along the depth is zero; rows and columns that are padded are not written.
@@ -16,6 +17,7 @@
 
 #include "gen/dot_sides.h"
 #include "gen/element.h"
+#include "gen/rows_body.h"
 
 namespace tokamak {
 namespace {
@@ -25,6 +27,8 @@ namespace {
 constexpr int64_t kMaxSide = 256, kMaxShallowRows = 64, kShallow = 128;
 // Elements of a panel's depth, times their bytes.
 constexpr int64_t kPanelBytes = 1024;
+// Sums of a tile of whole rows, and its panel of rhs.
+constexpr int64_t kWholeBytes = 256 << 10, kWholePanelBytes = 512 << 10, kMaxWhole = 8192;
 // Tiles that keep the threads of a large machine busy, and multiplications that make one worth it.
 constexpr int64_t kTilesWanted = 16, kLeastOfTile = 1 << 18;
 // So few rows do not pay for putting the right side in order.
@@ -81,7 +85,8 @@ struct Tiling {
   int64_t PaddedDepth() const { return depth.size * depth.count; }
 };
 
-Tiling TilingOf(const Instr& dot, const DotSides& sides, const Machine& machine) {
+// `whole`: a tile has whole rows.
+Tiling TilingOf(const Instr& dot, const DotSides& sides, const Machine& machine, bool whole) {
   Tiling t;
   t.type = ContractType(dot, machine);
   bool tiles = t.type == ScalarType::kBF16 && machine.matrix_tiles && sides.m >= kWorthTiles;
@@ -90,6 +95,7 @@ Tiling TilingOf(const Instr& dot, const DotSides& sides, const Machine& machine)
   int64_t row_unit = tiles ? kTileRows : 1, depth_unit = tiles ? kTileDepth : GroupOf(t.type);
   // Panels that need no padding, if there are such of a fair size.
   int64_t most = std::min(RoundUp(sides.k, depth_unit), kPanelBytes / bytes);
+  if (whole) most = std::clamp(kWholePanelBytes / (sides.n * bytes), depth_unit, most);
   t.depth = CutInto(sides.k, most, depth_unit);
   for (int64_t size = most / depth_unit * depth_unit; size >= most / 2; size -= depth_unit) {
     if (sides.k % size != 0) continue;
@@ -97,6 +103,10 @@ Tiling TilingOf(const Instr& dot, const DotSides& sides, const Machine& machine)
     break;
   }
   int64_t rows = sides.k <= kShallow ? kMaxShallowRows : kMaxSide, columns = kMaxSide;
+  if (whole) {
+    columns = RoundUp(sides.n, t.lanes);
+    rows = std::clamp(kWholeBytes / (columns * 4), row_unit, rows);
+  }
   auto cut = [&] {
     t.rows = CutInto(sides.m, rows, row_unit);
     t.columns = CutInto(sides.n, columns, t.lanes);
@@ -104,7 +114,7 @@ Tiling TilingOf(const Instr& dot, const DotSides& sides, const Machine& machine)
   };
   // The longer side is cut finer while there is work enough in each piece.
   while (cut() < kTilesWanted && t.rows.size * t.columns.size * sides.k > 2 * kLeastOfTile) {
-    if (t.columns.size >= t.rows.size && columns > t.lanes) {
+    if (!whole && t.columns.size >= t.rows.size && columns > t.lanes) {
       columns = std::max(columns / 2, t.lanes);
     } else if (rows > row_unit) {
       rows = std::max(rows / 2, row_unit);
@@ -133,11 +143,15 @@ class ContractBuilder {
         dot_(dot),
         machine_(machine),
         sides_(dot),
-        t_(TilingOf(dot, sides_, machine)),
+        stitched_(std::any_of(region.instrs.begin(), region.instrs.end(),
+                              [](const Instr* instr) { return instr->op() == Op::kReduce; })),
+        t_(TilingOf(dot, sides_, machine, stitched_)),
         b_(name),
-        emitter_(b_, region) {}
+        emitter_(b_, region),
+        rows_body_(region, machine, b_, emitter_) {}
 
   BuildOutcome Build() {
+    if (std::string why = stitched_ ? WhyNoRows() : ""; !why.empty()) return {std::nullopt, why};
     FindSides();
     MakeArrays();
     BuiltKernel built;
@@ -161,6 +175,17 @@ class ContractBuilder {
   }
 
  private:
+  // Rows of results, whole, are what the reductions fold.
+  std::string WhyNoRows() {
+    if (sides_.n > kMaxWhole) return "its rows are too long to be kept";
+    RowLevels found;
+    if (std::string why = FindRowLevels(region_, found); !why.empty()) return why;
+    if (std::string why = rows_body_.Find(); !why.empty()) return why;
+    bool fits = rows_body_.dims() == dot_.shape().dims() &&
+                rows_body_.rows() == sides_.batch * sides_.m && rows_body_.row() == sides_.n;
+    return fits ? "" : "its reductions fold other rows than the contraction makes";
+  }
+
   Scalar Begin(const Cut& cut, Scalar piece) {
     if (cut.count == 1) return b_.Index(0);
     Scalar begin = piece * b_.Index(cut.size);
@@ -431,9 +456,17 @@ class ContractBuilder {
 
   // What follows from the tile's results, written.
   void Finish() {
+    ElementType sum_type = ElementOfScalar(*SumTypeOf(t_.type));
+    if (stitched_) {
+      b_.For("i", LoopRole::kSerial, b_.Index(t_.rows.valid()), [&](Scalar i) {
+        rows_body_.Emit(batch_ * b_.Index(sides_.m) + (row_ + i),
+                        {&dot_, sum_type, sums_, i * b_.Index(t_.columns.size)});
+      });
+      return;
+    }
     Dims row_dims = SizesOf(sides_.lhs, sides_.lhs_free);
     Dims column_dims = SizesOf(sides_.rhs, sides_.rhs_free);
-    ElementType type = dot_.shape().type(), wide = ElementOfScalar(*SumTypeOf(t_.type));
+    ElementType type = dot_.shape().type();
     b_.For("i", LoopRole::kSerial, b_.Index(t_.rows.valid()), [&](Scalar i) {
       ForVectors(t_.columns.valid(), t_.lanes, [&](Scalar j) {
         Coordinates at = batch_at_;
@@ -441,7 +474,7 @@ class ContractBuilder {
              {Delinearized(b_, row_ + i, row_dims), Delinearized(b_, column_ + j, column_dims)})
           at.insert(at.end(), more.begin(), more.end());
         Element sum{b_.Read(sums_, i * b_.Index(t_.columns.size) + j), {}};
-        emitter_.Bind(dot_, 0, at, ConvertElement(b_, wide, type, sum));
+        emitter_.Bind(dot_, 0, at, ConvertElement(b_, sum_type, type, sum));
         Scalar linear =
             (batch_ * b_.Index(sides_.m) + (row_ + i)) * b_.Index(sides_.n) + (column_ + j);
         for (const Instr* root : region_.roots) {
@@ -457,9 +490,11 @@ class ContractBuilder {
   const Instr& dot_;
   const Machine& machine_;
   DotSides sides_;
+  bool stitched_;
   Tiling t_;
   KernelBuilder b_;
   ElementEmitter emitter_;
+  RowsBody rows_body_;
   Side lhs_, rhs_;
   ArrayId sums_{}, lhs_panel_{}, rhs_panel_{}, square_{}, stage_{};
   Coordinates batch_at_;
@@ -497,7 +532,7 @@ ScalarType ContractType(const Instr& dot, const Machine& machine) {
 }
 
 int64_t TimesMade(const Instr& dot, size_t operand, const Machine& machine) {
-  Tiling tiling = TilingOf(dot, DotSides(dot), machine);
+  Tiling tiling = TilingOf(dot, DotSides(dot), machine, false);
   return operand == 0 ? tiling.columns.count : tiling.rows.count;
 }
 
@@ -517,15 +552,19 @@ bool IsForContract(const Instr& dot, const Machine& machine) {
 
 BuildOutcome BuildContract(const Region& region, const Machine& machine, const std::string& name) {
   const Instr* dot = nullptr;
+  bool stitched = false;
   for (const Instr* instr : region.instrs) {
-    if (instr->op() == Op::kReduce) return {std::nullopt, "it also folds otherwise"};
+    if (instr->op() == Op::kReduce) stitched = true;
     if (instr->op() != Op::kDot) continue;
     if (dot != nullptr) return {std::nullopt, "it has a second contraction"};
     dot = instr;
   }
   if (dot == nullptr) return {std::nullopt, "it has no contraction"};
   for (const Instr* root : region.roots)
-    if (!root->shape().IsArray() || root->shape().ElementCount() != dot->shape().ElementCount())
+    if (stitched) {
+      break;  // rows know
+    } else if (!root->shape().IsArray() ||
+               root->shape().ElementCount() != dot->shape().ElementCount())
       return {std::nullopt, "a root has another number of elements than the contraction"};
   return ContractBuilder(region, *dot, machine, name).Build();
 }

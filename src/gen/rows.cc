@@ -13,184 +13,23 @@
 // (row_stash.h): the row is in the cache, and only what a loop needs is computed in it. The order
 // of every sum follows from the length of the row and the machine's vectors alone.
 
-#include <algorithm>
-#include <unordered_map>
-
-#include "gen/row_levels.h"
-#include "gen/row_stash.h"
+#include "gen/rows_body.h"
 
 namespace tokamak {
-namespace {
-
-// Kept while a row is at hand: half of what a kernel may have on the stack.
-constexpr int64_t kMaxKept = 128 << 10;
-
-// Elements of what a reduction gives.
-int64_t ResultsOf(const Region& region) {
-  for (const Instr* instr : region.instrs)
-    if (instr->op() == Op::kReduce) return PartsOf(instr->shape())[0].ElementCount();
-  return 0;
-}
-
-class RowsBuilder {
- public:
-  RowsBuilder(const Region& region, const Machine& machine, const std::string& name)
-      : region_(region), machine_(machine), b_(name), emitter_(b_, region) {}
-
-  BuildOutcome Build() {
-    RowLevels found;
-    bool any = std::none_of(region_.roots.begin(), region_.roots.end(), [&](const Instr* root) {
-      return PartsOf(root->shape())[0].ElementCount() > ResultsOf(region_);
-    });
-    if (std::string why = FindRowLevels(region_, found, any); !why.empty())
-      return {std::nullopt, why};
-    levels_ = std::move(found.levels);
-    rows_ = found.rows;
-    row_ = found.row;
-    FindLoops();
-    BuiltKernel built;
-    built.grid = rows_;
-    b_.For("row", LoopRole::kGrid, b_.Index(rows_), [&](Scalar row) {
-      row_at_ = row;
-      for (size_t i = 0; i < levels_.size(); ++i) ReduceLevel(levels_[i], loops_[i]);
-      StoreRows();
-      StoreElements();
-    });
-    if (!emitter_.fault().empty()) return {std::nullopt, emitter_.fault()};
-    built.kernel = b_.Finish();
-    built.arguments = ArgumentsOf(region_);
-    FinishFacts(built, false);
-    return {std::move(built), ""};
-  }
-
- private:
-  // What the loops keep for each other.
-  void FindLoops() {
-    loops_.resize(levels_.size() + 1);
-    for (size_t i = 0; i < levels_.size(); ++i)
-      for (const Reducer& reducer : levels_[i])
-        for (size_t n = 0; n < reducer.count; ++n)
-          loops_[i].roots.push_back(reducer.instr->operand(n));
-    for (const Instr* root : region_.roots)
-      if (root->shape().IsArray() && root->shape().ElementCount() == rows_ * row_)
-        loops_.back().roots.push_back(root);
-    FindKept(region_, levels_[0][0].input().dims(), row_, kMaxKept, loops_);
-    for (const RowLoop& loop : loops_)
-      for (const Instr* instr : loop.makes)
-        kept_[instr] =
-            b_.Local("kept", ComputeType(instr->shape().type()), Space::kRegisters, row_);
-  }
-
-  // At the begin and at the end of what a loop does for one element.
-  void TakeKept(const RowLoop& loop, Scalar element) {
-    for (const Instr* instr : loop.takes)
-      emitter_.Remember(*instr, InputAt(levels_[0][0], element),
-                        {b_.Read(kept_.at(instr), element), {}});
-  }
-  void Keep(const RowLoop& loop, Scalar element) {
-    for (const Instr* instr : loop.makes) {
-      Element value = emitter_.At(*instr, InputAt(levels_[0][0], element));
-      if (emitter_.fault().empty()) b_.Store(kept_.at(instr), element, value[0]);
-    }
-  }
-
-  Coordinates InputAt(const Reducer& reducer, Scalar element) {
-    return RowElement(b_, reducer, row_at_, element);
-  }
-
-  void ReduceLevel(std::vector<Reducer>& level, const RowLoop& loop) {
-    bool any_order = std::all_of(level.begin(), level.end(),
-                                 [](const Reducer& reducer) { return reducer.any_order; });
-    int64_t lanes = any_order ? std::min(2 * machine_.Lanes(32), PowerBelow(row_)) : 1;
-    std::vector<Accumulators> sums;
-    for (const Reducer& reducer : level) sums.emplace_back(b_, emitter_, reducer, lanes);
-    ForLanes(lanes, [&](Scalar lane) {
-      for (Accumulators& sum : sums) sum.Write(lane, sum.Begin());
-    });
-    int64_t steps = row_ / lanes, rest = row_ % lanes;
-    auto fold = [&](Scalar lane, Scalar element, Scalar valid) {
-      TakeKept(loop, element);
-      for (Accumulators& sum : sums) sum.Fold(lane, InputAt(sum.reducer(), element), valid);
-      Keep(loop, element);
-    };
-    b_.For("k", LoopRole::kSerial, b_.Index(steps), [&](Scalar k) {
-      ForLanes(lanes, [&](Scalar lane) { fold(lane, k * b_.Index(lanes) + lane, {}); });
-    });
-    if (rest > 0) {
-      // The last vector again, of which only the new elements count.
-      ForLanes(lanes, [&](Scalar lane) {
-        fold(lane, b_.Index(row_ - lanes) + lane, b_.Index(lanes - rest) <= lane);
-      });
-    }
-    for (Accumulators& sum : sums) {
-      std::vector<Element> results = sum.Finished(sum.Combined());
-      const Reducer& reducer = sum.reducer();
-      for (size_t i = 0; i < results.size(); ++i) {
-        Dims dims = PartsOf(reducer.instr->shape())[i].dims();
-        emitter_.Bind(*reducer.instr, i, Delinearized(b_, row_at_, dims), results[i]);
-      }
-    }
-  }
-
-  template <typename Body>
-  void ForLanes(int64_t lanes, Body&& body) {
-    if (lanes == 1) return body(b_.Index(0));
-    b_.For("l", LoopRole::kVector, b_.Index(lanes), body);
-  }
-
-  void StoreRows() {
-    for (const Instr* root : region_.roots) {
-      std::vector<Shape> parts = PartsOf(root->shape());
-      for (size_t i = 0; i < parts.size(); ++i) {
-        if (parts[i].ElementCount() != rows_) continue;
-        Element value = emitter_.At(*root, Delinearized(b_, row_at_, parts[i].dims()), i);
-        emitter_.StoreLinear(*root, i, row_at_, value);
-      }
-    }
-  }
-
-  void StoreElements() {
-    std::vector<const Instr*> roots;
-    for (const Instr* root : region_.roots) {
-      if (!root->shape().IsArray() || root->shape().ElementCount() == rows_) continue;
-      if (root->shape().ElementCount() != rows_ * row_)
-        return emitter_.Fail("a root has neither a row's elements nor one a row");
-      roots.push_back(root);
-    }
-    if (roots.empty()) return;
-    int64_t lanes = std::min(machine_.Lanes(32), PowerBelow(row_));
-    int64_t steps = (row_ + lanes - 1) / lanes;
-    const Reducer& like = levels_[0][0];
-    b_.For("k", LoopRole::kSerial, b_.Index(steps), [&](Scalar k) {
-      ForLanes(lanes, [&](Scalar lane) {
-        Scalar begin = LesserOf(k * b_.Index(lanes), b_.Index(row_ - lanes));
-        Scalar element = begin + lane, linear = row_at_ * b_.Index(row_) + element;
-        TakeKept(loops_.back(), element);
-        for (const Instr* root : roots) {
-          const Dims& dims = root->shape().dims();
-          Coordinates at =
-              dims == like.input().dims() ? InputAt(like, element) : Delinearized(b_, linear, dims);
-          emitter_.StoreLinear(*root, 0, linear, emitter_.At(*root, at));
-        }
-      });
-    });
-  }
-
-  const Region& region_;
-  const Machine& machine_;
-  KernelBuilder b_;
-  ElementEmitter emitter_;
-  std::vector<std::vector<Reducer>> levels_;
-  std::vector<RowLoop> loops_;  // one for each level, and the one that writes
-  std::unordered_map<const Instr*, ArrayId> kept_;
-  int64_t rows_ = 0, row_ = 0;
-  Scalar row_at_;
-};
-
-}  // namespace
 
 BuildOutcome BuildRows(const Region& region, const Machine& machine, const std::string& name) {
-  return RowsBuilder(region, machine, name).Build();
+  KernelBuilder b(name);
+  ElementEmitter emitter(b, region);
+  RowsBody body(region, machine, b, emitter);
+  if (std::string why = body.Find(); !why.empty()) return {std::nullopt, why};
+  BuiltKernel built;
+  built.grid = body.rows();
+  b.For("row", LoopRole::kGrid, b.Index(built.grid), [&](Scalar row) { body.Emit(row); });
+  if (!emitter.fault().empty()) return {std::nullopt, emitter.fault()};
+  built.kernel = b.Finish();
+  built.arguments = ArgumentsOf(region);
+  FinishFacts(built, false);
+  return {std::move(built), ""};
 }
 
 }  // namespace tokamak

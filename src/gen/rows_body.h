@@ -1,0 +1,65 @@
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "gen/row_levels.h"
+#include "gen/row_stash.h"
+
+// What is done for one row: reductions over the last dimensions, level by level, and what is
+// computed from them.
+
+namespace tokamak {
+
+// An array of the region whose row is there already: element e is at `begin + e`.
+struct RowSource {
+  const Instr* instr = nullptr;
+  ElementType held{};  // as what it is there
+  ArrayId array{};
+  Scalar begin{};
+};
+
+class RowsBody {
+ public:
+  RowsBody(const Region& region, const Machine& machine, KernelBuilder& b, ElementEmitter& emitter)
+      : region_(region), machine_(machine), b_(b), emitter_(emitter) {}
+
+  // Why the region is not made of rows, in words; "" when it is. Before all else.
+  std::string Find();
+  int64_t rows() const { return rows_; }
+  int64_t row() const { return row_; }
+  // The arrays whose elements rows are made of.
+  const Dims& dims() const { return levels_[0][0].input().dims(); }
+
+  // Folds and writes row `row`.
+  void Emit(Scalar row, const RowSource& source = {});
+
+ private:
+  void FindLoops();
+  void TakeKept(const RowLoop& loop, Scalar element);
+  void Keep(const RowLoop& loop, Scalar element);
+  Coordinates InputAt(const Reducer& reducer, Scalar element);
+  void ReduceLevel(std::vector<Reducer>& level, const RowLoop& loop);
+  void StoreRows();
+  void StoreElements();
+
+  template <typename Body>
+  void ForLanes(int64_t lanes, Body&& body) {
+    if (lanes == 1) return body(b_.Index(0));
+    b_.For("l", LoopRole::kVector, b_.Index(lanes), body);
+  }
+
+  const Region& region_;
+  const Machine& machine_;
+  KernelBuilder& b_;
+  ElementEmitter& emitter_;
+  std::vector<std::vector<Reducer>> levels_;
+  std::vector<RowLoop> loops_;  // one for each level, and the one that writes
+  std::unordered_map<const Instr*, ArrayId> kept_;
+  int64_t rows_ = 0, row_ = 0;
+  Scalar row_at_;
+  RowSource source_;
+};
+
+}  // namespace tokamak
