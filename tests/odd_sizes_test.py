@@ -181,9 +181,92 @@ CIRCLE = """  d = s32[] subtract(p1, p0)
 # -1 is after all others, of bits that are no whole byte.
 NARROW = "  ROOT less = pred[] compare(p2, p3), direction=LE"
 
+# Rows, columns and depth of a product: each size in each place.
+PRODUCTS = [(n, 17, 33) for n in SIZES] + [(17, n, 33) for n in SIZES] + [(33, 17, n) for n in SIZES] + [(127, 127, 127), (64, 300, 520)]
+
+
+def dots(type_, result, lhs, rhs, batch=1):
+    """Products whose sides lie as `lhs` and `rhs` say, such as "mk" and "kn"; each with what makes an operand and what follows."""
+    program = Program()
+    for i, (m, n, k) in enumerate(PRODUCTS):
+        sizes = {"b": batch, "m": m, "n": n, "k": k}
+        shapes = [f"{type_}[{text([sizes[c] for c in side])}]" for side in (lhs, rhs)]
+        operands = [program.parameter(shape) for shape in shapes]
+        which = i % 4
+        if which in (1, 3):
+            operands[which // 2] = program.put(shapes[which // 2], f"negate({operands[which // 2]})")
+        dims = [sizes[c] for c in "bmn" if c in lhs + rhs]
+        whole = f"{result}[{text(dims)}]"
+        batches = f", lhs_batch_dims={{{lhs.index('b')}}}, rhs_batch_dims={{{rhs.index('b')}}}" if "b" in lhs else ""
+        contracted = f"lhs_contracting_dims={{{lhs.index('k')}}}, rhs_contracting_dims={{{rhs.index('k')}}}"
+        d = program.put(whole, f"dot({', '.join(operands)}), {contracted}{batches}")
+        if which > 1:
+            bias = program.put(whole, f"broadcast({program.parameter(f'{result}[{n}]')}), dimensions={{{len(dims) - 1}}}")
+            d = program.put(whole, f"add({d}, {bias})")
+        program.result(whole, d)
+    return program
+
+
+def weights(type_, lhs, rhs):
+    """Rows of products, folded where they are made: their greatest, and each one's share of the sum."""
+    program = Program()
+    program.body("greatest", binary("f32", "maximum"))
+    program.body("sum", binary("f32", "add"))
+    for m, n, k in PRODUCTS:
+        if 0 in (m, n, k):
+            continue
+        sizes = {"m": m, "n": n, "k": k}
+        x, w = (program.parameter(f"{type_}[{text([sizes[c] for c in side])}]") for side in (lhs, rhs))
+        whole, column = f"f32[{m},{n}]", f"f32[{m}]"
+        d = program.put(f"{type_}[{m},{n}]", f"dot({x}, {w}), lhs_contracting_dims={{{lhs.index('k')}}}, rhs_contracting_dims={{{rhs.index('k')}}}")
+        small = program.put(whole, f"multiply({program.put(whole, f'convert({d})')}, {program.put(whole, 'broadcast(' + program.put('f32[]', 'constant(0.01)') + '), dimensions={}')})")
+        most = program.put(column, f"reduce({small}, {program.put('f32[]', 'constant(-inf)')}), dimensions={{1}}, to_apply=greatest")
+        below = program.put(whole, f"subtract({small}, {program.put(whole, f'broadcast({most}), dimensions={{0}}')})")
+        e = program.put(whole, f"exponential({below})")
+        total = program.put(column, f"reduce({e}, {program.put('f32[]', 'constant(0)')}), dimensions={{1}}, to_apply=sum")
+        program.result(whole, program.put(whole, f"divide({e}, {program.put(whole, f'broadcast({total}), dimensions={{0}}')})"))
+        program.result(column, most)
+    return program
+
+
+def convolutions(type_, window, groups=1):
+    """Of images of odd sizes."""
+    program = Program()
+    for height, width, features in [(n, 5, 3) for n in SIZES[1:6]] + [(5, n, 3) for n in SIZES[1:6]] + [(9, 9, n) for n in (1, 3, 17, 127)]:
+        inputs, outputs = groups * features, groups * 8
+        x = program.parameter(f"{type_}[2,{height},{width},{inputs}]")
+        w = program.parameter(f"{type_}[3,3,{features},{outputs}]")
+        size = lambda n: (n + window["pad"] * 2 - (2 * window["dilate"] + 1)) // window["stride"] + 1
+        if size(height) < 1 or size(width) < 1:
+            continue
+        whole = f"{type_}[2,{size(height)},{size(width)},{outputs}]"
+        both = lambda key, mark="{0}x{0}": mark.format(window[key])
+        attributes = f"window={{size=3x3 stride={both('stride')} pad={both('pad', '{0}_{0}x{0}_{0}')} rhs_dilate={both('dilate')}}}"
+        y = program.put(whole, f"convolution({x}, {w}), {attributes}, dim_labels=b01f_01io->b01f, feature_group_count={groups}")
+        program.result(whole, program.put(whole, f"negate({y})"))
+    return program
+
+
 PROGRAMS = {
     "a circle, sorted": lambda: sorts(["s32", "f32"], CIRCLE),
     "narrow integers, sorted": lambda: sorts(["bf16", "s4"], NARROW),
+    "products": lambda: dots("f32", "f32", "mk", "kn"),
+    "products, both turned": lambda: dots("f32", "f32", "km", "nk"),
+    "products of doubles": lambda: dots("f64", "f64", "mk", "nk"),
+    "products of bf16": lambda: dots("bf16", "bf16", "mk", "kn"),
+    "products of bf16, rhs turned": lambda: dots("bf16", "f32", "mk", "nk"),
+    "products of bf16, both turned": lambda: dots("bf16", "f32", "km", "nk"),
+    "products of f16 in a batch": lambda: dots("f16", "f16", "bmk", "kbn", 2),
+    "products of bf16 in a batch": lambda: dots("bf16", "f32", "mbk", "bnk", 3),
+    "products of bytes": lambda: dots("s8", "s32", "mk", "kn"),
+    "products of integers": lambda: dots("s32", "s32", "km", "nk"),
+    "products of complex numbers": lambda: dots("c64", "c64", "mk", "nk"),
+    "rows of products": lambda: weights("f32", "mk", "nk"),
+    "rows of products of bf16": lambda: weights("bf16", "mk", "kn"),
+    "convolutions": lambda: convolutions("f32", {"stride": 1, "pad": 1, "dilate": 1}),
+    "convolutions, strided": lambda: convolutions("bf16", {"stride": 2, "pad": 0, "dilate": 1}),
+    "convolutions, dilated": lambda: convolutions("f32", {"stride": 1, "pad": 2, "dilate": 2}),
+    "convolutions in groups": lambda: convolutions("f32", {"stride": 1, "pad": 1, "dilate": 1}, 4),
     "words of Philox": lambda: random_bits("u32", "rng_philox", 3),
     "wide words of Philox": lambda: random_bits("s64", "rng_philox", 2),
     "words of Threefry": lambda: random_bits("u16", "rng_three_fry", 2),

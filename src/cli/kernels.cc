@@ -50,8 +50,9 @@ class Shower {
     ExpandOps(module, log);
     ExpandConvolutions(module, log);
     options.machine.matrix_library =
-        command_.library == "on" || (command_.library == "auto" && !options.machine.is_gpu() &&
-                                     HasContractions(module) && HasMatrixLibrary());
+        command_.library == "on" ||
+        (command_.library == "auto" && !options.machine.is_gpu() &&
+         HasContractions(module, options.machine) && HasMatrixLibrary());
     PrepareContractions(module, options.machine, log);
     ExpandRandom(module, log);
     PrepareScans(module, log, options.machine);

@@ -27,7 +27,7 @@ Result<LoweredProgram> LowerModule(Module& module, const LowerOptions& options, 
 Result<LoweredProgram> LowerForHost(Module& module, LowerOptions options, DecisionLog& log) {
   options.machine = HostMachine();
   ExpandConvolutions(module, log);  // they are contractions, then
-  options.machine.matrix_library = HasContractions(module) && HasMatrixLibrary();
+  options.machine.matrix_library = HasContractions(module, options.machine) && HasMatrixLibrary();
   return LowerModule(module, options, log);
 }
 

@@ -194,21 +194,65 @@ bool IsForLibrary(const Instr& instr, const Machine& machine) {
          TypeForLibrary(instr) && IsLargeEnough(instr) && ContractionOf(instr);
 }
 
-bool HasContractions(const Module& module) {
+bool HasContractions(const Module& module, const Machine& machine) {
   for (const auto& computation : module.computations())
     for (const Instr* instr : computation->Instrs())
-      if (instr->op() == Op::kDot && TypeForLibrary(*instr) && IsLargeEnough(*instr)) return true;
+      if (instr->op() == Op::kDot && !IsForContract(*instr, machine) && TypeForLibrary(*instr) &&
+          IsLargeEnough(*instr))
+        return true;
   return false;
 }
 
+namespace {
+
+// A dot whose results are all transposed so that dimensions of lhs come last: with its sides
+// swapped, rows are written as they are made. Says whether it was.
+bool SwapSides(Instr& dot, DecisionLog& log) {
+  if (dot.users().size() != 1 || dot.parent()->root() == &dot) return false;
+  Instr& transpose = **dot.users().begin();
+  if (transpose.op() != Op::kTranspose) return false;
+  DotAttrs attrs = dot.attrs<DotAttrs>();
+  DotSides sides(dot);
+  auto batch = static_cast<int64_t>(attrs.lhs_batch.size());
+  auto left = static_cast<int64_t>(sides.lhs_free.size());
+  auto right = static_cast<int64_t>(sides.rhs_free.size());
+  Dims order = transpose.attrs<DimensionsAttrs>().dimensions, dims;
+  if (order.back() < batch || order.back() >= batch + left) return false;
+  for (int64_t d = 0; d < batch + right + left; ++d)
+    dims.push_back(dot.shape().dim(static_cast<size_t>(d < batch           ? d
+                                                       : d < batch + right ? d + left
+                                                                           : d - right)));
+  for (int64_t& d : order) d = d < batch ? d : d < batch + left ? d + right : d - left;
+  std::swap(attrs.lhs_batch, attrs.rhs_batch);
+  std::swap(attrs.lhs_contracting, attrs.rhs_contracting);
+  Instr *lhs = dot.operand(0), *rhs = dot.operand(1);
+  dot.set_operand(0, rhs);
+  dot.set_operand(1, lhs);
+  dot.set_attrs(std::move(attrs));
+  dot.set_shape(Shape::Array(dot.shape().type(), std::move(dims)));
+  transpose.set_attrs(DimensionsAttrs{std::move(order)});
+  log.Add({.pass = "fuse",
+           .rule = "contraction.swap-sides",
+           .subject = LabelOf(dot),
+           .origins = dot.origins(),
+           .because = "its results are transposed"});
+  return true;
+}
+
+}  // namespace
+
 void PrepareContractions(Module& module, const Machine& machine, DecisionLog& log) {
-  if (!machine.matrix_library) return;
   for (const auto& computation : module.computations()) {
     bool changed = false;
     Preparer preparer(*computation, log);
-    for (Instr* instr : computation->Instrs())
-      if (instr->op() == Op::kDot && !IsForContract(*instr, machine) && preparer.Prepare(*instr))
+    for (Instr* instr : computation->Instrs()) {
+      if (instr->op() != Op::kDot) continue;
+      if (IsForContract(*instr, machine)) {
+        SwapSides(*instr, log);
+      } else if (machine.matrix_library && preparer.Prepare(*instr)) {
         changed = true;
+      }
+    }
     if (changed) computation->PutInOrder();
   }
 }

@@ -37,7 +37,7 @@ bool IsForLibrary(const Instr& instr, const Machine& machine);
 // compute, so that it takes them as they stand.
 void PrepareContractions(Module& module, const Machine& machine, DecisionLog& log);
 
-// Whether some dot is large enough to ask for a library.
-bool HasContractions(const Module& module);
+// Whether some dot is large enough to ask for a library, and no generator's.
+bool HasContractions(const Module& module, const Machine& machine);
 
 }  // namespace tokamak

@@ -477,13 +477,25 @@ class ContractBuilder {
         emitter_.Bind(dot_, 0, at, ConvertElement(b_, sum_type, type, sum));
         Scalar linear =
             (batch_ * b_.Index(sides_.m) + (row_ + i)) * b_.Index(sides_.n) + (column_ + j);
-        for (const Instr* root : region_.roots) {
-          bool alike = root->shape().dims() == dot_.shape().dims();
-          Coordinates here = alike ? at : Delinearized(b_, linear, root->shape().dims());
-          emitter_.StoreLinear(*root, 0, linear, emitter_.At(*root, here));
-        }
+        for (const Instr* root : region_.roots) StoreRoot(*root, at, linear);
       });
     });
+  }
+
+  // `at`, `linear`: of the contraction's result. A root that moves whole rows elsewhere is written
+  // there.
+  void StoreRoot(const Instr& root, const Coordinates& at, Scalar linear) {
+    const Dims& dims = root.shape().dims();
+    if (root.op() == Op::kTranspose && root.operand(0)->shape().dims() == dot_.shape().dims()) {
+      const Dims& order = root.attrs<DimensionsAttrs>().dimensions;
+      if (order.back() + 1 != static_cast<int64_t>(at.size()))
+        return emitter_.Fail("a transpose of the contraction's rows");
+      Coordinates here;
+      for (int64_t d : order) here.push_back(at[static_cast<size_t>(d)]);
+      return emitter_.Store(root, 0, here, emitter_.At(root, here));
+    }
+    Coordinates here = dims == dot_.shape().dims() ? at : Delinearized(b_, linear, dims);
+    emitter_.StoreLinear(root, 0, linear, emitter_.At(root, here));
   }
 
   const Region& region_;
