@@ -247,7 +247,86 @@ def convolutions(type_, window, groups=1):
     return program
 
 
+def windows(type_, op, first):
+    """Windows along each dimension: few taps, then many, over both ends."""
+    program = Program()
+    program.body("fold", binary(type_, op))
+    for i, shape in enumerate(SHAPES):
+        x = program.parameter(f"{type_}[{text(shape)}]")
+        for d, size in enumerate(shape):
+            for taps, stride in ((3, 2), (70, 1)):
+                if size * taps > 100000:
+                    continue
+                low, high = (taps // 2, taps) if (i + d) % 2 else (taps - 1, 0)
+                count = (size + low + high - taps) // stride + 1
+                one = lambda value, other: "x".join(str(value if k == d else other) for k in range(len(shape)))
+                whole = f"{type_}[{text(shape[:d] + (count,) + shape[d + 1:])}]"
+                z = program.put(f"{type_}[]", f"constant({first})")
+                window = f"size={one(taps, 1)} stride={one(stride, 1)} pad={one(f'{low}_{high}', '0_0')}"
+                program.result(whole, program.put(whole, f"reduce-window({x}, {z}), window={{{window}}}, to_apply=fold"))
+    return program
+
+
+def picks():
+    """select-and-scatter of windows beside each other, and of such as overlap."""
+    program = Program()
+    program.body("ge", "  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  ROOT c = pred[] compare(a, b), direction=GE")
+    program.body("fold", binary("f32", "add"))
+    for shape in SHAPES:
+        whole = f"f32[{text(shape)}]"
+        x = program.parameter(whole)
+        for d, size in enumerate(shape):
+            for taps, stride in ((2, 2), (3, 1), (30, 7)):
+                count = (size + taps - 2) // stride + 1
+                one = lambda value, other: "x".join(str(value if k == d else other) for k in range(len(shape)))
+                s = program.parameter(f"f32[{text(shape[:d] + (count,) + shape[d + 1:])}]")
+                z = program.put("f32[]", "constant(0)")
+                window = f"size={one(taps, 1)} stride={one(stride, 1)} pad={one(f'{taps - 1}_{taps - 1}', '0_0')}"
+                if 0 in shape:
+                    continue
+                program.result(whole, program.put(whole, f"select-and-scatter({x}, {s}, {z}), window={{{window}}}, select=ge, scatter=fold"))  # fmt: skip
+    return program
+
+
+def transforms(complex_, real):
+    program = Program()
+    for shape in SHAPES:
+        if 0 in shape:
+            continue
+        half = shape[:-1] + (shape[-1] // 2 + 1,)
+        for kind, of, from_, to, into in (("FFT", complex_, shape, complex_, shape), ("IFFT", complex_, shape, complex_, shape),
+                                          ("RFFT", real, shape, complex_, half), ("IRFFT", complex_, half, real, shape)):  # fmt: skip
+            x = program.parameter(f"{of}[{text(from_)}]")
+            whole = f"{to}[{text(into)}]"
+            program.result(whole, program.put(whole, f"fft({x}), fft_type={kind}, fft_length={{{shape[-1]}}}"))
+    return program
+
+
+def solves(type_):
+    """Of matrices whose diagonal is large."""
+    program = Program()
+    for n, columns in ((1, 1), (3, 17), (17, 1), (33, 127), (127, 3), (3, 1000)):
+        matrix = f"{type_}[2,{n},{n}]"
+        x, row, column = program.parameter(matrix), program.put(f"s32[2,{n},{n}]", "iota(), iota_dimension=1"), program.put(f"s32[2,{n},{n}]", "iota(), iota_dimension=2")  # fmt: skip
+        diagonal = program.put(f"pred[2,{n},{n}]", f"compare({row}, {column}), direction=EQ")
+        large = program.put(matrix, f"broadcast({program.put(f'{type_}[]', f'constant({2 * n})')}), dimensions={{}}")
+        a = program.put(matrix, f"select({diagonal}, {large}, {x})")
+        for lower in ("true", "false"):
+            program.result(matrix, program.put(matrix, f"cholesky({a}), lower={lower}"))
+            for left, shape in (("true", f"{type_}[2,{n},{columns}]"), ("false", f"{type_}[2,{columns},{n}]")):
+                b = program.parameter(shape)
+                attributes = f"left_side={left}, lower={lower}, transpose_a={'TRANSPOSE' if left == lower else 'NO_TRANSPOSE'}"
+                program.result(shape, program.put(shape, f"triangular-solve({a}, {b}), {attributes}"))
+    return program
+
+
 PROGRAMS = {
+    "max of windows": lambda: windows("f32", "maximum", "-inf"),
+    "sums of windows": lambda: windows("s32", "add", "0"),
+    "picks of windows": picks,
+    "transforms": lambda: transforms("c64", "f32"),
+    "wide transforms": lambda: transforms("c128", "f64"),
+    "solves": lambda: solves("f32"),
     "a circle, sorted": lambda: sorts(["s32", "f32"], CIRCLE),
     "narrow integers, sorted": lambda: sorts(["bf16", "s4"], NARROW),
     "products": lambda: dots("f32", "f32", "mk", "kn"),

@@ -55,6 +55,24 @@ PROGRAMS = {
   zero = f32[] constant(0)
   y = f32[1048576] sine(x)
   ROOT s = f32[] reduce(y, zero), dimensions={0}, to_apply=sum""",
+    "window": """
+  x = f32[8,57,57,33] parameter(0)
+  zero = f32[] constant(0)
+  ROOT w = f32[8,29,29,33] reduce-window(x, zero), window={size=1x3x3x1 stride=1x2x2x1 pad=0_0x1_1x1_1x0_0}, to_apply=sum""",
+    "long window": """
+  x = f32[64,4001] parameter(0)
+  zero = f32[] constant(0)
+  ROOT w = f32[64,3802] reduce-window(x, zero), window={size=1x200}, to_apply=sum""",
+    "fft": """
+  x = c64[301,1000] parameter(0)
+  ROOT w = c64[301,1000] fft(x), fft_type=FFT, fft_length={301,1000}""",
+    "triangular-solve": """
+  a = f32[200,200] parameter(0)
+  b = f32[200,501] parameter(1)
+  one = f32[] constant(300)
+  ones = f32[200,200] broadcast(one), dimensions={}
+  s = f32[200,200] add(a, ones)
+  ROOT w = f32[200,501] triangular-solve(s, b), left_side=true, lower=true, transpose_a=NO_TRANSPOSE, unit_diagonal=false""",
     "transpose": """
   x = f32[801,1203] parameter(0)
   ROOT t = f32[1203,801] transpose(x), dimensions={1,0}""",

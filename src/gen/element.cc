@@ -475,6 +475,7 @@ Element ElementEmitter::BitcastConvert(const Instr& instr, const Coordinates& at
     Coordinates place(at.begin(), at.end() - 1);
     Scalar shift = (at.back() * b_.Index(to_bits)).As(wide);
     bits = (bits_of(place) >> shift).As(BitsTypeOf(StorageType(to)));
+    if (to_bits < 8) bits = bits & b_.Constant(bits.type(), (1 << to_bits) - 1);
   } else {
     for (int i = 0; i < to_bits / from_bits; ++i) {
       Coordinates place = at;

@@ -1,10 +1,10 @@
 // The scatter generator: updates are combined into the array in place, in the order of their
-// indices. Elements of one window never meet, so that windows are cut into vectors and these are
-// the grid; each walks through all windows:
+// indices. Elements of one window never meet, so that windows are cut into stretches of vectors and
+// these are the grid; each walks through all windows:
 //
-//   for each vector of a window (the grid)
+//   for each stretch of a window (the grid)
 //     for each index vector (serial)
-//       if its window lies inside: combine
+//       if its window lies inside: combine, vector by vector
 //
 // Windows that begin anywhere, and single elements, are one thread's work.
 
@@ -31,7 +31,8 @@ class ScatterBuilder {
       while (lanes < machine_.Lanes(32) && dims.back() % (2 * lanes) == 0) lanes *= 2;
     BuiltKernel built;
     bool apart = !elements_.WindowsShift();
-    built.grid = apart ? window / lanes : 1;
+    int64_t vectors = window / lanes, stretch = apart ? StretchOf(vectors) : vectors;
+    built.grid = vectors / stretch;
     auto combine = [&](const Coordinates& batch, const std::vector<Scalar>& starts, Scalar w) {
       auto one = [&](Scalar element) {
         elements_.Combine(batch, starts, Delinearized(b_, element, dims));
@@ -46,9 +47,10 @@ class ScatterBuilder {
         std::vector<Scalar> starts = elements_.Starts(batch);
         if (!emitter_.fault().empty()) return;
         b_.If(elements_.Fits(starts), [&] {
-          if (apart) return combine(batch, starts, g);
-          b_.For("w", LoopRole::kSerial, b_.Index(window / lanes),
-                 [&](Scalar w) { combine(batch, starts, w); });
+          Scalar first = g * b_.Index(stretch);
+          if (stretch == 1) return combine(batch, starts, first);
+          b_.For("w", LoopRole::kSerial, b_.Index(stretch),
+                 [&](Scalar w) { combine(batch, starts, first + w); });
         });
       });
     });
@@ -61,6 +63,13 @@ class ScatterBuilder {
   }
 
  private:
+  // The most vectors that leave every thread a few stretches.
+  int64_t StretchOf(int64_t vectors) const {
+    int64_t stretch = std::max<int64_t>(1, vectors / (2 * machine_.cores));
+    while (vectors % stretch != 0) --stretch;
+    return stretch;
+  }
+
   const Region& region_;
   const Machine& machine_;
   KernelBuilder b_;

@@ -1,0 +1,107 @@
+#include <limits>
+
+#include "fusion/expand_ops.h"
+#include "gen/region.h"
+
+namespace tokamak {
+
+// Of narrow floats: in f64, and rounded once.
+bool ExpandNarrowSolve(Instr& instr) {
+  if (instr.op() != Op::kCholesky && instr.op() != Op::kTriangularSolve) return false;
+  ElementType type = instr.shape().type();
+  if (!IsPlainArray(instr.shape()) || !IsReal(type) || InfoOf(type).bits >= 32) return false;
+  Expansion make(instr);
+  std::vector<Instr*> operands;
+  auto as = [&](Instr* x, ElementType to) {
+    return make.Make(Op::kConvert, Shape::Array(to, x->shape().dims()), {x});
+  };
+  for (Instr* operand : instr.operands()) operands.push_back(as(operand, ElementType::kF64));
+  Instr* wide = make.Make(instr.op(), Shape::Array(ElementType::kF64, instr.shape().dims()),
+                          std::move(operands), instr.attrs());
+  make.Replace(as(wide, type));
+  return true;
+}
+
+// -i log((x + i y) / sqrt(x x + y y)), of complex numbers.
+bool ExpandComplexAtan2(Instr& instr) {
+  if (instr.op() != Op::kAtan2 || !IsPlainArray(instr.shape())) return false;
+  const Shape shape = Shape::Array(instr.shape().type(), instr.shape().dims());
+  if (!IsComplex(shape.type()) || shape.ElementCount() == 0) return false;
+  Expansion make(instr);
+  ElementType part_type = shape.type() == ElementType::kC64 ? ElementType::kF32 : ElementType::kF64;
+  Shape part = Shape::Array(part_type, shape.dims());
+  // i z, or -i z
+  auto turned = [&](Instr* z, bool back) {
+    Instr* re = make.Make(Op::kReal, part, {z});
+    Instr* im = make.Make(Op::kImag, part, {z});
+    Instr* negated = make.Make(Op::kNegate, part, {back ? re : im});
+    return make.Make(Op::kComplex, shape,
+                     back ? std::vector<Instr*>{im, negated} : std::vector<Instr*>{negated, re});
+  };
+  auto both = [&](Op op, Instr* x, Instr* y) { return make.Make(op, shape, {x, y}); };
+  Instr *y = instr.operand(0), *x = instr.operand(1);
+  Instr* squares = both(Op::kAdd, both(Op::kMultiply, x, x), both(Op::kMultiply, y, y));
+  Instr* size = make.Make(Op::kSqrt, shape, {squares});
+  Instr* unit = both(Op::kDivide, both(Op::kAdd, x, turned(y, false)), size);
+  make.Replace(turned(make.Make(Op::kLog, shape, {unit}), true));
+  return true;
+}
+
+// z^w = e^(w log z), of c128: it loses the bits of |w log z|, where the formula of c64 has more to
+// give. 0^w is 0, infinite or no number; z^0 is 1.
+bool ExpandComplexPower(Instr& instr) {
+  if (instr.op() != Op::kPower || !IsPlainArray(instr.shape())) return false;
+  if (instr.shape().type() != ElementType::kC128 || instr.shape().ElementCount() == 0) return false;
+  const Dims dims = instr.shape().dims();
+  Expansion make(instr);
+  Shape shape = Shape::Array(ElementType::kC128, dims),
+        part = Shape::Array(ElementType::kF64, dims), pred = Shape::Array(ElementType::kPred, dims);
+  auto number = [&](double value) {
+    return make.Spread(make.Constant(Literal::Scalar(ElementType::kF64, value)), part);
+  };
+  auto is = [&](Instr* x, CompareDirection direction) {
+    return make.Make(Op::kCompare, pred, {x, number(0)},
+                     CompareAttrs{direction, CompareType::kNone});
+  };
+  auto both = [&](Instr* x, Instr* y) { return make.Make(Op::kAnd, pred, {x, y}); };
+  auto pick = [&](Instr* p, Instr* x, Instr* y) {
+    return make.Make(Op::kSelect, shape, {p, x, y});
+  };
+  auto complex = [&](double re, double im) {
+    Instr* real = number(re);
+    return make.Make(Op::kComplex, shape, {real, number(im)});
+  };
+  Instr *z = instr.operand(0), *w = instr.operand(1);
+  Instr *z_re = make.Make(Op::kReal, part, {z}), *z_im = make.Make(Op::kImag, part, {z});
+  Instr *w_re = make.Make(Op::kReal, part, {w}), *w_im = make.Make(Op::kImag, part, {w});
+  Instr* log = make.Make(Op::kLog, shape, {z});
+  Instr* product = make.Make(Op::kMultiply, shape, {w, log});
+  Instr* result = make.Make(Op::kExp, shape, {product});
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  Instr* of_zero = pick(both(is(w_re, CompareDirection::kLt), is(w_im, CompareDirection::kEq)),
+                        complex(kInfinity, 0), complex(kNan, kNan));
+  of_zero = pick(is(w_re, CompareDirection::kGt), complex(0, 0), of_zero);
+  result =
+      pick(both(is(z_re, CompareDirection::kEq), is(z_im, CompareDirection::kEq)), of_zero, result);
+  make.Replace(pick(both(is(w_re, CompareDirection::kEq), is(w_im, CompareDirection::kEq)),
+                    complex(1, 0), result));
+  return true;
+}
+
+// Ops whose shape is an operand, where it is known all the same.
+bool ExpandKnownShape(Instr& instr) {
+  if (instr.op() != Op::kDynamicIota && instr.op() != Op::kDynamicReshape) return false;
+  if (!IsPlainArray(instr.shape())) return false;
+  Expansion make(instr);
+  if (instr.op() == Op::kDynamicIota) {
+    make.Replace(make.Make(Op::kIota, instr.shape(), {}, instr.attrs()));
+    return true;
+  }
+  const Shape& from = instr.operand(0)->shape();
+  if (!IsPlainArray(from) || from.ElementCount() != instr.shape().ElementCount()) return false;
+  make.Replace(make.Make(Op::kReshape, instr.shape(), {instr.operand(0)}));
+  return true;
+}
+
+}  // namespace tokamak
