@@ -37,33 +37,33 @@ TOK_INLINE Complex Times(Complex x, Complex y) {
   return {x.real() * y.real() - x.imag() * y.imag(), x.real() * y.imag() + x.imag() * y.real()};
 }
 
-// to[j] -= factors[k * step] * rows[k * apart + j] for k = 0, 1 ...: in this order for each j.
+// to[j] -= factors[k] * rows[k * apart + j] for k = 0, 1 ...: in this order for each j.
 template <typename T>
-TOK_INLINE void SubtractRows(T* __restrict to, int64_t width, const T* factors, int64_t step,
+TOK_INLINE void SubtractRows(T* __restrict to, int64_t width, const T* factors,
                              const T* __restrict rows, int64_t apart, int64_t count) {
   if (width == kPanel) {  // in registers
     T sums[kPanel];
     for (int64_t j = 0; j < kPanel; ++j) sums[j] = to[j];
     for (int64_t k = 0; k < count; ++k) {
-      T factor = factors[k * step];
+      T factor = factors[k];
       for (int64_t j = 0; j < kPanel; ++j) sums[j] -= Times(factor, rows[k * apart + j]);
     }
     for (int64_t j = 0; j < kPanel; ++j) to[j] = sums[j];
     return;
   }
   for (int64_t k = 0; k < count; ++k) {
-    T factor = factors[k * step];
+    T factor = factors[k];
     for (int64_t j = 0; j < width; ++j) to[j] -= Times(factor, rows[k * apart + j]);
   }
 }
 
-TOK_CLONES void Subtract(double* to, int64_t width, const double* factors, int64_t step,
-                         const double* rows, int64_t apart, int64_t count) {
-  SubtractRows(to, width, factors, step, rows, apart, count);
+TOK_CLONES void Subtract(double* to, int64_t width, const double* factors, const double* rows,
+                         int64_t apart, int64_t count) {
+  SubtractRows(to, width, factors, rows, apart, count);
 }
-TOK_CLONES void Subtract(Complex* to, int64_t width, const Complex* factors, int64_t step,
-                         const Complex* rows, int64_t apart, int64_t count) {
-  SubtractRows(to, width, factors, step, rows, apart, count);
+TOK_CLONES void Subtract(Complex* to, int64_t width, const Complex* factors, const Complex* rows,
+                         int64_t apart, int64_t count) {
+  SubtractRows(to, width, factors, rows, apart, count);
 }
 
 // The lower factor in place, panel by panel: what all columns before a panel take from it first,
@@ -80,7 +80,7 @@ bool Factor(T* a, int64_t n) {
     int64_t grain = kGrainProducts / std::max<int64_t>(1, p * width) + 1;
     ThreadPool::OfProcess().For(n - p, grain, [&](int64_t begin, int64_t end) {
       for (int64_t i = p + begin; i < p + end; ++i)
-        Subtract(a + i * n + p, width, a + i * n, 1, across.data(), width, p);
+        Subtract(a + i * n + p, width, a + i * n, across.data(), width, p);
     });
     for (int64_t j = p; j < p + width; ++j) {
       double pivot = RealOf(a[j * n + j]);
@@ -126,7 +126,7 @@ template <typename T>
 void Solve(const T* a, int64_t n, bool unit, T* x, int64_t width) {
   for (int64_t i = 0; i < n; ++i) {
     T* row = x + i * width;
-    Subtract(row, width, a + i * n, 1, x, width, i);
+    Subtract(row, width, a + i * n, x, width, i);
     if (unit) continue;
     T pivot = a[i * n + i];
     for (int64_t j = 0; j < width; ++j) row[j] /= pivot;
