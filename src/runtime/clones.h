@@ -14,3 +14,12 @@
 #define TOK_CLONES
 #endif
 #define TOK_INLINE [[gnu::always_inline]] inline
+
+// Of a loop no iteration of which reads or writes what another one writes.
+#if defined(__clang__)
+#define TOK_APART _Pragma("clang loop vectorize(assume_safety)")
+#elif defined(__GNUC__)
+#define TOK_APART _Pragma("GCC ivdep")
+#else
+#define TOK_APART
+#endif

@@ -31,6 +31,7 @@ TOK_INLINE void Step2(const Step<T>& s) {
   T* __restrict to_re = s.to_re;
   T* __restrict to_im = s.to_im;
   const T w_re = s.twist_re[0], w_im = s.twist_im[0];
+  TOK_APART
   for (int64_t i = 0; i < s.count; ++i) {
     T a_re = re[i], a_im = im[i], b_re = re[i + s.from], b_im = im[i + s.from];
     to_re[i] = a_re + b_re;
@@ -47,6 +48,7 @@ TOK_INLINE void Step4(const Step<T>& s) {
   T* __restrict to_im = s.to_im;
   const T w1_re = s.twist_re[0], w1_im = s.twist_im[0], w2_re = s.twist_re[1],
           w2_im = s.twist_im[1], w3_re = s.twist_re[2], w3_im = s.twist_im[2], sign = s.sign;
+  TOK_APART
   for (int64_t i = 0; i < s.count; ++i) {
     T a_re = re[i], a_im = im[i], b_re = re[i + s.from], b_im = im[i + s.from];
     T c_re = re[i + 2 * s.from], c_im = im[i + 2 * s.from];
@@ -74,6 +76,7 @@ TOK_INLINE void StepOdd(const Step<T>& s, const T* root_re, const T* root_im) {
   T* __restrict to_re = s.to_re;
   T* __restrict to_im = s.to_im;
   constexpr int64_t kHalf = (kFactor - 1) / 2;
+  TOK_APART
   for (int64_t i = 0; i < s.count; ++i) {
     T sum_re[kHalf + 1], sum_im[kHalf + 1], gap_re[kHalf + 1], gap_im[kHalf + 1];
     T all_re = re[i], all_im = im[i];
@@ -161,6 +164,7 @@ TOK_INLINE void MultiplyBy(const Buffers<T>& x, const T* by_re, const T* by_im, 
   T* __restrict im = x.im;
   for (int64_t i = 0; i < count; ++i) {
     T b_re = by_re[i], b_im = by_im[i];
+    TOK_APART
     for (int64_t l = i * lines; l < (i + 1) * lines; ++l) {
       T a_re = re[l], a_im = im[l];
       re[l] = a_re * b_re - a_im * b_im;
