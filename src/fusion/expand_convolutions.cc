@@ -10,6 +10,10 @@ namespace {
 // Bytes of the matrix that is gathered.
 constexpr int64_t kMostBytes = int64_t{1} << 30;
 
+// Multiplications that the interpreter does as quickly (some 10 us) as a kernel is compiled and
+// launched. Its sums round every product, as those do that such small programs are judged by.
+constexpr double kFewProducts = 1 << 14;
+
 // One convolution. Orders: the input is [batch group, batch, space..., feature group, feature], the
 // kernel [space..., feature, batch group, feature group, output feature]; of the groups one is 1.
 class Expander {
@@ -24,6 +28,7 @@ class Expander {
     for (const Instr* operand : conv_.operands())
       if (!IsFitArray(operand->shape())) return false;
     if (!IsFitArray(conv_.shape()) || attrs_.dims.input_spatial.size() != rank_) return false;
+    if (Products() < kFewProducts) return false;
     double elements = Products() / static_cast<double>(OutFeatures());
     return elements * static_cast<double>(BytesOf(conv_.operand(0)->shape().type())) <=
            static_cast<double>(kMostBytes);
