@@ -139,13 +139,19 @@ Shape Plain(const Shape& shape) {
 void ExpandQuantized(Module& module, DecisionLog& log) {
   bool any = false;
   for (const auto& computation : module.computations())
-    for (const Instr* instr : computation->Instrs()) any = any || HasQuant(instr->shape());
+    for (const Instr* instr : computation->Instrs()) {
+      any = any || HasQuant(instr->shape());
+      // Shapes say what numbers stand for: all of them go, or none.
+      if (ComputesQuantized(*instr) &&
+          (!instr->shape().IsArray() || instr->shape().HasDynamicDims() ||
+           instr->is_control_predecessor()))
+        return;
+    }
   if (!any) return;
   for (const auto& computation : module.computations()) {
     bool changed = false;
     for (Instr* instr : computation->Instrs()) {
-      if (!ComputesQuantized(*instr) || !instr->shape().IsArray()) continue;
-      if (instr->shape().HasDynamicDims() || instr->is_control_predecessor()) continue;
+      if (!ComputesQuantized(*instr)) continue;
       log.Add({.pass = "fuse",
                .rule = "expand.quantized",
                .subject = LabelOf(*instr),

@@ -3,6 +3,7 @@
 
 #include "analysis/cumulative_window.h"
 #include "driver/compiled_run.h"
+#include "gen/window.h"
 #include "ir/clone.h"
 #include "random/check.h"
 
@@ -61,6 +62,9 @@ bool HasReals(const Instr& instr, bool (*is)(ElementType)) {
                      [&](const Instr* operand) { return has(operand->shape()); });
 }
 
+// Taps of a window that are surely added up one after the other.
+constexpr int64_t kShort = 8;
+
 bool IsExact(const Instr& instr) {
   if (instr.op() == Op::kReduce || instr.op() == Op::kDot || instr.op() == Op::kConvolution ||
       instr.op() == Op::kFft || instr.op() == Op::kBatchNormTraining ||
@@ -70,8 +74,8 @@ bool IsExact(const Instr& instr) {
   if (instr.op() == Op::kReduceWindow &&
       (instr.called(0)->root()->op() == Op::kMultiply || HasReals(instr, IsComplex)))
     return !HasReals(instr, IsReal) && !HasReals(instr, IsComplex);
-  // A cumulative sum from the end is summed from there.
-  if (instr.op() == Op::kReduceWindow && CumulativeWindowOf(instr)) {
+  // A cumulative sum from the end is summed from there, and a long window in parts.
+  if (instr.op() == Op::kReduceWindow && (CumulativeWindowOf(instr) || TapsOf(instr) > kShort)) {
     Op op = instr.called(0)->root()->op();
     if (op == Op::kAdd || op == Op::kMultiply)
       return !HasReals(instr, IsReal) && !HasReals(instr, IsComplex);
