@@ -55,7 +55,7 @@ Scalar Linearized(KernelBuilder& b, const Coordinates& at, const Dims& dims) {
   return sum;
 }
 
-ElementEmitter::ElementEmitter(KernelBuilder& b, const Region& region) : b_(b), region_(region) {
+ElementEmitter::ElementEmitter(KernelBuilder& b, const Region& region) : b_(b) {
   for (const Instr* instr : region.instrs) inside_.emplace(instr, true);
   for (const Instr* input : region.inputs)
     inputs_.emplace(input, AddArgument(*input, 0, input->shape(), Access::kRead));

@@ -108,7 +108,6 @@ class ElementEmitter {
   Element Zero(ElementType type);
 
   KernelBuilder& b_;
-  const Region& region_;
   std::unordered_map<const Instr*, ArrayId> inputs_;
   std::map<std::pair<const Instr*, size_t>, ArrayId> outputs_;
   std::unordered_map<const Instr*, bool> inside_;

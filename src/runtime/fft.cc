@@ -18,7 +18,6 @@ namespace {
 using fft::Buffers;
 using fft::Pass;
 
-constexpr int64_t kLargestFactor = 13;
 // Lines of a group, and numbers of a group that the nearest caches hold.
 constexpr int64_t kGroup = 16, kGroupNumbers = 1 << 15;
 // Work worth another thread.
