@@ -12,6 +12,7 @@
 #include <algorithm>
 
 #include "gen/folds.h"
+#include "gen/roots.h"
 
 namespace tokamak {
 namespace {
@@ -56,9 +57,8 @@ class ColumnsBuilder {
     lanes_ = std::min(2 * machine_.Lanes(32), PowerBelow(row_));
     vectors_ = VectorsAtATime();
     int64_t width = vectors_ * lanes_, steps = (row_ + width - 1) / width;
-    BuiltKernel built;
-    built.grid = rows_ * steps;
-    b_.For("g", LoopRole::kGrid, b_.Index(built.grid), [&](Scalar g) {
+    int64_t teams = rows_ * steps;
+    b_.For("g", LoopRole::kGrid, b_.Index(teams), [&](Scalar g) {
       row_at_ = g / b_.Index(steps);
       begin_ = LesserOf(g % b_.Index(steps) * b_.Index(width), b_.Index(row_ - width));
       std::vector<Accumulators> sums;
@@ -67,11 +67,7 @@ class ColumnsBuilder {
       for (const Instr* dot : dots_) Contract(*dot);
       Finish(sums);
     });
-    if (!emitter_.fault().empty()) return {std::nullopt, emitter_.fault()};
-    built.kernel = b_.Finish();
-    built.arguments = ArgumentsOf(region_);
-    FinishFacts(built, false);
-    return {std::move(built), ""};
+    return FinishLoop(b_, emitter_, region_, teams, false);
   }
 
  private:

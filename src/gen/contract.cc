@@ -17,6 +17,7 @@
 
 #include "gen/dot_sides.h"
 #include "gen/element.h"
+#include "gen/roots.h"
 #include "gen/rows_body.h"
 
 namespace tokamak {
@@ -154,9 +155,8 @@ class ContractBuilder {
     if (std::string why = stitched_ ? WhyNoRows() : ""; !why.empty()) return {std::nullopt, why};
     FindSides();
     MakeArrays();
-    BuiltKernel built;
-    built.grid = sides_.batch * t_.rows.count * t_.columns.count;
-    b_.For("tile", LoopRole::kGrid, b_.Index(built.grid), [&](Scalar g) {
+    int64_t teams = sides_.batch * t_.rows.count * t_.columns.count;
+    b_.For("tile", LoopRole::kGrid, b_.Index(teams), [&](Scalar g) {
       Scalar column = g % b_.Index(t_.columns.count);
       Scalar rest = g / b_.Index(t_.columns.count);
       column_ = Begin(t_.columns, column);
@@ -167,11 +167,7 @@ class ContractBuilder {
       Panels();
       Finish();
     });
-    if (!emitter_.fault().empty()) return {std::nullopt, emitter_.fault()};
-    built.kernel = b_.Finish();
-    built.arguments = ArgumentsOf(region_);
-    FinishFacts(built, false);
-    return {std::move(built), ""};
+    return FinishLoop(b_, emitter_, region_, teams, false);
   }
 
  private:

@@ -5,6 +5,7 @@
 
 #include "gen/element.h"
 #include "gen/generator.h"
+#include "gen/roots.h"
 
 namespace tokamak {
 namespace {
@@ -35,19 +36,14 @@ class RoundsBuilder {
       return {std::nullopt, "it would run for long, and nobody could stop it"};
     int64_t vectors = body_.size() < kShortBody ? 4 : 2;
     int64_t lanes = std::min(vectors * machine_.Lanes(32), PowerBelow(std::max<int64_t>(count, 1)));
-    BuiltKernel built;
-    built.grid = (count + lanes - 1) / lanes;
-    b_.For("g", LoopRole::kGrid, b_.Index(built.grid), [&](Scalar g) {
+    int64_t teams = (count + lanes - 1) / lanes;
+    b_.For("g", LoopRole::kGrid, b_.Index(teams), [&](Scalar g) {
       Scalar begin = LesserOf(g * b_.Index(lanes), b_.Index(count - lanes));
       if (lanes == 1) return Run(g, begin);
       b_.For("l", LoopRole::kVector, b_.Index(lanes), [&](Scalar l) { Run(g, begin + l); });
     });
     if (!fault_.empty()) return {std::nullopt, fault_};
-    if (!emitter_.fault().empty()) return {std::nullopt, emitter_.fault()};
-    built.kernel = b_.Finish();
-    built.arguments = ArgumentsOf(region_);
-    FinishFacts(built, false);
-    return {std::move(built), ""};
+    return FinishLoop(b_, emitter_, region_, teams, false);
   }
 
  private:

@@ -13,6 +13,7 @@
 // (row_stash.h): the row is in the cache, and only what a loop needs is computed in it. The order
 // of every sum follows from the length of the row and the machine's vectors alone.
 
+#include "gen/roots.h"
 #include "gen/rows_body.h"
 
 namespace tokamak {
@@ -22,14 +23,9 @@ BuildOutcome BuildRows(const Region& region, const Machine& machine, const std::
   ElementEmitter emitter(b, region);
   RowsBody body(region, machine, b, emitter);
   if (std::string why = body.Find(); !why.empty()) return {std::nullopt, why};
-  BuiltKernel built;
-  built.grid = body.rows();
-  b.For("row", LoopRole::kGrid, b.Index(built.grid), [&](Scalar row) { body.Emit(row); });
-  if (!emitter.fault().empty()) return {std::nullopt, emitter.fault()};
-  built.kernel = b.Finish();
-  built.arguments = ArgumentsOf(region);
-  FinishFacts(built, false);
-  return {std::move(built), ""};
+  int64_t teams = body.rows();
+  b.For("row", LoopRole::kGrid, b.Index(teams), [&](Scalar row) { body.Emit(row); });
+  return FinishLoop(b, emitter, region, teams, false);
 }
 
 }  // namespace tokamak

@@ -13,6 +13,7 @@
 
 #include "gen/element.h"
 #include "gen/generator.h"
+#include "gen/roots.h"
 
 namespace tokamak {
 namespace {
@@ -48,8 +49,7 @@ class SortBuilder {
     int64_t length = sort_.length;
     order_ = b_.Local("order", ScalarType::kS32, Space::kRegisters, 2 * length);
     heads_ = b_.Local("heads", ScalarType::kS32, Space::kRegisters, 2);
-    BuiltKernel built;
-    built.grid = sort_.lines;
+    int64_t teams = sort_.lines;
     int64_t passes = 0;
     while ((int64_t{1} << passes) < length) ++passes;
     b_.For("g", LoopRole::kGrid, b_.Index(sort_.lines), [&](Scalar line) {
@@ -64,11 +64,7 @@ class SortBuilder {
       Scalar done = b_.Index(passes % 2 * length);
       b_.For("i", LoopRole::kSerial, b_.Index(length), [&](Scalar i) { Move(line, done, i); });
     });
-    if (!emitter_.fault().empty()) return {std::nullopt, emitter_.fault()};
-    built.kernel = b_.Finish();
-    built.arguments = ArgumentsOf(region_);
-    FinishFacts(built, false);
-    return {std::move(built), ""};
+    return FinishLoop(b_, emitter_, region_, teams, false);
   }
 
  private:

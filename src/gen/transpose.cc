@@ -13,6 +13,7 @@
 
 #include "gen/element.h"
 #include "gen/generator.h"
+#include "gen/roots.h"
 #include "gen/strides.h"
 
 namespace tokamak {
@@ -39,9 +40,8 @@ class TransposeBuilder {
     Dims grid = dims;
     grid[across_] = (dims[across_] + rows - 1) / rows;
     grid[last] = (dims[last] + width - 1) / width;
-    BuiltKernel built;
-    built.grid = ProductOf(grid, 0, grid.size());
-    b_.For("tile", LoopRole::kGrid, b_.Index(built.grid), [&](Scalar g) {
+    int64_t teams = ProductOf(grid, 0, grid.size());
+    b_.For("tile", LoopRole::kGrid, b_.Index(teams), [&](Scalar g) {
       Coordinates tile = Delinearized(b_, g, grid);
       Scalar row = LesserOf(tile[across_] * b_.Index(rows), b_.Index(dims[across_] - rows));
       b_.For("v", LoopRole::kSerial, b_.Index(vectors), [&](Scalar v) {
@@ -57,11 +57,7 @@ class TransposeBuilder {
         });
       });
     });
-    if (!emitter_.fault().empty()) return {std::nullopt, emitter_.fault()};
-    built.kernel = b_.Finish();
-    built.arguments = ArgumentsOf(region_);
-    FinishFacts(built, false);
-    return {std::move(built), ""};
+    return FinishLoop(b_, emitter_, region_, teams, false);
   }
 
  private:
@@ -108,9 +104,8 @@ class SquareBuilder {
     grid[last] = (dims_[last] + width - 1) / width;
     ArrayId square = b_.Local("square", StorageType(across_.input->shape().type()),
                               Space::kRegisters, lanes_ * lanes_);
-    BuiltKernel built;
-    built.grid = ProductOf(grid, 0, grid.size());
-    b_.For("tile", LoopRole::kGrid, b_.Index(built.grid), [&](Scalar g) {
+    int64_t teams = ProductOf(grid, 0, grid.size());
+    b_.For("tile", LoopRole::kGrid, b_.Index(teams), [&](Scalar g) {
       Coordinates tile = Delinearized(b_, g, grid);
       size_t d = across_.dimension;
       tile[d] = LesserOf(tile[d] * b_.Index(lanes_), b_.Index(dims_[d] - lanes_));
@@ -120,11 +115,7 @@ class SquareBuilder {
         Turn(tile, square);
       });
     });
-    if (!emitter_.fault().empty()) return {std::nullopt, emitter_.fault()};
-    built.kernel = b_.Finish();
-    built.arguments = ArgumentsOf(region_);
-    FinishFacts(built, false);
-    return {std::move(built), ""};
+    return FinishLoop(b_, emitter_, region_, teams, false);
   }
 
  private:
