@@ -281,8 +281,9 @@ class Lowerer {
       if (built.arguments[i].is_output)
         memory_.Define(static_cast<MemoryValue>(step.places[i].offset));
     for (auto [input, output] : built.in_place)
-      memory_.MayShare(static_cast<MemoryValue>(step.places[output].offset),
-                       static_cast<MemoryValue>(step.places[input].offset));
+      if (IsReadOnlyThere(built, step.places, input, output))
+        memory_.MayShare(static_cast<MemoryValue>(step.places[output].offset),
+                         static_cast<MemoryValue>(step.places[input].offset));
     step.target = program_.kernels.size();
     step.grid = built.grid;
     step.grain = step.grid;  // until somebody knows what an iteration takes
@@ -290,6 +291,19 @@ class Lowerer {
     program_.sources.push_back({planned.region, planned.kind, built.arguments, built.updates});
     ++program_.launches;
     frame.steps->push_back(std::move(step));
+  }
+
+  // Whether all arguments that are the same value as an input (an alias of it, say) may be written
+  // over, too.
+  static bool IsReadOnlyThere(const BuiltKernel& built, const std::vector<Place>& places,
+                              size_t input, size_t output) {
+    for (size_t i = 0; i < built.arguments.size(); ++i) {
+      if (built.arguments[i].is_output || places[i].offset != places[input].offset) continue;
+      if (std::find(built.in_place.begin(), built.in_place.end(), std::pair(i, output)) ==
+          built.in_place.end())
+        return false;
+    }
+    return true;
   }
 
   void CallLibrary(Frame& frame, const Instr& dot) {
