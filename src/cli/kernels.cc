@@ -6,16 +6,11 @@
 #include "driver/compiled_run.h"
 #include "driver/cuda_source.h"
 #include "driver/kernel_codes.h"
+#include "driver/lower_module.h"
 #include "fusion/contraction.h"
 #include "fusion/expand_convolutions.h"
-#include "fusion/expand_ops.h"
-#include "fusion/expand_random.h"
-#include "fusion/prepare_scans.h"
-#include "fusion/sorts.h"
-#include "fusion/split_reductions.h"
 #include "kernel/verify.h"
 #include "kernel/write.h"
-#include "lower/lower.h"
 #include "passes/passes.h"
 
 // `tokamak kernels`: what a program becomes on a CPU or a GPU.
@@ -47,19 +42,12 @@ class Shower {
     options.machine = command_.target == "cuda" || command_.cuda ? GpuMachine() : HostMachine();
     if (command_.vector_bits > 0) options.machine.vector_bits = command_.vector_bits;
     options.plan.fuse = !command_.unfused;
-    ExpandOps(module, log);
-    ExpandConvolutions(module, log);
+    ExpandConvolutions(module, log);  // they are contractions, then
     options.machine.matrix_library =
         command_.library == "on" ||
         (command_.library == "auto" && !options.machine.is_gpu() &&
          HasContractions(module, options.machine) && HasMatrixLibrary());
-    PrepareContractions(module, options.machine, log);
-    ExpandRandom(module, log);
-    PrepareScans(module, log, options.machine);
-    SplitWindows(module, log);
-    PrepareSorts(module, log, options.machine);
-    SplitReductions(module, log, options.machine);
-    TOK_TRY(program_, Lower(module, options, log));
+    TOK_TRY(program_, LowerModule(module, options, log));
     for (size_t i = 0; i < program_.kernels.size(); ++i) {
       Kernel& kernel = program_.kernels[i];
       kernel.notes = NotesOf(program_.sources[i].region);

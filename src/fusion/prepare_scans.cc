@@ -45,18 +45,7 @@ bool HasNoOrder(const Computation& body) {
   }
   if (parameters != 2 || ops == 0) return false;
   if (ops > 1) return true;
-  switch (root->op()) {
-    case Op::kAdd:
-    case Op::kMultiply:
-    case Op::kMaximum:
-    case Op::kMinimum:
-    case Op::kAnd:
-    case Op::kOr:
-    case Op::kXor:
-      return root->operand(0) != root->operand(1);
-    default:
-      return false;
-  }
+  return IsCommutative(root->op()) && root->operand(0) != root->operand(1);
 }
 
 // (part, carry) to (next, next), of arrays. What is carried comes first in the order of elements:

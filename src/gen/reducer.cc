@@ -6,21 +6,6 @@
 namespace tokamak {
 namespace {
 
-bool FoldsInAnyOrder(Op op) {
-  switch (op) {
-    case Op::kAdd:
-    case Op::kMultiply:
-    case Op::kMaximum:
-    case Op::kMinimum:
-    case Op::kAnd:
-    case Op::kOr:
-    case Op::kXor:
-      return true;
-    default:
-      return false;
-  }
-}
-
 Element ElementOf(KernelBuilder& b, ElementType type, double value) {
   Element element{b.Constant(ComputeType(type), value), {}};
   if (IsComplex(type)) element[1] = b.Constant(ComputeType(type), value);
@@ -36,7 +21,7 @@ std::optional<Op> AnyOrderOp(const Computation& body) {
   const Instr *x = root->operand(0), *y = root->operand(1);
   bool both = (x == body.parameter(0) && y == body.parameter(1)) ||
               (x == body.parameter(1) && y == body.parameter(0));
-  if (!both || !FoldsInAnyOrder(root->op())) return std::nullopt;
+  if (!both || !IsCommutative(root->op())) return std::nullopt;
   return root->op();
 }
 
