@@ -41,7 +41,7 @@ class Shower {
     LowerOptions options;
     options.machine = command_.target == "cuda" || command_.cuda ? GpuMachine() : HostMachine();
     if (command_.vector_bits > 0) options.machine.vector_bits = command_.vector_bits;
-    options.plan.fuse = !command_.unfused;
+    if (command_.unfused) options.plan.mode = FusionMode::kNone;
     ExpandConvolutions(module, log);  // they are contractions, then
     options.machine.matrix_library =
         command_.library == "on" ||

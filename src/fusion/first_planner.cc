@@ -52,6 +52,8 @@ class Planner {
   }
 
  private:
+  bool Fuses() const { return options_.mode != FusionMode::kNone; }
+
   // Why the instruction is no part of any kernel; "" when it may be.
   std::string WhyHost(const Instr& instr) {
     if (!host_[&instr].empty()) return host_[&instr];
@@ -95,10 +97,9 @@ class Planner {
     std::vector<int> users = table.RegionsOfUsers(instr);
     if (!wanted && users.empty()) return;  // dead
     if (IsImmediate(instr) && (!wanted || instr.shape().ByteSize() <= kMaxStoredSplat)) return;
-    if (options_.fuse && !alone_[&instr] && !users.empty() && Join(instr, wanted, users, table))
-      return;
+    if (Fuses() && !alone_[&instr] && !users.empty() && Join(instr, wanted, users, table)) return;
     if (IsAlias(instr) && CanBeAlias(instr)) return;
-    if (options_.fuse && !alone_[&instr] && JoinBeside(instr, table)) return;
+    if (Fuses() && !alone_[&instr] && JoinBeside(instr, table)) return;
     table.Begin(instr);
   }
 
@@ -126,8 +127,7 @@ class Planner {
     const Instr& whole = *part.operand(0);
     if (!HasParts(whole) || !WhyHost(whole).empty() || alone_[&whole]) return;
     std::vector<int> users = table.RegionsOfUsers(part);
-    if (options_.fuse && users.size() == 1 && !table.IsNeededAsArray(part))
-      table.Add(part, users[0]);
+    if (Fuses() && users.size() == 1 && !table.IsNeededAsArray(part)) table.Add(part, users[0]);
   }
 
   bool Join(const Instr& instr, bool wanted, const std::vector<int>& users, RegionTable& table) {

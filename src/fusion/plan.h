@@ -22,6 +22,7 @@ struct PlannedKernel {
 struct ComputationPlan {
   const Computation* computation = nullptr;
   std::vector<PlannedKernel> kernels;
+  std::vector<std::vector<int>> packs;  // kernels, by number, that run as one launch
   InstrMap<int> kernel_of;  // of a root: the kernel that makes it; else -1
   InstrMap<bool> inside;    // exists only inside of kernels
   InstrMap<std::string> why_host;
@@ -33,8 +34,16 @@ struct ComputationPlan {
 // The value has the bytes of its operand (of a part of it), so that no step makes it.
 bool IsAlias(const Instr& instr);
 
+// Who decides what goes into one kernel.
+enum class FusionMode : uint8_t {
+  kNone,    // nobody: a kernel for each instruction
+  kRules,   // the passes of the paper's compiler, which make fusions of the module
+  kGreedy,  // the best step first, by price
+  kSearch,  // the best plan that is found in the time given
+};
+
 struct PlanOptions {
-  bool fuse = true;  // else one kernel for each instruction
+  FusionMode mode = FusionMode::kSearch;
 };
 
 // Cuts a computation into regions and builds their kernels. Every judgement is a record.

@@ -405,7 +405,7 @@ class Lowerer {
 
   // All rounds of a loop as one kernel.
   bool LaunchRounds(Frame& frame, const Instr& instr) {
-    if (options_.machine.is_gpu() || !options_.plan.fuse) return false;
+    if (options_.machine.is_gpu() || options_.plan.mode == FusionMode::kNone) return false;
     std::optional<WhileLoop> loop = LoopOf(const_cast<Instr*>(&instr));  // looks only
     std::optional<uint64_t> rounds = loop ? TripCount(*loop) : std::nullopt;
     if (!rounds || *rounds == 0 || *rounds > INT32_MAX) return false;
@@ -694,7 +694,7 @@ Result<LoweredProgram> Lower(const Module& module, const LowerOptions& options, 
   if (!lowerer.is_cyclic()) return program;
   // A fault of the planner's: one kernel for each instruction cannot have it.
   LowerOptions plain = options;
-  plain.plan.fuse = false;
+  plain.plan.mode = FusionMode::kNone;
   return Lowerer(module, plain, log).Run();
 }
 

@@ -43,7 +43,7 @@ std::unique_ptr<Module> Chain() {
 
 LoweredProgram LowerUnfused(const Module& module, bool poison) {
   LowerOptions options;
-  options.plan.fuse = false;
+  options.plan.mode = FusionMode::kNone;
   options.alias_results = {-1};
   options.poison = poison;
   DecisionLog log;
