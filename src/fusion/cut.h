@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "gen/generator.h"
+#include "fusion/plan.h"
 #include "ir/ir.h"
 
 namespace tokamak {
@@ -11,7 +11,6 @@ namespace tokamak {
 struct CutRegion {
   std::vector<const Instr*> instrs;  // in any order, each once
   std::vector<const Instr*> roots;   // those whose values others need
-  RegionKind kind = RegionKind::kLoop;
 };
 
 // A way to cut a computation into kernels. What is in no region is the same bytes as another value,
@@ -20,5 +19,10 @@ struct Cut {
   std::vector<CutRegion> regions;
   std::vector<std::vector<int>> packs;  // regions, by number, that run as one launch
 };
+
+// Builds the kernels. A region that has none is taken apart: a kernel for each of its instructions,
+// and what has none then is a host step. Each such is a record.
+ComputationPlan BuildCut(const Computation& computation, const Cut& cut, const Machine& machine,
+                         DecisionLog& log);
 
 }  // namespace tokamak

@@ -6,16 +6,15 @@
 // folds the same arrays. What is left begins a region of its own. A region that turns out to have
 // no kernel is taken apart and the computation is planned again.
 
+#include "fusion/first_planner.h"
+
 #include <algorithm>
 #include <map>
 
 #include "fusion/contraction.h"
-#include "fusion/plan.h"
 #include "fusion/regions.h"
 #include "fusion/sorts.h"
-#include "gen/element.h"
-#include "gen/reducer.h"
-#include "gen/scan.h"
+#include "fusion/values.h"
 
 namespace tokamak {
 namespace {
@@ -28,11 +27,10 @@ constexpr int64_t kMaxStoredSplat = 4096;
 
 class Planner {
  public:
-  Planner(const Computation& computation, const Machine& machine, const PlanOptions& options,
-          DecisionLog& log)
+  Planner(const Computation& computation, const Machine& machine, bool fuse, DecisionLog& log)
       : computation_(computation),
         machine_(machine),
-        options_(options),
+        fuse_(fuse),
         log_(log),
         order_(computation.PostOrder()),
         alone_(computation, false),
@@ -52,39 +50,11 @@ class Planner {
   }
 
  private:
-  bool Fuses() const { return options_.mode != FusionMode::kNone; }
-
   // Why the instruction is no part of any kernel; "" when it may be.
   std::string WhyHost(const Instr& instr) {
     if (!host_[&instr].empty()) return host_[&instr];
-    std::optional<std::string> why;
-    if (instr.op() == Op::kReduce) {
-      why = WhyNoReducer(instr);
-    } else if (instr.op() == Op::kDot) {
-      why = WhyNoDot(instr);
-    } else if (instr.op() == Op::kScatter) {
-      why = WhyNoScatter(instr);
-    } else if (instr.op() == Op::kScan) {
-      why = machine_.is_gpu() ? "scan: has no schedule for GPUs" : WhyNoScan(instr);
-    } else if (instr.op() == Op::kSort) {
-      why = machine_.is_gpu() ? "sort: has no schedule for GPUs" : WhyNoSort(instr);
-    } else {
-      why = WhyNoElement(instr);
-    }
-    if (!why) return "";
-    host_[&instr] = *why;
-    return *why;
-  }
-
-  // Kernels make all of its results.
-  static bool HasParts(const Instr& instr) {
-    return instr.op() == Op::kReduce || instr.op() == Op::kScan || instr.op() == Op::kReduceWindow;
-  }
-
-  static bool IsKernelless(const Instr& instr) {
-    return instr.op() == Op::kParameter || instr.op() == Op::kWhile ||
-           instr.op() == Op::kConditional ||
-           (!instr.shape().IsArray() && !HasParts(instr) && instr.op() != Op::kSort);
+    host_[&instr] = WhyNoKernel(instr, machine_);
+    return host_[&instr];
   }
 
   void Place(const Instr& instr, RegionTable& table) {
@@ -97,9 +67,9 @@ class Planner {
     std::vector<int> users = table.RegionsOfUsers(instr);
     if (!wanted && users.empty()) return;  // dead
     if (IsImmediate(instr) && (!wanted || instr.shape().ByteSize() <= kMaxStoredSplat)) return;
-    if (Fuses() && !alone_[&instr] && !users.empty() && Join(instr, wanted, users, table)) return;
+    if (fuse_ && !alone_[&instr] && !users.empty() && Join(instr, wanted, users, table)) return;
     if (IsAlias(instr) && CanBeAlias(instr)) return;
-    if (Fuses() && !alone_[&instr] && JoinBeside(instr, table)) return;
+    if (fuse_ && !alone_[&instr] && JoinBeside(instr, table)) return;
     table.Begin(instr);
   }
 
@@ -117,17 +87,13 @@ class Planner {
     return false;
   }
 
-  // Of a constant that kernels read from memory there is an array already.
-  static bool IsMemoryConstant(const Instr& instr) {
-    return instr.op() == Op::kConstant && !IsImmediate(instr);
-  }
   static bool CanBeAlias(const Instr& instr) { return !IsImmediate(*instr.operand(0)); }
 
   void PlacePart(const Instr& part, RegionTable& table) {
     const Instr& whole = *part.operand(0);
     if (!HasParts(whole) || !WhyHost(whole).empty() || alone_[&whole]) return;
     std::vector<int> users = table.RegionsOfUsers(part);
-    if (Fuses() && users.size() == 1 && !table.IsNeededAsArray(part)) table.Add(part, users[0]);
+    if (fuse_ && users.size() == 1 && !table.IsNeededAsArray(part)) table.Add(part, users[0]);
   }
 
   bool Join(const Instr& instr, bool wanted, const std::vector<int>& users, RegionTable& table) {
@@ -163,12 +129,6 @@ class Planner {
     return false;
   }
 
-  static int64_t BytesOfParts(const Instr& instr) {
-    int64_t bytes = 0;
-    for (const Shape& part : PartsOf(instr.shape())) bytes += part.ByteSize();
-    return bytes;
-  }
-
   void Record(const Instr& instr, const RegionTable& table, int region, Verdict verdict,
               std::string_view rule, std::string because) {
     records_.push_back({.pass = "fuse",
@@ -196,14 +156,14 @@ class Planner {
     bool all = true;
     for (size_t i = 0; i < table.size(); ++i) {
       Region region = table.Finish(static_cast<int>(i));
-      const BuildOutcome& outcome = Built(region, table.region(static_cast<int>(i)).kind);
+      const BuildOutcome& outcome = Built(region, table.region(static_cast<int>(i)).shape.kind);
       if (!outcome.built) MarkRefused(region, outcome.why_not, round);
       all = all && outcome.built;
     }
     if (!all && round < kMaxRounds) return false;
     for (size_t i = 0; i < table.size(); ++i) {
       Region region = table.Finish(static_cast<int>(i));
-      RegionKind kind = table.region(static_cast<int>(i)).kind;
+      RegionKind kind = table.region(static_cast<int>(i)).shape.kind;
       BuildOutcome& outcome = Built(region, kind);
       if (!outcome.built) continue;
       for (const Instr* root : region.roots)
@@ -232,15 +192,9 @@ class Planner {
     }
   }
 
-  static std::string NameOfKernel(const Region& region) {
-    std::string name;
-    for (char c : LabelOf(*region.roots[0])) name += isalnum(c) != 0 ? c : '_';
-    return name;
-  }
-
   const Computation& computation_;
   const Machine& machine_;
-  const PlanOptions& options_;
+  bool fuse_;
   DecisionLog& log_;
   std::vector<Instr*> order_;
   std::vector<Decision> records_;  // of this round
@@ -251,29 +205,9 @@ class Planner {
 
 }  // namespace
 
-bool IsAlias(const Instr& instr) {
-  switch (instr.op()) {
-    case Op::kTuple:
-    case Op::kGetTupleElement:
-    case Op::kOptimizationBarrier:
-    case Op::kAddDependency:
-    case Op::kDomain:
-    case Op::kShardingConstraint:
-    case Op::kReshard:
-    case Op::kPropagationBarrier:
-    case Op::kCopy:
-    case Op::kReshape:
-      return true;
-    case Op::kBitcast:
-      return !WhyNoElement(instr);
-    default:
-      return false;
-  }
-}
-
-ComputationPlan PlanComputation(const Computation& computation, const Machine& machine,
-                                const PlanOptions& options, DecisionLog& log) {
-  return Planner(computation, machine, options, log).Run();
+ComputationPlan PlanFirst(const Computation& computation, const Machine& machine, bool fuse,
+                          DecisionLog& log) {
+  return Planner(computation, machine, fuse, log).Run();
 }
 
 }  // namespace tokamak

@@ -23,16 +23,13 @@ struct ComputationPlan {
   const Computation* computation = nullptr;
   std::vector<PlannedKernel> kernels;
   std::vector<std::vector<int>> packs;  // kernels, by number, that run as one launch
-  InstrMap<int> kernel_of;  // of a root: the kernel that makes it; else -1
-  InstrMap<bool> inside;    // exists only inside of kernels
+  InstrMap<int> kernel_of;              // of a root: the kernel that makes it; else -1
+  InstrMap<bool> inside;                // exists only inside of kernels
   InstrMap<std::string> why_host;
 
   explicit ComputationPlan(const Computation& of)
       : computation(&of), kernel_of(of, -1), inside(of, false), why_host(of) {}
 };
-
-// The value has the bytes of its operand (of a part of it), so that no step makes it.
-bool IsAlias(const Instr& instr);
 
 // Who decides what goes into one kernel.
 enum class FusionMode : uint8_t {

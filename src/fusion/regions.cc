@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "explain/decision.h"
+#include "fusion/values.h"
 #include "gen/contract.h"
 #include "gen/element.h"
 #include "gen/reducer.h"
@@ -29,11 +31,6 @@ constexpr size_t kMaxVisited = 4000;
 
 bool Folds(const Instr& instr) {
   return instr.op() == Op::kReduce || instr.op() == Op::kDot || instr.op() == Op::kScan;
-}
-
-// Writes some elements of its operand 0 and leaves the others: a root of its own.
-bool IsUpdate(const Instr& instr) {
-  return instr.op() == Op::kDynamicUpdateSlice || instr.op() == Op::kScatter;
 }
 
 int64_t CountOf(const Instr& instr) {
@@ -80,6 +77,33 @@ RegionKind KindOfFold(const Instr& instr, const Machine& machine) {
   }
   if (!reducer.any_order && results > 1) return RegionKind::kColumns;
   return row >= 8 || results == 1 ? RegionKind::kRows : RegionKind::kColumns;
+}
+
+RegionShape BeginShape(const Instr& instr, const Machine& machine) {
+  RegionShape shape{.domain = DomainOf(instr)};
+  if (instr.op() == Op::kScatter) shape.kind = RegionKind::kScatter;
+  if (instr.op() == Op::kSort) shape.kind = RegionKind::kSort;
+  if (!Folds(instr)) return shape;
+  shape.kind = KindOfFold(instr, machine);
+  if (instr.op() == Op::kReduce) shape.domain = CountOf(*instr.operand(0));
+  return shape;
+}
+
+// The instruction is computed in the region, too.
+void GrowShape(RegionShape& shape, const Instr& instr, const Machine& machine) {
+  if (!Folds(instr)) return;
+  // Rows of a contraction's results are folded where they are made.
+  if (shape.kind == RegionKind::kRows && KindOfFold(instr, machine) == RegionKind::kContract)
+    shape.kind = RegionKind::kContract;
+  if (shape.kind == RegionKind::kLoop) {
+    shape.kind = KindOfFold(instr, machine);
+    // Elements of whole rows are only written by rows.
+    if (instr.op() == Op::kReduce && shape.domain == CountOf(*instr.operand(0)) &&
+        IsRowReduction(instr))
+      shape.kind = RegionKind::kRows;
+  }
+  shape.domain = std::max(shape.domain,
+                          instr.op() == Op::kReduce ? CountOf(*instr.operand(0)) : CountOf(instr));
 }
 
 // Costs nothing to compute again.
@@ -182,7 +206,7 @@ bool WidensPanels(const Instr& instr, const OpenRegion& open) {
   bool feeds = std::any_of(instr.users().begin(), instr.users().end(), [&](const Instr* user) {
     return user->op() == Op::kDot && open.costs.contains(user);
   });
-  if (!feeds || open.kind != RegionKind::kContract) return false;
+  if (!feeds || open.shape.kind != RegionKind::kContract) return false;
   return std::any_of(instr.operands().begin(), instr.operands().end(), [&](const Instr* operand) {
     return operand->op() != Op::kParameter && operand->op() != Op::kConstant &&
            operand->shape().IsArray() && operand->shape().ByteSize() > instr.shape().ByteSize();
@@ -200,6 +224,43 @@ std::optional<std::string> WhyNoDot(const Instr& dot) {
       return "dot: of mixed types";
   }
   return std::nullopt;
+}
+
+RegionShape ShapeOf(const std::vector<const Instr*>& instrs, const Machine& machine) {
+  RegionShape shape = BeginShape(*instrs.back(), machine);
+  for (size_t i = instrs.size() - 1; i-- > 0;) GrowShape(shape, *instrs[i], machine);
+  return shape;
+}
+
+Region OrderedRegion(const std::vector<const Instr*>& instrs,
+                     const std::vector<const Instr*>& roots, const InstrMap<size_t>& places) {
+  Region done;
+  done.computation = instrs[0]->parent();
+  done.instrs = instrs;
+  // A part of what is made elsewhere is an array to be read.
+  std::erase_if(done.instrs, [&](const Instr* instr) {
+    return instr->op() == Op::kGetTupleElement &&
+           std::find(instrs.begin(), instrs.end(), instr->operand(0)) == instrs.end();
+  });
+  auto before = [&](const Instr* x, const Instr* y) { return places[x] < places[y]; };
+  std::sort(done.instrs.begin(), done.instrs.end(), before);
+  done.roots = roots;
+  std::sort(done.roots.begin(), done.roots.end(), before);
+  done.inputs = InputsOf(done.instrs);
+  // An update leaves alone what it does not overwrite.
+  std::erase_if(done.inputs, [&](const Instr* input) {
+    for (const Instr* instr : done.instrs)
+      for (size_t i = 0; i < instr->operand_count(); ++i)
+        if (instr->operand(i) == input && !(IsUpdate(*instr) && i == 0)) return false;
+    return true;
+  });
+  return done;
+}
+
+std::string NameOfKernel(const Region& region) {
+  std::string name;
+  for (char c : LabelOf(*region.roots[0])) name += isalnum(c) != 0 ? c : '_';
+  return name;
 }
 
 RegionTable::RegionTable(const Computation& computation, const std::vector<Instr*>& order,
@@ -232,13 +293,7 @@ void RegionTable::Begin(const Instr& instr) {
   open.roots = {&instr};
   open.costs[&instr] = {};
   open.flops = instr.info().flops_per_element;
-  open.domain = DomainOf(instr);
-  if (instr.op() == Op::kScatter) open.kind = RegionKind::kScatter;
-  if (instr.op() == Op::kSort) open.kind = RegionKind::kSort;
-  if (Folds(instr)) {
-    open.kind = KindOfFold(instr, machine_);
-    if (instr.op() == Op::kReduce) open.domain = CountOf(*instr.operand(0));
-  }
+  open.shape = BeginShape(instr, machine_);
   members_[&instr].push_back(static_cast<int>(regions_.size()));
   regions_.push_back(std::move(open));
 }
@@ -248,20 +303,7 @@ OpenRegion RegionTable::With(const Instr& instr, int region) const {
   open.costs[&instr] = CostIn(instr, region);
   open.instrs.push_back(&instr);
   open.flops += instr.info().flops_per_element;
-  if (Folds(instr)) {
-    // Rows of a contraction's results are folded where they are made.
-    if (open.kind == RegionKind::kRows && KindOfFold(instr, machine_) == RegionKind::kContract)
-      open.kind = RegionKind::kContract;
-    if (open.kind == RegionKind::kLoop) {
-      open.kind = KindOfFold(instr, machine_);
-      // Elements of whole rows are only written by rows.
-      if (instr.op() == Op::kReduce && open.domain == CountOf(*instr.operand(0)) &&
-          IsRowReduction(instr))
-        open.kind = RegionKind::kRows;
-    }
-    open.domain = std::max(open.domain,
-                           instr.op() == Op::kReduce ? CountOf(*instr.operand(0)) : CountOf(instr));
-  }
+  GrowShape(open.shape, instr, machine_);
   return open;
 }
 
@@ -277,7 +319,7 @@ OpenRegion::Cost RegionTable::CostIn(const Instr& instr, int region) const {
     if (it == open.costs.end() || !seen.insert(user).second) continue;
     bool moves =
         user->info().Is(kDataMovement) && user->op() != Op::kReshape && user->op() != Op::kCopy;
-    bool packed = user->op() == Op::kDot && open.kind == RegionKind::kContract;
+    bool packed = user->op() == Op::kDot && open.shape.kind == RegionKind::kContract;
     for (size_t i = 0; packed && i < user->operand_count(); ++i)
       if (user->operand(i) == &instr)
         cost.times = std::max(cost.times, TimesMade(*user, i, machine_));
@@ -309,27 +351,7 @@ void RegionTable::AddRoot(const Instr& instr, int region) {
 }
 
 Region RegionTable::FinishOpen(const OpenRegion& open) const {
-  Region done;
-  done.computation = open.instrs[0]->parent();
-  done.instrs = open.instrs;
-  // A part of what is made elsewhere is an array to be read.
-  std::erase_if(done.instrs, [&](const Instr* instr) {
-    return instr->op() == Op::kGetTupleElement && std::find(open.instrs.begin(), open.instrs.end(),
-                                                            instr->operand(0)) == open.instrs.end();
-  });
-  auto before = [&](const Instr* x, const Instr* y) { return places_[x] < places_[y]; };
-  std::sort(done.instrs.begin(), done.instrs.end(), before);
-  done.roots = open.roots;
-  std::sort(done.roots.begin(), done.roots.end(), before);
-  done.inputs = InputsOf(done.instrs);
-  // An update leaves alone what it does not overwrite.
-  std::erase_if(done.inputs, [&](const Instr* input) {
-    for (const Instr* instr : done.instrs)
-      for (size_t i = 0; i < instr->operand_count(); ++i)
-        if (instr->operand(i) == input && !(IsUpdate(*instr) && i == 0)) return false;
-    return true;
-  });
-  return done;
+  return OrderedRegion(open.instrs, open.roots, places_);
 }
 
 Region RegionTable::Finish(int region) const {
@@ -341,14 +363,14 @@ std::string RegionTable::WhyNotFold(const Instr& instr, int region) const {
   for (const Instr* root : open.roots)
     if (IsUpdate(*root)) return "an update in place folds nothing";
   OpenRegion with = With(instr, region);
-  if (with.kind == RegionKind::kRows && instr.op() != Op::kReduce)
+  if (with.shape.kind == RegionKind::kRows && instr.op() != Op::kReduce)
     return "a contraction and rows do not go together";
-  if ((with.kind == RegionKind::kScan) != (instr.op() == Op::kScan))
+  if ((with.shape.kind == RegionKind::kScan) != (instr.op() == Op::kScan))
     return "a scan and other folds do not go together";
   if (instr.op() == Op::kScan && !ScanOf(instr).InVectors() && open.flops > kFewFlops)
     return "what uses it is computed sooner in vectors";
   // Whether its result is needed just where it is made, the generator knows.
-  BuildOutcome outcome = BuildRegion(FinishOpen(with), with.kind, machine_, "probe");
+  BuildOutcome outcome = BuildRegion(FinishOpen(with), with.shape.kind, machine_, "probe");
   return outcome.built ? "" : outcome.why_not;
 }
 
@@ -356,13 +378,13 @@ std::string RegionTable::WhyNot(const Instr& instr, int region, size_t copies) c
   const OpenRegion& open = regions_[static_cast<size_t>(region)];
   if (open.instrs.size() >= kMaxInstrs) return "the region has as many instructions as it may";
   if (IsUpdate(instr)) return "an update is made in place";
-  if (instr.op() == Op::kSort || open.kind == RegionKind::kSort) return "a sort stands alone";
+  if (instr.op() == Op::kSort || open.shape.kind == RegionKind::kSort) return "a sort stands alone";
   // A slice that is read where it is written again is fine; all else would be read too late.
   const Instr& root = *open.roots[0];
   if (IsUpdate(root) && (root.op() == Op::kScatter || instr.op() != Op::kDynamicSlice))
     for (const Instr* operand : instr.operands())
       if (operand == root.operand(0)) return "it reads what the region overwrites";
-  if (open.kind == RegionKind::kScan && !IsCheap(instr) && !InVectors(open))
+  if (open.shape.kind == RegionKind::kScan && !IsCheap(instr) && !InVectors(open))
     return "it is computed sooner in vectors";
   if (Folds(instr) || instr.shape().IsTuple()) {
     if (copies > 1) return "it would be folded " + std::to_string(copies) + " times";
@@ -371,9 +393,9 @@ std::string RegionTable::WhyNot(const Instr& instr, int region, size_t copies) c
   if (copies > 1 && !IsCheap(instr))
     return "it would be computed " + std::to_string(copies) + " times";
   int64_t count = CountOf(instr);
-  if (count > 1 && open.domain / 2 > count && !IsFree(instr) && !IsCheap(instr) &&
+  if (count > 1 && open.shape.domain / 2 > count && !IsFree(instr) && !IsCheap(instr) &&
       !IsOncePerRow(instr, open, 0))
-    return "each of its elements would be computed " + std::to_string(open.domain / count) +
+    return "each of its elements would be computed " + std::to_string(open.shape.domain / count) +
            " times";
   for (const Instr* user : instr.users()) {
     const std::vector<int>& in = members_[user];
@@ -381,7 +403,7 @@ std::string RegionTable::WhyNot(const Instr& instr, int region, size_t copies) c
     if (user->op() == Op::kReduceWindow && !IsLongWindow(*user) &&
         instr.info().flops_per_element * TapsOf(*user) > kMaxFlops)
       return "it would be written out for each tap of a window";
-    if (user->op() == Op::kDot && !IsFree(instr) && open.kind != RegionKind::kContract)
+    if (user->op() == Op::kDot && !IsFree(instr) && open.shape.kind != RegionKind::kContract)
       return "each of its elements would be computed for each use by the contraction";
   }
   if (WidensPanels(instr, open)) return "more bytes would be stored without it";
@@ -406,13 +428,14 @@ std::string RegionTable::WhyNot(const Instr& instr, int region, size_t copies) c
 
 std::string RegionTable::WhyNotRoot(const Instr& instr, int region) const {
   const OpenRegion& open = regions_[static_cast<size_t>(region)];
-  bool rows = open.kind == RegionKind::kRows;
-  if (open.kind == RegionKind::kLoop && DomainOf(instr) != open.domain)
+  bool rows = open.shape.kind == RegionKind::kRows;
+  if (open.shape.kind == RegionKind::kLoop && DomainOf(instr) != open.shape.domain)
     return "it has another number of elements than the region's roots";
   if (IsUpdate(instr) || instr.shape().IsTuple()) return "it stands alone";
   if (Folds(instr) && !rows) return "a reduction that others need stands alone";
   if (IsFree(instr)) return "it only moves elements";
-  if (open.kind != RegionKind::kLoop && !rows) return "only loops and rows keep what they use";
+  if (open.shape.kind != RegionKind::kLoop && !rows)
+    return "only loops and rows keep what they use";
   for (const Instr* root : open.roots)
     if (IsUpdate(*root)) return "an update has no other roots";
   if (IsNeededAgain(instr, region)) return "what uses it outside is needed inside";
@@ -422,7 +445,7 @@ std::string RegionTable::WhyNotRoot(const Instr& instr, int region) const {
 
 std::string RegionTable::WhyNotBuilt(OpenRegion with, const Instr& root) const {
   with.roots.push_back(&root);
-  BuildOutcome outcome = BuildRegion(FinishOpen(with), with.kind, machine_, "probe");
+  BuildOutcome outcome = BuildRegion(FinishOpen(with), with.shape.kind, machine_, "probe");
   return outcome.built ? "" : outcome.why_not;
 }
 
@@ -431,7 +454,7 @@ std::string RegionTable::WhyNotBeside(const Instr& instr, int region) const {
   if (instr.info().Is(kElementwise)) return WhyNotBesideLoop(instr, region);
   if (instr.op() != Op::kReduce || instr.shape().IsTuple()) return "it is no reduction";
   if (open.instrs.size() >= kMaxInstrs) return "the region has as many instructions as it may";
-  if (open.kind != KindOfFold(instr, machine_)) return "the region folds in another way";
+  if (open.shape.kind != KindOfFold(instr, machine_)) return "the region folds in another way";
   const Instr* like = nullptr;
   for (const Instr* root : open.roots)
     if (root->op() == Op::kReduce) like = root;
@@ -445,7 +468,7 @@ std::string RegionTable::WhyNotBeside(const Instr& instr, int region) const {
 
 std::string RegionTable::WhyNotBesideLoop(const Instr& instr, int region) const {
   const OpenRegion& open = regions_[static_cast<size_t>(region)];
-  if (open.kind != RegionKind::kLoop) return "the region is no loop";
+  if (open.shape.kind != RegionKind::kLoop) return "the region is no loop";
   if (open.instrs.size() >= kMaxInstrs) return "the region has as many instructions as it may";
   for (const Instr* root : open.roots)
     if (IsUpdate(*root) || !root->info().Is(kElementwise) ||

@@ -15,13 +15,26 @@ namespace tokamak {
 // Why a dot has no kernel; nothing when it has one.
 std::optional<std::string> WhyNoDot(const Instr& dot);
 
+// What kind of kernel a region is, and over how many elements its loops run.
+struct RegionShape {
+  RegionKind kind = RegionKind::kLoop;
+  int64_t domain = 0;
+};
+// Of instructions in order, the last of which is a root.
+RegionShape ShapeOf(const std::vector<const Instr*>& instrs, const Machine& machine);
+
+// A region of these instructions, in order, with its inputs. `places`: where instructions stand in
+// the order of the computation.
+Region OrderedRegion(const std::vector<const Instr*>& instrs,
+                     const std::vector<const Instr*>& roots, const InstrMap<size_t>& places);
+std::string NameOfKernel(const Region& region);
+
 // A region that is still growing.
 struct OpenRegion {
   std::vector<const Instr*> instrs;  // users before operands
   std::vector<const Instr*> roots;
-  RegionKind kind = RegionKind::kLoop;
-  int64_t domain = 0;  // elements that its loops run over
-  int64_t flops = 0;   // of one element of each of its instructions
+  RegionShape shape;
+  int64_t flops = 0;  // of one element of each of its instructions
   // How an instruction is computed in it: at how many places for one element of the domain, at
   // most, and whether also where nobody needs it (all parts of a concatenation are).
   struct Cost {

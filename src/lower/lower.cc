@@ -9,6 +9,7 @@
 #include "analysis/loops.h"
 #include "fusion/contraction.h"
 #include "fusion/sorts.h"
+#include "fusion/values.h"
 #include "lower/library_calls.h"
 #include "lower/memory.h"
 #include "lower/poison.h"

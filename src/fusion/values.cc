@@ -1,0 +1,80 @@
+#include "fusion/values.h"
+
+#include <optional>
+
+#include "fusion/regions.h"
+#include "gen/element.h"
+#include "gen/reducer.h"
+#include "gen/scan.h"
+
+namespace tokamak {
+
+bool HasParts(const Instr& instr) {
+  return instr.op() == Op::kReduce || instr.op() == Op::kScan || instr.op() == Op::kReduceWindow;
+}
+
+bool IsKernelless(const Instr& instr) {
+  return instr.op() == Op::kParameter || instr.op() == Op::kWhile ||
+         instr.op() == Op::kConditional ||
+         (!instr.shape().IsArray() && !HasParts(instr) && instr.op() != Op::kSort);
+}
+
+bool IsMemoryConstant(const Instr& instr) {
+  return instr.op() == Op::kConstant && !IsImmediate(instr);
+}
+
+bool IsUpdate(const Instr& instr) {
+  return instr.op() == Op::kDynamicUpdateSlice || instr.op() == Op::kScatter;
+}
+
+std::string WhyNoKernel(const Instr& instr, const Machine& machine) {
+  std::optional<std::string> why;
+  switch (instr.op()) {
+    case Op::kReduce:
+      why = WhyNoReducer(instr);
+      break;
+    case Op::kDot:
+      why = WhyNoDot(instr);
+      break;
+    case Op::kScatter:
+      why = WhyNoScatter(instr);
+      break;
+    case Op::kScan:
+      why = machine.is_gpu() ? "scan: has no schedule for GPUs" : WhyNoScan(instr);
+      break;
+    case Op::kSort:
+      why = machine.is_gpu() ? "sort: has no schedule for GPUs" : WhyNoSort(instr);
+      break;
+    default:
+      why = WhyNoElement(instr);
+  }
+  return why.value_or("");
+}
+
+int64_t BytesOfParts(const Instr& instr) {
+  int64_t bytes = 0;
+  for (const Shape& part : PartsOf(instr.shape())) bytes += part.ByteSize();
+  return bytes;
+}
+
+bool IsAlias(const Instr& instr) {
+  switch (instr.op()) {
+    case Op::kTuple:
+    case Op::kGetTupleElement:
+    case Op::kOptimizationBarrier:
+    case Op::kAddDependency:
+    case Op::kDomain:
+    case Op::kShardingConstraint:
+    case Op::kReshard:
+    case Op::kPropagationBarrier:
+    case Op::kCopy:
+    case Op::kReshape:
+      return true;
+    case Op::kBitcast:
+      return !WhyNoElement(instr);
+    default:
+      return false;
+  }
+}
+
+}  // namespace tokamak
