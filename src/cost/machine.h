@@ -6,8 +6,10 @@ namespace tokamak {
 
 enum class MachineKind : uint8_t { kCpu, kGpu };
 
-// What generators need to know of the machine that a kernel is for. Rates come from measurements
-// and will stand here when there are some.
+struct Rates;
+
+// What generators need to know of the machine that a kernel is for, and where its measured rates
+// are.
 struct Machine {
   MachineKind kind = MachineKind::kCpu;
   int64_t vector_bits = 128;    // of a vector register; of a GPU: of one access of a thread
@@ -15,6 +17,8 @@ struct Machine {
   bool matrix_library = false;  // OpenBLAS is there
   bool dots_bf16 = false;       // multiplies pairs of bf16 and adds to f32
   bool matrix_tiles = false;    // multiplies tiles of bf16 (AMX)
+  const Rates* rates =
+      nullptr;  // of this machine, alive as long as the process; null: the default's
 
   bool is_gpu() const { return kind == MachineKind::kGpu; }
   // Lanes of a vector whose elements take `bits`.

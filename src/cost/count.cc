@@ -1,0 +1,270 @@
+#include <algorithm>
+#include <cmath>
+#include <unordered_map>
+
+#include "cost/numbers.h"
+#include "cost/pipes.h"
+#include "cost/reuse.h"
+#include "cost/work.h"
+#include "kernel/linear.h"
+#include "kernel/placement.h"
+#include "kernel/pressure.h"
+#include "kernel/variance.h"
+
+// WorkOf: a walk over the statements of a kernel, each with the number of times that it runs.
+
+namespace tokamak {
+namespace {
+
+// Rounds of a while: data decides.
+constexpr double kRounds = 16;
+
+class Counter {
+ public:
+  Counter(const Kernel& kernel, int64_t grid, const Machine& machine)
+      : kernel_(kernel),
+        machine_(machine),
+        facts_(kernel, grid),
+        placement_(kernel),
+        variance_(kernel) {}
+
+  Work Count() {
+    Walk(kernel_.body, 1);
+    AddTraffic(work_, kernel_, accesses_, machine_);
+    Pressure pressure = PressureOf(kernel_, placement_);
+    work_.registers = pressure.vectors;
+    work_.words = static_cast<double>(pressure.words);
+    for (const Array& array : kernel_.arrays)
+      if (array.space == Space::kTeam)
+        work_.team_bytes += static_cast<double>(array.size * BytesOf(array.type));
+    if (work_.tasks > 0) work_.barriers /= work_.tasks * work_.threads;
+    return work_;
+  }
+
+ private:
+  enum class Pattern : uint8_t { kOne, kNeighbours, kAnywhere };
+
+  void Walk(const Block& block, double times) {
+    for (size_t i = 0; i <= block.size(); ++i) {
+      for (ValueId id : placement_.Before(block, i)) AddValue(id, times);
+      if (i < block.size()) WalkStmt(block[i], times);
+    }
+  }
+
+  void WalkStmt(const Stmt& stmt, double times) {
+    switch (stmt.kind) {
+      case StmtKind::kFor:
+        return WalkFor(stmt, times);
+      case StmtKind::kIf: {
+        // Where lanes decide each for itself, all of it runs.
+        bool masked = lanes_ > 1 && variance_.ByLane(stmt.condition);
+        double share = masked ? 1 : facts_.Share(stmt.condition);
+        work_[Pipe::kTurn] += times;
+        Walk(stmt.body, times * share);
+        Walk(stmt.otherwise, times * (masked ? 1 : 1 - share));
+        return;
+      }
+      case StmtKind::kWhile:
+        work_[Pipe::kTurn] += times * kRounds;
+        Walk(stmt.head, times * kRounds);
+        return Walk(stmt.body, times * kRounds);
+      case StmtKind::kStore:
+        AddAccess(stmt.array, stmt.index, true, times);
+        return AddChain(stmt, times);
+      case StmtKind::kRead:
+        return AddAccess(kernel_.node(stmt.value).array(), kernel_.node(stmt.value).operands[0],
+                         false, times);
+      case StmtKind::kShuffle:
+        work_[Pipe::kConvert] += times;
+        return;
+      case StmtKind::kBarrier:
+        work_.barriers += times;
+        return;
+      case StmtKind::kMultiply:
+        return AddProduct(stmt, times);
+    }
+  }
+
+  void WalkFor(const Stmt& stmt, double times) {
+    const Loop& loop = kernel_.loop(stmt.loop);
+    double trips = facts_.TripsOf(stmt.loop), outer_lanes = lanes_;
+    loops_.push_back({stmt.loop, trips, false});
+    if (loop.role == LoopRole::kVector) {
+      lanes_ = trips;
+    } else {
+      if (loop.role == LoopRole::kGrid) work_.tasks *= trips;
+      if (loop.role == LoopRole::kThread && !InThread(stmt.loop)) work_.threads *= trips;
+      if (loop.role == LoopRole::kSerial) work_[Pipe::kTurn] += times * trips;
+      times *= trips;
+    }
+    Walk(stmt.body, times);
+    lanes_ = outer_lanes;
+    loops_.pop_back();
+    auto chain = chains_.find(static_cast<uint32_t>(stmt.loop));
+    if (chain != chains_.end()) work_.chain += chain->second;
+  }
+
+  // Threads of a team are counted at the first loop of each depth.
+  bool InThread(LoopId) {
+    size_t depth = 0;
+    for (const ArrayAccess::Around& around : loops_)
+      depth += kernel_.loop(around.loop).role == LoopRole::kThread ? 1 : 0;
+    if (depth <= thread_depths_) return true;
+    thread_depths_ = depth;
+    return false;
+  }
+
+  bool IsLane(LoopId loop) const { return kernel_.loop(loop).role == LoopRole::kVector; }
+
+  // How the elements of the lanes lie to each other; of GPUs also those of the threads.
+  Pattern PatternOf(ValueId index) const {
+    bool by_lane = lanes_ > 1 && variance_.ByLane(index);
+    bool by_thread = machine_.is_gpu() && variance_.ByThread(index);
+    if (!by_lane && !by_thread) return Pattern::kOne;
+    std::optional<LinearIndex> linear = LinearOf(kernel_, index);
+    if (!linear) return Pattern::kAnywhere;
+    for (const auto& [value, factor] : linear->terms) {
+      const ScalarNode& node = kernel_.node(value);
+      if (node.prim != Prim::kLoop) {
+        if (variance_.ByLane(value)) return Pattern::kAnywhere;
+      } else if (IsLane(node.loop()) && factor != 1) {
+        return Pattern::kAnywhere;
+      }
+    }
+    return Pattern::kNeighbours;
+  }
+
+  // An array of registers that is in registers indeed: places are known when it is compiled.
+  bool IsInRegisters(ArrayId array, ValueId index) const {
+    const Array& a = kernel_.array(array);
+    if (a.space != Space::kRegisters) return false;
+    std::optional<LinearIndex> linear = LinearOf(kernel_, index);
+    if (!linear) return false;
+    return std::all_of(linear->terms.begin(), linear->terms.end(), [&](const auto& term) {
+      const ScalarNode& node = kernel_.node(term.first);
+      if (node.prim != Prim::kLoop) return false;
+      LoopRole role = kernel_.loop(node.loop()).role;
+      return role == LoopRole::kVector || role == LoopRole::kUnrolled;
+    });
+  }
+
+  void AddValue(ValueId id, double times) {
+    const ScalarNode& node = kernel_.node(id);
+    if (node.prim == Prim::kLoad) return AddAccess(node.array(), node.operands[0], false, times);
+    bool by_lane = lanes_ > 1 && variance_.ByLane(id);
+    if (node.type == ScalarType::kIndex) {
+      // Part of an address, whatever the lane.
+      if (by_lane && PatternOf(id) == Pattern::kNeighbours) return;
+      bool free = !by_lane && (node.prim == Prim::kAdd || node.prim == Prim::kMul);
+      if (free) {
+        work_[Pipe::kIndex] += times;
+        return;
+      }
+    }
+    double lanes = by_lane ? lanes_ : 1;
+    // A vector is whole registers.
+    if (by_lane && !machine_.is_gpu())
+      lanes = std::max(
+          lanes, static_cast<double>(machine_.vector_bits) / std::max(InfoOf(node.type).bits, 32));
+    AddPrim(work_, kernel_, id, times, lanes, machine_);
+  }
+
+  void AddAccess(ArrayId array, ValueId index, bool is_store, double times) {
+    const Array& a = kernel_.array(array);
+    if (IsInRegisters(array, index)) return;
+    Pattern pattern = PatternOf(index);
+    bool per_lane = variance_.PerLane(array) && lanes_ > 1;
+    if (pattern == Pattern::kAnywhere) {
+      work_[is_store ? Pipe::kScatter : Pipe::kGather] += times * lanes_;
+    } else {
+      bool vector = pattern == Pattern::kNeighbours || per_lane;
+      double vectors = vector ? std::ceil(lanes_ * static_cast<double>(BytesOf(a.type)) * 8 /
+                                          static_cast<double>(machine_.vector_bits))
+                              : 1;
+      work_[is_store ? Pipe::kStore : Pipe::kLoad] += times * vectors;
+    }
+    ArrayAccess access{.array = array, .is_store = is_store, .block = 1, .loops = loops_};
+    for (ArrayAccess::Around& around : access.loops)
+      around.moves = facts_.DependsOn(index, around.loop);
+    accesses_.push_back(std::move(access));
+  }
+
+  void AddProduct(const Stmt& stmt, double times) {
+    const Multiplication& product = stmt.product;
+    ScalarType type = kernel_.array(product.lhs).type;
+    double depth = facts_.Mean(product.depth);
+    double rows = static_cast<double>(product.rows), columns = static_cast<double>(product.columns);
+    Pipe pipe = BytesOf(type) < 4   ? Pipe::kMultiply16
+                : BytesOf(type) > 4 ? Pipe::kMultiply64
+                                    : Pipe::kMultiply;
+    work_[pipe] += times * rows * columns * depth;
+    work_[Pipe::kTurn] += times;
+    auto add = [&](ArrayId array, ValueId index, double block, bool is_store) {
+      ArrayAccess access{.array = array, .is_store = is_store, .block = block, .loops = loops_};
+      for (ArrayAccess::Around& around : access.loops)
+        around.moves = facts_.DependsOn(index, around.loop);
+      accesses_.push_back(std::move(access));
+    };
+    add(product.lhs, product.lhs_at, rows * depth, false);
+    add(product.rhs, product.rhs_at, depth * columns, false);
+    add(stmt.array, stmt.index, rows * columns, true);
+  }
+
+  // A store to registers of what was computed from their old value: the next round waits for it.
+  void AddChain(const Stmt& stmt, double times) {
+    const Array& array = kernel_.array(stmt.array);
+    if (array.space != Space::kRegisters || machine_.is_gpu()) return;
+    std::unordered_map<uint32_t, double> depths;
+    double depth = DepthFrom(stmt.value, stmt.array, depths);
+    if (depth < 0) return;
+    if (!IsInRegisters(stmt.array, stmt.index)) depth += 1;  // through memory
+    double apart = 1;
+    const ArrayAccess::Around* inner = nullptr;
+    for (const ArrayAccess::Around& around : loops_) {
+      LoopRole role = kernel_.loop(around.loop).role;
+      if (role == LoopRole::kVector) continue;
+      if (role != LoopRole::kGrid && facts_.DependsOn(stmt.index, around.loop))
+        apart *= std::max(around.trips, 1.0);
+      if (role == LoopRole::kSerial) inner = &around;
+    }
+    if (inner == nullptr || depth == 0) return;
+    double& chain = chains_[static_cast<uint32_t>(inner->loop)];
+    chain = std::max(chain, times / apart * depth);
+  }
+
+  // Operations between a read of the array and the value; less than 0: there is none.
+  double DepthFrom(ValueId id, ArrayId array, std::unordered_map<uint32_t, double>& known,
+                   int depth = 0) {
+    const ScalarNode& node = kernel_.node(id);
+    if (node.prim == Prim::kRead) return node.array() == array ? 0 : -1;
+    if (node.arity() == 0 || node.prim == Prim::kLoad || depth > 200) return -1;
+    auto found = known.find(static_cast<uint32_t>(id));
+    if (found != known.end()) return found->second;
+    double most = -1;
+    for (ValueId operand : kernel_.operands(id))
+      most = std::max(most, DepthFrom(operand, array, known, depth + 1));
+    if (most >= 0 && node.prim != Prim::kBitcast) most += 1;
+    known[static_cast<uint32_t>(id)] = most;
+    return most;
+  }
+
+  const Kernel& kernel_;
+  const Machine& machine_;
+  IndexFacts facts_;
+  Placement placement_;
+  Variance variance_;
+  Work work_;
+  std::vector<ArrayAccess> accesses_;
+  std::vector<ArrayAccess::Around> loops_;  // those that are open
+  std::unordered_map<uint32_t, double> chains_;
+  double lanes_ = 1;
+  size_t thread_depths_ = 0;
+};
+
+}  // namespace
+
+Work WorkOf(const Kernel& kernel, int64_t grid, const Machine& machine) {
+  return Counter(kernel, grid, machine).Count();
+}
+
+}  // namespace tokamak

@@ -1,0 +1,261 @@
+#include <map>
+#include <mutex>
+#include <tuple>
+#include <vector>
+
+#include "cost/pipes.h"
+#include "cost/work.h"
+#include "ir/ir.h"
+#include "kernel/formulas.h"
+
+// AddElementOp: an op's formula is made once for each type and counted as a kernel's values are.
+
+namespace tokamak {
+namespace {
+
+// Lanes of the vectors that formulas are counted for.
+constexpr double kLanes = 64;
+
+// What one lane takes.
+using Counts = std::array<double, kPipes>;
+
+Counts CountsOf(const Kernel& kernel, const Machine& machine) {
+  Work work;
+  for (size_t i = 0; i < kernel.nodes.size(); ++i) {
+    const ScalarNode& node = kernel.nodes[i];
+    if (node.prim == Prim::kLoad || node.type == ScalarType::kIndex) continue;
+    AddPrim(work, kernel, ValueId{static_cast<uint32_t>(i)}, 1, kLanes, machine);
+  }
+  for (double& count : work.ops) count /= kLanes;
+  return work.ops;
+}
+
+// Elements that a formula is made of: loads of the one or other array.
+class Operands {
+ public:
+  explicit Operands(KernelBuilder& b) : b_(b) {}
+
+  Element Next(ElementType type) {
+    Element element{Load(StorageType(type)), {}};
+    if (IsComplex(type)) element[1] = Load(StorageType(type));
+    return FromStorage(b_, type, element);
+  }
+  Scalar Load(ScalarType type) {
+    ArrayId array = b_.Argument(
+        {.name = "x", .type = type, .space = Space::kArgument, .access = Access::kRead, .size = 1});
+    return b_.Load(array, b_.Index(0));
+  }
+
+ private:
+  KernelBuilder& b_;
+};
+
+const Literal* ConstantOf(const Instr& instr) {
+  const Instr* at = &instr;
+  while (at->op() == Op::kBroadcast || at->op() == Op::kReshape) at = at->operand(0);
+  if (at->op() != Op::kConstant || !at->shape().IsArray() || at->shape().ElementCount() != 1)
+    return nullptr;
+  return &at->attrs<ConstantAttrs>().literal;
+}
+
+struct OperandKey {
+  ElementType type{};
+  bool is_constant = false;
+  uint64_t bits = 0;
+  auto operator<=>(const OperandKey&) const = default;
+};
+
+OperandKey KeyOf(const Instr& operand) {
+  OperandKey key{operand.shape().type()};
+  const Literal* literal = IsComplex(key.type) ? nullptr : ConstantOf(operand);
+  if (literal != nullptr) {
+    key.is_constant = true;
+    key.bits = literal->BitsAt(0);
+  }
+  return key;
+}
+
+// What loads and conversions of operands take is not the op's own.
+Counts FormulaCounts(const Instr& instr, const std::vector<OperandKey>& keys,
+                     const Machine& machine) {
+  KernelBuilder b("formula");
+  Operands operands(b);
+  std::vector<Element> elements;
+  for (const OperandKey& key : keys) {
+    if (key.is_constant) {
+      elements.push_back(
+          FromStorage(b, key.type, {b.ConstantBits(StorageType(key.type), key.bits), {}}));
+    } else {
+      elements.push_back(operands.Next(key.type));
+    }
+  }
+  Counts before = CountsOf(b.kernel(), machine);
+  OpCall call{.op = instr.op(),
+              .type = instr.shape().type(),
+              .from = instr.operand(instr.op() == Op::kSelect ? 2 : 0)->shape().type(),
+              .operands = elements,
+              .attrs = &instr.attrs()};
+  std::optional<Element> value = ApplyOp(b, call);
+  Counts counts = CountsOf(b.kernel(), machine);
+  for (size_t i = 0; i < kPipes; ++i) counts[i] -= before[i];
+  if (!value)
+    counts[static_cast<size_t>(Pipe::kScalar)] +=
+        static_cast<double>(instr.info().flops_per_element);
+  return counts;
+}
+
+// Random words, one element each.
+Counts RandomCounts(bool philox, const Machine& machine) {
+  KernelBuilder b("random");
+  Operands operands(b);
+  auto word = [&] { return operands.Load(ScalarType::kU32); };
+  if (philox) {
+    PhiloxWords({word(), word(), word(), word()}, {word(), word()});
+  } else {
+    ThreefryWords({word(), word()}, {word(), word()});
+  }
+  Counts counts = CountsOf(b.kernel(), machine);
+  for (double& count : counts) count /= philox ? 4 : 2;
+  return counts;
+}
+
+Counts StorageCounts(ElementType type, bool store, const Machine& machine) {
+  KernelBuilder b("storage");
+  Operands operands(b);
+  Element element{operands.Load(store ? ComputeType(type) : StorageType(type)), {}};
+  if (IsComplex(type)) element[1] = operands.Load(StorageType(type));
+  store ? ToStorage(b, type, element) : FromStorage(b, type, element);
+  return CountsOf(b.kernel(), machine);
+}
+
+// Counts that were made before.
+class Known {
+ public:
+  static Known& OfProcess() {
+    static auto* known = new Known;
+    return *known;
+  }
+  using Key = std::tuple<int, ElementType, int64_t, bool, std::vector<OperandKey>>;
+
+  template <typename Make>
+  Counts Get(Key key, Make&& make) {
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      auto found = counts_.find(key);
+      if (found != counts_.end()) return found->second;
+    }
+    Counts counts = make();
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (counts_.size() < kMost) counts_[std::move(key)] = counts;
+    return counts;
+  }
+
+ private:
+  static constexpr size_t kMost = 10000;
+  std::mutex mutex_;
+  std::map<Key, Counts> counts_;
+};
+
+// Numbers of keys that are no op's.
+enum OtherKey : int { kThreefry = -1, kPhilox = -2, kFrom = -3, kTo = -4 };
+
+void Add(Work& work, const Counts& counts, double elements) {
+  for (size_t i = 0; i < kPipes; ++i) work.ops[i] += counts[i] * elements;
+}
+
+double TapsOf(const Instr& instr) {
+  double taps = 1;
+  for (const WindowDim& dim : instr.attrs<WindowAttrs>().window)
+    taps *= static_cast<double>(dim.size);
+  return taps;
+}
+
+void AddBody(Work& work, const Instr& instr, double elements, const Machine& machine) {
+  for (const Computation* body : instr.called())
+    for (const Instr* inner : body->Instrs()) AddElementOp(work, *inner, elements, machine);
+}
+
+void AddDot(Work& work, const Instr& dot, double elements) {
+  const Shape& lhs = dot.operand(0)->shape();
+  double depth = 1;
+  for (int64_t d : dot.attrs<DotAttrs>().lhs_contracting)
+    depth *= static_cast<double>(lhs.dim(static_cast<size_t>(d)));
+  int64_t bytes = BytesOf(lhs.type());
+  double parts = IsComplex(lhs.type()) ? 4 : 1;
+  Pipe pipe = bytes < 4 ? Pipe::kMultiply16 : bytes > 4 ? Pipe::kMultiply64 : Pipe::kMultiply;
+  work[pipe] += elements * depth * parts;
+}
+
+void AddElementwise(Work& work, const Instr& instr, double elements, const Machine& machine) {
+  std::vector<OperandKey> keys;
+  for (const Instr* operand : instr.operands()) keys.push_back(KeyOf(*operand));
+  Known::Key key{static_cast<int>(instr.op()), instr.shape().type(), machine.vector_bits,
+                 machine.is_gpu(), keys};
+  Counts counts =
+      Known::OfProcess().Get(std::move(key), [&] { return FormulaCounts(instr, keys, machine); });
+  Add(work, counts, elements);
+}
+
+}  // namespace
+
+void AddElementOp(Work& work, const Instr& instr, double elements, const Machine& machine) {
+  double vectors = VectorsOf(elements, 32, machine);
+  switch (instr.op()) {
+    case Op::kMap:
+    case Op::kReduce:
+    case Op::kScan:
+      return AddBody(work, instr, elements, machine);
+    case Op::kReduceWindow:
+    case Op::kSelectAndScatter:
+      return AddBody(work, instr, elements * TapsOf(instr), machine);
+    case Op::kScatter:
+      work[Pipe::kScatter] += elements;
+      return AddBody(work, instr, elements, machine);
+    case Op::kGather:
+    case Op::kTorchIndexSelect:
+      work[Pipe::kGather] += elements;
+      return;
+    case Op::kDot:
+      return AddDot(work, instr, elements);
+    case Op::kIota:
+      work[Pipe::kConvert] += vectors;
+      return;
+    case Op::kPad:
+    case Op::kConcatenate:
+      work[Pipe::kSimple] += 2 * vectors;
+      return;
+    case Op::kRng:
+    case Op::kRngBitGenerator: {
+      bool philox = instr.op() == Op::kRngBitGenerator &&
+                    instr.attrs<RngBitGeneratorAttrs>().algorithm != RngAlgorithm::kThreeFry;
+      Known::Key key{philox ? kPhilox : kThreefry, {}, machine.vector_bits, machine.is_gpu(), {}};
+      Add(work,
+          Known::OfProcess().Get(std::move(key), [&] { return RandomCounts(philox, machine); }),
+          elements);
+      return;
+    }
+    default:
+      if (instr.info().Is(kElementwise) && instr.shape().IsArray() && instr.operand_count() > 0)
+        AddElementwise(work, instr, elements, machine);
+  }
+}
+
+void AddLoads(Work& work, double elements, ElementType type, const Machine& machine) {
+  Known::Key key{kFrom, type, machine.vector_bits, machine.is_gpu(), {}};
+  Add(work,
+      Known::OfProcess().Get(std::move(key), [&] { return StorageCounts(type, false, machine); }),
+      elements);
+  work[Pipe::kLoad] +=
+      elements * static_cast<double>(BytesOf(type)) * 8 / static_cast<double>(machine.vector_bits);
+}
+
+void AddStores(Work& work, double elements, ElementType type, const Machine& machine) {
+  Known::Key key{kTo, type, machine.vector_bits, machine.is_gpu(), {}};
+  Add(work,
+      Known::OfProcess().Get(std::move(key), [&] { return StorageCounts(type, true, machine); }),
+      elements);
+  work[Pipe::kStore] +=
+      elements * static_cast<double>(BytesOf(type)) * 8 / static_cast<double>(machine.vector_bits);
+}
+
+}  // namespace tokamak

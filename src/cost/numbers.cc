@@ -1,0 +1,142 @@
+#include "cost/numbers.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tokamak {
+namespace {
+
+// Of what only the run decides: rounds of a loop, or a number.
+constexpr double kUnknown = 16;
+
+}  // namespace
+
+IndexFacts::IndexFacts(const Kernel& kernel, int64_t grid)
+    : kernel_(kernel),
+      grid_(grid),
+      words_((kernel.loops.size() + 63) / 64),
+      depends_(kernel.nodes.size() * words_),
+      means_(kernel.nodes.size(), NAN),
+      trips_(kernel.loops.size(), NAN) {
+  std::vector<uint64_t> around(words_);
+  FindReads(kernel.body, around);
+  FindDepends();
+}
+
+// What is read may be another number in every round of the loops around.
+void IndexFacts::FindReads(const Block& block, std::vector<uint64_t>& around) {
+  for (const Stmt& stmt : block) {
+    if (stmt.kind == StmtKind::kRead || stmt.kind == StmtKind::kShuffle)
+      std::copy(
+          around.begin(), around.end(),
+          depends_.begin() + static_cast<ptrdiff_t>(static_cast<size_t>(stmt.value) * words_));
+    auto l = static_cast<size_t>(stmt.loop);
+    bool is_for = stmt.kind == StmtKind::kFor;
+    if (is_for) around[l / 64] |= uint64_t{1} << (l % 64);
+    for (const Block* inner : {&stmt.head, &stmt.body, &stmt.otherwise}) FindReads(*inner, around);
+    if (is_for) around[l / 64] &= ~(uint64_t{1} << (l % 64));
+  }
+}
+
+void IndexFacts::FindDepends() {
+  for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
+    uint64_t* mine = depends_.data() + i * words_;
+    if (kernel_.nodes[i].prim == Prim::kLoop) {
+      uint64_t l = kernel_.nodes[i].bits;
+      mine[l / 64] |= uint64_t{1} << (l % 64);
+    }
+    for (ValueId operand : kernel_.operands(ValueId{static_cast<uint32_t>(i)}))
+      for (size_t w = 0; w < words_; ++w)
+        mine[w] |= depends_[static_cast<size_t>(operand) * words_ + w];
+  }
+}
+
+double IndexFacts::TripsOf(LoopId loop) {
+  double& trips = trips_[static_cast<size_t>(loop)];
+  if (!std::isnan(trips)) return trips;
+  const Loop& l = kernel_.loop(loop);
+  bool given = l.role == LoopRole::kGrid && grid_ > 0 && !kernel_.IsConstant(l.extent);
+  trips = given ? static_cast<double>(grid_) : std::max(Mean(l.extent), 0.0);
+  return trips;
+}
+
+double IndexFacts::Mean(ValueId id) {
+  double& mean = means_[static_cast<size_t>(id)];
+  if (!std::isnan(mean)) return mean;
+  mean = kUnknown;  // whoever asks again on the way
+  double found = FindMean(kernel_.node(id));
+  return means_[static_cast<size_t>(id)] = std::isfinite(found) ? found : kUnknown;
+}
+
+double IndexFacts::FindMean(const ScalarNode& node) {
+  auto x = [&] { return Mean(node.operands[0]); };
+  auto y = [&] { return Mean(node.operands[1]); };
+  switch (node.prim) {
+    case Prim::kConst:
+      return IsFloat(node.type) ? DoubleOfBits(node.type, node.bits)
+                                : static_cast<double>(IntOfBits(node.type, node.bits));
+    case Prim::kLoop:
+      return (TripsOf(node.loop()) - 1) / 2;
+    case Prim::kExtent: {
+      const Extent& extent = kernel_.extent(node.extent());
+      double low = static_cast<double>(extent.minimum), high = static_cast<double>(extent.maximum);
+      return extent.maximum == INT64_MAX ? std::max(low, kUnknown) : (low + high) / 2;
+    }
+    case Prim::kAdd:
+      return x() + y();
+    case Prim::kSub:
+      return x() - y();
+    case Prim::kMul:
+      return x() * y();
+    case Prim::kDiv:
+      return y() == 0 ? 0 : std::floor(x() / y());
+    case Prim::kRem:
+      return std::min(x(), (y() - 1) / 2);
+    case Prim::kMin:
+      return std::min(x(), y());
+    case Prim::kMax:
+      return std::max(x(), y());
+    case Prim::kSelect: {
+      double share = Share(node.operands[0]);
+      return share * y() + (1 - share) * Mean(node.operands[2]);
+    }
+    case Prim::kConvert:
+      return x();
+    default:
+      return kUnknown;
+  }
+}
+
+double IndexFacts::Share(ValueId condition) {
+  const ScalarNode& node = kernel_.node(condition);
+  constexpr double kEven = 0.5;
+  if (node.prim == Prim::kConst) return node.bits != 0 ? 1 : 0;
+  if (node.prim == Prim::kAnd) return Share(node.operands[0]) * Share(node.operands[1]);
+  if (node.prim == Prim::kOr) {
+    double x = Share(node.operands[0]), y = Share(node.operands[1]);
+    return x + y - x * y;
+  }
+  bool compares = node.prim == Prim::kLt || node.prim == Prim::kLe || node.prim == Prim::kEq ||
+                  node.prim == Prim::kNe;
+  if (!compares || kernel_.node(node.operands[0]).type != ScalarType::kIndex) return kEven;
+  Range x = ranges_.Of(kernel_, node.operands[0]), y = ranges_.Of(kernel_, node.operands[1]);
+  auto known = [](const Range& r) { return r.low > INT64_MIN / 4 && r.high < INT64_MAX / 4; };
+  if (!known(x) || !known(y)) return kEven;
+  // As if the difference were spread evenly.
+  double low = static_cast<double>(x.low - y.high), high = static_cast<double>(x.high - y.low);
+  double count = high - low + 1;
+  double below = std::clamp(-low / count, 0.0, 1.0);
+  double same = low <= 0 && high >= 0 ? 1 / count : 0;
+  switch (node.prim) {
+    case Prim::kLt:
+      return below;
+    case Prim::kLe:
+      return std::min(below + same, 1.0);
+    case Prim::kEq:
+      return same;
+    default:
+      return 1 - same;
+  }
+}
+
+}  // namespace tokamak

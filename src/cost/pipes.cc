@@ -1,0 +1,73 @@
+#include "cost/pipes.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tokamak {
+namespace {
+
+int WidthOf(ScalarType type) {
+  // A mask is one for as many lanes as the numbers compared.
+  return type == ScalarType::kPred ? 32 : InfoOf(type).bits;
+}
+
+Pipe PipeOfReal(Prim prim, int bits) {
+  switch (prim) {
+    case Prim::kDiv:
+      return bits > 32 ? Pipe::kDivide64 : Pipe::kDivide;
+    case Prim::kSqrt:
+      return bits > 32 ? Pipe::kRoot64 : Pipe::kRoot;
+    default:
+      return Pipe::kSimple;
+  }
+}
+
+Pipe PipeOfInteger(Prim prim) {
+  switch (prim) {
+    case Prim::kDiv:
+    case Prim::kRem:
+      return Pipe::kScalar;
+    case Prim::kMul:
+    case Prim::kMulHigh:
+    case Prim::kPopCount:
+    case Prim::kLeadingZeros:
+      return Pipe::kInteger;
+    default:
+      return Pipe::kSimple;
+  }
+}
+
+}  // namespace
+
+double VectorsOf(double lanes, int bits, const Machine& machine) {
+  if (machine.is_gpu()) return lanes;
+  return lanes * std::max(bits, 8) / static_cast<double>(machine.vector_bits);
+}
+
+void AddPrim(Work& work, const Kernel& kernel, ValueId id, double times, double lanes,
+             const Machine& machine) {
+  const ScalarNode& node = kernel.node(id);
+  if (node.arity() == 0 || node.prim == Prim::kBitcast) return;
+  ScalarType from = kernel.node(node.operands[0]).type;
+  int bits = std::max(WidthOf(node.type), WidthOf(from));
+  bool real = IsFloat(node.type) || IsFloat(from);
+  Pipe pipe = Pipe::kSimple;
+  if (node.prim == Prim::kConvert) {
+    pipe = Pipe::kConvert;
+  } else if (real) {
+    pipe = PipeOfReal(node.prim, bits);
+  } else {
+    pipe = PipeOfInteger(node.prim);
+  }
+  if (pipe == Pipe::kScalar) {
+    work[pipe] += times * lanes;
+    return;
+  }
+  if (lanes == 1 && !machine.is_gpu() && !real) {
+    work[pipe == Pipe::kInteger ? Pipe::kInteger : Pipe::kIndex] += times;
+    return;
+  }
+  work[pipe] += times * VectorsOf(lanes, bits, machine);
+}
+
+}  // namespace tokamak

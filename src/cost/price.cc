@@ -1,0 +1,153 @@
+#include <algorithm>
+#include <cmath>
+
+#include "cost/rates.h"
+
+// PriceOf: microseconds of a kernel from what it does and what the machine was measured to do.
+
+namespace tokamak {
+namespace {
+
+constexpr double kNsPerUs = 1000;
+
+// The greater of two, softly: a little more than it when they are near each other.
+double Greater(double x, double y, double softness) {
+  double most = std::max(x, y), least = std::min(x, y);
+  if (most <= 0) return 0;
+  return most * std::pow(1 + std::pow(least / most, softness), 1 / softness);
+}
+
+// On one core, were there no memory.
+double ComputeUs(const Work& work, const Rates& rates) {
+  double ns = 0;
+  for (size_t i = 0; i < kPipes; ++i) ns += work.ops[i] * rates.ns[i];
+  return Greater(ns, work.chain * rates.latency_ns, rates.softness) / kNsPerUs;
+}
+
+// Bytes a nanosecond of so many threads that go over so many bytes.
+Bandwidth BandwidthOf(const Rates& rates, double bytes, double threads) {
+  Bandwidth one = BandwidthAt(rates.one, bytes / threads);
+  if (threads <= 1) return one;
+  Bandwidth all = BandwidthAt(rates.all, bytes);
+  return {bytes, std::min(one.read * threads, all.read), std::min(one.write * threads, all.write),
+          std::min(one.copy * threads, all.copy)};
+}
+
+double MemoryUs(const Work& work, const Rates& rates, double threads) {
+  double bytes = work.reads + work.writes;
+  Bandwidth rate = BandwidthOf(rates, bytes, threads);
+  double ns = 0;
+  if (work.reads > 0 && work.writes > 0) {
+    // Between reading alone, or writing alone, and a copy.
+    double both = 2 * std::min(work.reads, work.writes);
+    double rest = bytes - both;
+    ns = both / rate.copy + rest / (work.reads > work.writes ? rate.read : rate.write);
+  } else if (bytes > 0) {
+    ns = work.reads / rate.read + work.writes / rate.write;
+  }
+  Bandwidth near = BandwidthAt(rates.one, rates.l2_bytes / 2);
+  Bandwidth far =
+      BandwidthAt(rates.one, std::max(rates.l2_bytes * 2, std::min(bytes, rates.l3_bytes / 2)));
+  ns += (work.rereads / near.read + work.far_rereads / far.read) / threads;
+  return ns / kNsPerUs;
+}
+
+double ForkUs(const Rates& rates, double threads) {
+  if (threads <= 1 || rates.fork_us.empty()) return 0;
+  double at = std::log2(threads);
+  auto low = static_cast<size_t>(at);
+  size_t last = rates.fork_us.size() - 1;
+  if (low >= last) return rates.fork_us[last];
+  double share = at - static_cast<double>(low);
+  return rates.fork_us[low] * (1 - share) + rates.fork_us[low + 1] * share;
+}
+
+double TaskUs(const Work& work, const Rates& rates) {
+  double us = Greater(MemoryUs(work, rates, 1), ComputeUs(work, rates), rates.softness);
+  return us / std::max(work.tasks, 1.0) + rates.task_us;
+}
+
+// How much longer the thread with the most tasks takes than the average one: shares are whole
+// pieces of the grain at least, four a thread where there are enough (runtime/thread_pool.cc).
+double Imbalance(double tasks, double grain, double threads) {
+  if (threads <= 1 || tasks <= 0) return 1;
+  double piece = std::max(grain, std::ceil(tasks / (threads * 4)));
+  double pieces = std::ceil(tasks / piece);
+  return std::max(1.0, std::min(tasks, std::ceil(pieces / threads) * piece) * threads / tasks);
+}
+
+std::string_view Binding(const Price& price) {
+  if (price.launch >= price.memory && price.launch >= price.compute) return "launch";
+  return price.memory >= price.compute ? "memory" : "compute";
+}
+
+Price PriceOnCpu(const Work& work, const Machine& machine, const Rates& rates) {
+  Price price;
+  double grain = static_cast<double>(GrainOf(work, machine));
+  auto cores = static_cast<double>(std::max<int64_t>(machine.cores, 1));
+  price.threads = std::max(1.0, std::min(cores, std::floor(work.tasks / grain)));
+  double uneven = Imbalance(work.tasks, grain, price.threads);
+  price.launch =
+      rates.step_us + ForkUs(rates, price.threads) + work.tasks * rates.task_us / price.threads;
+  price.memory = MemoryUs(work, rates, price.threads);
+  price.compute = ComputeUs(work, rates) / price.threads * uneven;
+  price.binding = Binding(price);
+  price.all = price.launch + Greater(price.memory, price.compute, rates.softness);
+  return price;
+}
+
+// Teams that a multiprocessor holds at a time.
+double TeamsAtATime(const Work& work, const Rates& rates) {
+  double threads = std::max(work.threads, 1.0);
+  double teams = std::floor(rates.threads / threads);
+  if (work.words > 0) teams = std::min(teams, std::floor(rates.registers / (work.words * threads)));
+  if (work.team_bytes > 0) teams = std::min(teams, std::floor(rates.team_bytes / work.team_bytes));
+  return std::clamp(teams, 1.0, 32.0);
+}
+
+Price PriceOnGpu(const Work& work, const Machine& machine, const Rates& rates) {
+  Price price;
+  auto cores = static_cast<double>(std::max<int64_t>(machine.cores, 1));
+  double teams = TeamsAtATime(work, rates), at_once = teams * cores;
+  price.threads = std::min(work.tasks, at_once);
+  price.launch = rates.graph_gap_us;
+  // The last wave is paid for as a whole.
+  double waves = std::max(work.tasks, 1.0) / at_once;
+  double tail = std::ceil(waves) / waves;
+  if (waves < 1) tail = 1;
+  double ns = 0;
+  for (size_t i = 0; i < kPipes; ++i) ns += work.ops[i] * rates.ns[i];
+  double busy = std::min(cores, std::max(work.tasks, 1.0));
+  price.compute =
+      (ns / busy * tail + work.barriers * rates.barrier_us * kNsPerUs * std::max(waves, 1.0)) /
+      kNsPerUs;
+  double bytes = work.reads + work.writes;
+  Bandwidth rate = BandwidthAt(rates.all, bytes);
+  double full = work.writes > 0 && work.reads > 0 ? rate.copy
+                : work.reads > 0                  ? rate.read
+                                                  : rate.write;
+  // Few threads have few bytes under way: a vector each.
+  double in_flight = std::min(teams, work.tasks / cores) * work.threads *
+                     static_cast<double>(machine.vector_bits) / 8;
+  double share = rates.bytes_in_flight > 0 ? std::min(1.0, in_flight / rates.bytes_in_flight) : 1;
+  if (bytes > 0) price.memory = bytes / (full * std::max(share, 1e-3)) / kNsPerUs;
+  if (full > 0) price.memory += (work.rereads + work.far_rereads) / (2 * full) / kNsPerUs;
+  price.binding = Binding(price);
+  price.all = price.launch + Greater(price.memory, price.compute, rates.softness);
+  return price;
+}
+
+}  // namespace
+
+Price PriceOf(const Work& work, const Machine& machine) {
+  const Rates& rates = RatesOf(machine);
+  return machine.is_gpu() ? PriceOnGpu(work, machine, rates) : PriceOnCpu(work, machine, rates);
+}
+
+int64_t GrainOf(const Work& work, const Machine& machine) {
+  const Rates& rates = RatesOf(machine);
+  double grain = std::ceil(rates.grain_us / std::max(TaskUs(work, rates), 1e-6));
+  return static_cast<int64_t>(std::clamp(grain, 1.0, 1e15));
+}
+
+}  // namespace tokamak

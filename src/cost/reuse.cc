@@ -1,0 +1,125 @@
+#include "cost/reuse.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "cost/rates.h"
+
+namespace tokamak {
+namespace {
+
+// More accesses than this are not looked at one by one.
+constexpr size_t kMostAccesses = 512;
+
+class Traffic {
+ public:
+  Traffic(Work& work, const Kernel& kernel, const std::vector<ArrayAccess>& accesses,
+          const Machine& machine)
+      : work_(work), kernel_(kernel), accesses_(accesses), rates_(RatesOf(machine)) {}
+
+  void Add() {
+    std::vector<double> read(kernel_.arrays.size()), written(kernel_.arrays.size());
+    for (const ArrayAccess& access : accesses_) {
+      if (!IsArgument(access)) continue;
+      (access.is_store ? written : read)[Number(access)] += BytesWithin(access, 0);
+      if (!access.is_store && accesses_.size() <= kMostAccesses) AddRounds(access);
+    }
+    for (size_t i = 0; i < kernel_.ArgumentCount(); ++i) {
+      double size = SizeOf(i);
+      work_.reads += std::min(read[i], size);
+      work_.writes += std::min(written[i], size);
+      if (read[i] > size && accesses_.size() <= kMostAccesses)
+        AddAgain(read[i] - size, BetweenStatements(ArrayId{static_cast<uint32_t>(i)}));
+    }
+  }
+
+ private:
+  static size_t Number(const ArrayAccess& access) { return static_cast<size_t>(access.array); }
+  bool IsArgument(const ArrayAccess& access) const {
+    return kernel_.array(access.array).space == Space::kArgument;
+  }
+  double SizeOf(size_t array) const {
+    const Array& a = kernel_.arrays[array];
+    return static_cast<double>(a.size) * static_cast<double>(BytesOf(a.type));
+  }
+
+  // Bytes that an access touches in one round of all loops outside of number `first`.
+  double BytesWithin(const ArrayAccess& access, size_t first) const {
+    double count = access.block;
+    for (size_t i = first; i < access.loops.size(); ++i)
+      if (access.loops[i].moves) count *= access.loops[i].trips;
+    double bytes = count * static_cast<double>(BytesOf(kernel_.array(access.array).type));
+    return std::min(bytes, SizeOf(Number(access)));
+  }
+
+  // What one round of a loop touches.
+  double Footprint(LoopId loop, size_t depth) {
+    auto found = footprints_.find(static_cast<uint32_t>(loop));
+    if (found != footprints_.end()) return found->second;
+    std::vector<double> bytes(kernel_.arrays.size());
+    for (const ArrayAccess& access : accesses_)
+      if (access.loops.size() > depth && access.loops[depth].loop == loop)
+        bytes[Number(access)] += BytesWithin(access, depth + 1);
+    double sum = 0;
+    for (size_t i = 0; i < bytes.size(); ++i) sum += std::min(bytes[i], SizeOf(i));
+    footprints_[static_cast<uint32_t>(loop)] = sum;
+    return sum;
+  }
+
+  void AddAgain(double bytes, double distance) {
+    if (distance <= rates_.l1_bytes * kShare) return;
+    (distance <= rates_.l2_bytes * kShare ? work_.rereads : work_.far_rereads) += bytes;
+  }
+
+  // The same elements, round after round of a loop that the place does not depend on.
+  void AddRounds(const ArrayAccess& access) {
+    double outer = 1;
+    for (size_t i = 0; i < access.loops.size(); ++i) {
+      const ArrayAccess::Around& around = access.loops[i];
+      if (!around.moves && around.trips > 1)
+        AddAgain(outer * (around.trips - 1) * BytesWithin(access, i + 1),
+                 Footprint(around.loop, i));
+      outer *= around.trips;
+    }
+  }
+
+  // What lies between two statements that read one array: a round of the loop that both are in.
+  double BetweenStatements(ArrayId array) {
+    const ArrayAccess* last = nullptr;
+    double most = 0;
+    for (const ArrayAccess& access : accesses_) {
+      if (access.array != array || access.is_store) continue;
+      if (last != nullptr) {
+        size_t shared = 0;
+        while (shared < std::min(last->loops.size(), access.loops.size()) &&
+               last->loops[shared].loop == access.loops[shared].loop)
+          ++shared;
+        most = std::max(most,
+                        shared == 0 ? All() : Footprint(access.loops[shared - 1].loop, shared - 1));
+      }
+      last = &access;
+    }
+    return most;
+  }
+  double All() const {
+    double sum = 0;
+    for (size_t i = 0; i < kernel_.ArgumentCount(); ++i) sum += SizeOf(i);
+    return sum;
+  }
+
+  static constexpr double kShare = 0.75;  // of a cache that is ours
+  Work& work_;
+  const Kernel& kernel_;
+  const std::vector<ArrayAccess>& accesses_;
+  const Rates& rates_;
+  std::unordered_map<uint32_t, double> footprints_;
+};
+
+}  // namespace
+
+void AddTraffic(Work& work, const Kernel& kernel, const std::vector<ArrayAccess>& accesses,
+                const Machine& machine) {
+  Traffic(work, kernel, accesses, machine).Add();
+}
+
+}  // namespace tokamak

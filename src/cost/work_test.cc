@@ -1,0 +1,206 @@
+#include "cost/work.h"
+
+#include <gtest/gtest.h>
+
+#include "cost/rates.h"
+#include "ir/ir.h"
+#include "kernel/parse.h"
+
+namespace tokamak {
+namespace {
+
+Machine WideCpu() {
+  return {.vector_bits = 512, .cores = 4};
+}
+
+Kernel KernelOf(const std::string& text) {
+  Result<ParsedKernel> parsed = ParseKernel(text, "test");
+  EXPECT_TRUE(parsed.ok()) << (parsed.ok() ? "" : parsed.error().message);
+  return parsed.ok() ? std::move(parsed.value().kernel) : Kernel{};
+}
+
+constexpr const char* kScale = R"(
+kernel scale {
+  index 64
+  argument x: f32[65536] read align 64
+  argument y: f32[65536] write align 64
+  grid g < 2048 {
+    v0: index = g * 32
+    vector l < 32 {
+      v1: index = v0 + l
+      v2: f32 = load x[v1]
+      v3: f32 = v2 * v2
+      v4: f32 = v3 / v2
+      store y[v1] = v4
+    }
+  }
+}
+)";
+
+TEST(Work, CountsVectorsAndBytesOnce) {
+  Work work = WorkOf(KernelOf(kScale), 0, WideCpu());
+  EXPECT_EQ(work.tasks, 2048);
+  EXPECT_EQ(work.reads, 65536 * 4);
+  EXPECT_EQ(work.writes, 65536 * 4);
+  EXPECT_EQ(work.rereads + work.far_rereads, 0);
+  EXPECT_EQ(work[Pipe::kSimple], 4096);  // 32 lanes are two registers
+  EXPECT_EQ(work[Pipe::kDivide], 4096);
+  EXPECT_EQ(work[Pipe::kLoad], 4096);
+  EXPECT_EQ(work[Pipe::kStore], 4096);
+  EXPECT_EQ(work[Pipe::kGather] + work[Pipe::kScatter], 0);
+  EXPECT_EQ(work.chain, 0);
+}
+
+TEST(Work, FoldsWaitForOneAnother) {
+  Work work = WorkOf(KernelOf(R"(
+kernel sums {
+  index 64
+  argument x: f32[65536] read align 64
+  argument y: f32[64] write align 64
+  registers sum: f32[16]
+  grid row < 64 {
+    vector l < 16 {
+      store sum[l] = f32(0)
+    }
+    v0: index = row * 1024
+    serial k < 64 {
+      v1: index = k * 16
+      v2: index = v0 + v1
+      vector m < 16 {
+        v3: f32 = read sum[m]
+        v4: index = v2 + m
+        v5: f32 = load x[v4]
+        v6: f32 = v5 + v3
+        store sum[m] = v6
+      }
+    }
+    v7: f32 = read sum[0]
+    store y[row] = v7
+  }
+}
+)"),
+                     0, WideCpu());
+  EXPECT_EQ(work.chain, 64 * 64);
+  EXPECT_EQ(work.reads, 65536 * 4);
+  EXPECT_EQ(work.writes, 64 * 4);
+  EXPECT_EQ(work[Pipe::kSimple], 64 * 64);
+}
+
+// y[i, j] = x[j, i]: lanes are far apart. Row after row goes over all of z.
+TEST(Work, KnowsHowElementsLie) {
+  Work work = WorkOf(KernelOf(R"(
+kernel across {
+  index 64
+  argument x: f32[1048576] read align 64
+  argument z: f32[1048576] read align 64
+  argument y: f32[1048576] write align 64
+  grid i < 1024 {
+    v0: index = i * 1024
+    serial k < 64 {
+      v1: index = k * 16
+      vector l < 16 {
+        v2: index = v1 + l
+        v3: index = v2 * 1024
+        v4: index = v3 + i
+        v5: f32 = load x[v4]
+        v6: index = v0 + v2
+        serial j < 1024 {
+          v7: index = j * 1024
+          v8: index = v7 + v2
+          v9: f32 = load z[v8]
+          v10: f32 = v9 + v5
+          store y[v6] = v10
+        }
+      }
+    }
+  }
+}
+)"),
+                     0, WideCpu());
+  EXPECT_EQ(work[Pipe::kGather], 1048576);
+  EXPECT_EQ(work[Pipe::kScatter], 0);
+  EXPECT_EQ(work.reads, 2 * 4 * 1048576);
+  EXPECT_EQ(work.far_rereads, 4.0 * 1048576 * 1023);
+}
+
+Work Streams(double bytes) {
+  Work work;
+  work.tasks = bytes / 128;
+  work.reads = work.writes = bytes / 2;
+  work[Pipe::kLoad] = work[Pipe::kStore] = bytes / 128;
+  return work;
+}
+
+TEST(Price, GrowsWithBytesAndOps) {
+  Machine machine = WideCpu();
+  double last = 0;
+  for (double bytes = 1024; bytes < 1e10; bytes *= 1.3) {
+    Price price = PriceOf(Streams(bytes), machine);
+    // A second thread may be worth it just now.
+    EXPECT_GT(price.total(), last * 0.85) << bytes;
+    last = std::max(last, price.total());
+    EXPECT_GE(price.total(), price.launch + std::max(price.memory, price.compute));
+    Work more = Streams(bytes);
+    more[Pipe::kDivide] += bytes;
+    EXPECT_GT(PriceOf(more, machine).total(), price.total());
+  }
+}
+
+TEST(Price, SaysWhatBinds) {
+  Machine machine = WideCpu();
+  EXPECT_EQ(PriceOf(Work{}, machine).binding, "launch");
+  EXPECT_EQ(PriceOf(Streams(1e8), machine).binding, "memory");
+  Work busy = Streams(1e6);
+  busy[Pipe::kScalar] = 1e8;
+  EXPECT_EQ(PriceOf(busy, machine).binding, "compute");
+}
+
+TEST(Price, PartsCostMoreThanTheWhole) {
+  for (Machine machine : {WideCpu(), GpuMachine()}) {
+    Work part = Streams(1 << 14);
+    part.threads = 128;
+    Work whole = Streams(1 << 15);
+    whole.threads = 128;
+    EXPECT_LT(PriceOf(whole, machine).total(), 2 * PriceOf(part, machine).total());
+  }
+}
+
+TEST(Price, ThreadsAreWorthTheirWhile) {
+  Machine machine = WideCpu();
+  EXPECT_EQ(PriceOf(Streams(4096), machine).threads, 1);
+  Work work = Streams(1e8);
+  EXPECT_EQ(PriceOf(work, machine).threads, 4);
+  EXPECT_LT(GrainOf(work, machine) * 4.0, work.tasks);
+  machine.cores = 1;
+  EXPECT_EQ(PriceOf(work, machine).threads, 1);
+}
+
+TEST(Rates, AreBetweenTheirPoints) {
+  std::vector<Bandwidth> curve = {{1e3, 100, 50, 80}, {1e6, 10, 5, 8}};
+  EXPECT_EQ(BandwidthAt(curve, 10).read, 100);
+  EXPECT_EQ(BandwidthAt(curve, 1e9).read, 10);
+  EXPECT_NEAR(BandwidthAt(curve, 31622.7766).read, 31.6227766, 1e-3);
+}
+
+// What a planner adds up for an op is what its kernel is counted to do.
+TEST(Work, OpsOfAPlanAreThoseOfAKernel) {
+  Module module("m");
+  Computation* main = module.AddComputation("main");
+  Shape shape = Shape::Array(ElementType::kF32, {65536});
+  Instr* x = main->AppendParameter(0, shape);
+  Instr* square = main->Append(Op::kMultiply, shape, {x, x});
+  Instr* quotient = main->Append(Op::kDivide, shape, {square, x});
+  Machine machine = WideCpu();
+  Work work;
+  AddElementOp(work, *square, 65536, machine);
+  AddElementOp(work, *quotient, 65536, machine);
+  AddLoads(work, 65536, ElementType::kF32, machine);
+  AddStores(work, 65536, ElementType::kF32, machine);
+  Work counted = WorkOf(KernelOf(kScale), 0, machine);
+  counted[Pipe::kIndex] = 0;
+  for (size_t i = 0; i < kPipes; ++i)
+    EXPECT_EQ(work.ops[i], counted.ops[i]) << NameOf(static_cast<Pipe>(i));
+}
+
+}  // namespace
+}  // namespace tokamak
