@@ -406,7 +406,8 @@ std::string RegionTable::WhyNot(const Instr& instr, int region, size_t copies) c
     if (user->op() == Op::kDot && !IsFree(instr) && open.shape.kind != RegionKind::kContract)
       return "each of its elements would be computed for each use by the contraction";
   }
-  if (WidensPanels(instr, open)) return "more bytes would be stored without it";
+  if (WidensPanels(instr, open) && !MayMakeRows(instr, region))
+    return "more bytes would be stored without it";
   OpenRegion::Cost cost = CostIn(instr, region);
   bool repeats = instr.op() == Op::kBroadcast || instr.op() == Op::kReshape ||
                  instr.op() == Op::kIota || instr.op() == Op::kConstant;
@@ -424,6 +425,29 @@ std::string RegionTable::WhyNot(const Instr& instr, int region, size_t copies) c
     if (FinishOpen(with).inputs.size() > kMaxInputs) return "the region reads too many arrays";
   }
   return "";
+}
+
+// Whether the operand of a contraction may be made in the region together with the reductions of
+// rows that it is computed from, none of it being needed elsewhere.
+bool RegionTable::MayMakeRows(const Instr& instr, int region) const {
+  OpenRegion with = regions_[static_cast<size_t>(region)];
+  std::vector<const Instr*> open = {&instr};
+  bool reduces = false;
+  while (!open.empty() && with.instrs.size() < kMaxInstrs) {
+    const Instr* next = open.back();
+    open.pop_back();
+    bool behind = next->info().Is(kElementwise) || next->op() == Op::kBroadcast ||
+                  next->op() == Op::kReshape || IsRowReduction(*next);
+    if (!behind || !with.costs.emplace(next, OpenRegion::Cost()).second) continue;
+    with.instrs.push_back(next);
+    reduces = reduces || next->op() == Op::kReduce;
+    for (const Instr* operand : next->operands()) open.push_back(operand);
+  }
+  if (!reduces) return false;
+  for (size_t i = regions_[static_cast<size_t>(region)].instrs.size(); i < with.instrs.size(); ++i)
+    for (const Instr* user : with.instrs[i]->users())
+      if (!with.costs.contains(user) && !IsCheap(*with.instrs[i])) return false;
+  return BuildRegion(FinishOpen(with), with.kind, machine_, "probe").built.has_value();
 }
 
 std::string RegionTable::WhyNotRoot(const Instr& instr, int region) const {

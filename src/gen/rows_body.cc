@@ -30,9 +30,10 @@ std::string RowsBody::Find() {
   return "";
 }
 
-void RowsBody::Emit(Scalar row, const RowSource& source) {
+void RowsBody::Emit(Scalar row, const RowPlace& source, const RowPlace& sink) {
   row_at_ = row;
   source_ = source;
+  sink_ = sink;
   for (size_t i = 0; i < levels_.size(); ++i) ReduceLevel(levels_[i], loops_[i]);
   StoreRows();
   StoreElements();
@@ -142,10 +143,21 @@ void RowsBody::StoreElements() {
         const Dims& dims = root->shape().dims();
         Coordinates at =
             dims == like.input().dims() ? InputAt(like, element) : Delinearized(b_, linear, dims);
-        emitter_.StoreLinear(*root, 0, linear, emitter_.At(*root, at));
+        Element value = emitter_.At(*root, at);
+        if (root == sink_.instr) {
+          PutInSink(element, value);
+        } else {
+          emitter_.StoreLinear(*root, 0, linear, value);
+        }
       }
     });
   });
+}
+
+void RowsBody::PutInSink(Scalar element, Element value) {
+  if (!emitter_.fault().empty()) return;
+  value = ConvertElement(b_, sink_.instr->shape().type(), sink_.held, value);
+  b_.Store(sink_.array, sink_.begin + element, ToStorage(b_, sink_.held, value)[0]);
 }
 
 }  // namespace tokamak

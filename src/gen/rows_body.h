@@ -12,8 +12,8 @@
 
 namespace tokamak {
 
-// An array of the region whose row is there already: element e is at `begin + e`.
-struct RowSource {
+// A row of an array of the region in memory of the kernel's own: element e is at `begin + e`.
+struct RowPlace {
   const Instr* instr = nullptr;
   ElementType held{};  // as what it is there
   ArrayId array{};
@@ -32,8 +32,8 @@ class RowsBody {
   // The arrays whose elements rows are made of.
   const Dims& dims() const { return levels_[0][0].input().dims(); }
 
-  // Folds and writes row `row`.
-  void Emit(Scalar row, const RowSource& source = {});
+  // Folds and writes row `row`. `source`: what is there already; `sink`: a root that is put there.
+  void Emit(Scalar row, const RowPlace& source = {}, const RowPlace& sink = {});
 
  private:
   void FindLoops();
@@ -43,6 +43,7 @@ class RowsBody {
   void ReduceLevel(std::vector<Reducer>& level, const RowLoop& loop);
   void StoreRows();
   void StoreElements();
+  void PutInSink(Scalar element, Element value);
 
   template <typename Body>
   void ForLanes(int64_t lanes, Body&& body) {
@@ -59,7 +60,7 @@ class RowsBody {
   std::unordered_map<const Instr*, ArrayId> kept_;
   int64_t rows_ = 0, row_ = 0;
   Scalar row_at_;
-  RowSource source_;
+  RowPlace source_, sink_;
 };
 
 }  // namespace tokamak

@@ -1,0 +1,163 @@
+#include "gen/contract_tiling.h"
+
+#include <algorithm>
+
+#include "gen/contract.h"
+#include "gen/element.h"
+
+namespace tokamak {
+namespace {
+
+// Results of a tile, at most, in each direction: their sums and both panels lie in the second
+// cache. A shallow product is done sooner than its sums are moved: smaller tiles.
+constexpr int64_t kMaxSide = 256, kMaxShallowRows = 64, kShallow = 128;
+// Elements of a panel's depth, times their bytes.
+constexpr int64_t kPanelBytes = 1024;
+// Sums of a tile of whole rows, and its panel of rhs.
+constexpr int64_t kWholeBytes = 256 << 10, kWholePanelBytes = 512 << 10;
+// Of a chain: what rows of a tile take, at most, and a right side that stays in order; rows that
+// are worth a tile; elements that are put in order for each row, at most.
+constexpr int64_t kChainBytes = 128 << 10, kSharedBytes = 2 << 20, kLeastRows = 16,
+                  kOrderedForRow = 4;
+// Tiles that keep the threads of a large machine busy, and multiplications that make one worth it.
+constexpr int64_t kTilesWanted = 16, kLeastOfTile = 1 << 18;
+// Rows that fill a part of the processor's tiles.
+constexpr int64_t kWorthTiles = 4, kTileRows = 16, kTileDepth = 32;
+
+Cut CutInto(int64_t total, int64_t most, int64_t unit) {
+  Cut cut{.total = total};
+  cut.count = CeilDiv(total, std::max(most / unit, int64_t{1}) * unit);
+  cut.size = RoundUp(CeilDiv(total, cut.count), unit);
+  cut.count = CeilDiv(total, cut.size);
+  return cut;
+}
+
+}  // namespace
+
+Tiling TilingOf(const Instr& dot, const DotSides& sides, const Machine& machine, bool whole) {
+  Tiling t;
+  t.type = ContractType(dot, machine);
+  bool tiles = t.type == ScalarType::kBF16 && machine.matrix_tiles && sides.m >= kWorthTiles;
+  int64_t bytes = BytesOf(t.type);
+  t.lanes = machine.Lanes(t.type == ScalarType::kF64 ? 64 : 32);
+  int64_t row_unit = t.row_unit = tiles ? kTileRows : 1;
+  int64_t depth_unit = t.depth_unit = tiles ? kTileDepth : GroupOf(t.type);
+  // Panels that need no padding, if there are such of a fair size.
+  int64_t most = std::min(RoundUp(sides.k, depth_unit), kPanelBytes / bytes);
+  if (whole) most = std::clamp(kWholePanelBytes / (sides.n * bytes), depth_unit, most);
+  t.depth = CutInto(sides.k, most, depth_unit);
+  for (int64_t size = most / depth_unit * depth_unit; size >= most / 2; size -= depth_unit) {
+    if (sides.k % size != 0) continue;
+    t.depth = {.total = sides.k, .size = size, .count = sides.k / size};
+    break;
+  }
+  int64_t rows = sides.k <= kShallow ? kMaxShallowRows : kMaxSide, columns = kMaxSide;
+  if (whole) {
+    columns = RoundUp(sides.n, t.lanes);
+    rows = std::clamp(kWholeBytes / (columns * 4), row_unit, rows);
+  }
+  auto cut = [&] {
+    t.rows = CutInto(sides.m, rows, row_unit);
+    t.columns = CutInto(sides.n, columns, t.lanes);
+    return sides.batch * t.rows.count * t.columns.count;
+  };
+  // The longer side is cut finer while there is work enough in each piece.
+  while (cut() < kTilesWanted && t.rows.size * t.columns.size * sides.k > 2 * kLeastOfTile) {
+    if (!whole && t.columns.size >= t.rows.size && columns > t.lanes) {
+      columns = std::max(columns / 2, t.lanes);
+    } else if (rows > row_unit) {
+      rows = std::max(rows / 2, row_unit);
+    } else {
+      break;
+    }
+  }
+  return t;
+}
+
+std::optional<ChainTiling> TilingOfChain(const Instr& outer, const Instr* inner,
+                                         const Machine& machine) {
+  DotSides sides(outer);
+  ChainTiling chain;
+  Tiling& t = chain.outer;
+  t = TilingOf(outer, sides, machine, false);
+  int64_t bytes = BytesOf(t.type), unit = t.row_unit, put_in_order = sides.n;
+  if (sides.n > kMaxSide || sides.k > kMaxWhole) return std::nullopt;
+  t.columns = CutInto(sides.n, RoundUp(sides.n, t.lanes), t.lanes);
+  t.depth = CutInto(sides.k, RoundUp(sides.k, t.depth_unit), t.depth_unit);
+  int64_t row_bytes = t.PaddedDepth() * bytes + t.columns.size * BytesOf(*SumTypeOf(t.type));
+  if (t.PaddedDepth() * t.columns.size * bytes > kSharedBytes) return std::nullopt;
+  if (inner != nullptr) {
+    DotSides of(*inner);
+    Tiling& from = chain.inner;
+    from = TilingOf(*inner, of, machine, true);
+    from.depth = CutInto(of.k, RoundUp(of.k, from.depth_unit), from.depth_unit);
+    if (from.PaddedDepth() * from.columns.size * BytesOf(from.type) > kSharedBytes)
+      return std::nullopt;
+    unit = std::max(unit, from.row_unit);
+    row_bytes += from.columns.size * BytesOf(*SumTypeOf(from.type)) +
+                 from.PaddedDepth() * BytesOf(from.type);
+    put_in_order += of.k;
+  }
+  t.rows = CutInto(sides.m, std::max(kChainBytes / row_bytes, kLeastRows), unit);
+  chain.inner.rows = t.rows;
+  // As many tiles for a task as leave work for all threads, or, if that is too little for what has
+  // to be put in order, for some.
+  auto worth = [&] { return put_in_order <= kOrderedForRow * chain.tiles * t.rows.size; };
+  for (int64_t wanted : {4 * kTilesWanted, kTilesWanted}) {
+    for (int64_t tiles = t.rows.count; tiles >= 1; --tiles) {
+      chain.tiles = tiles;
+      if (t.rows.count % tiles == 0 && chain.tasks(sides.batch) >= wanted) break;
+    }
+    if (worth()) return chain;
+  }
+  return std::nullopt;
+}
+
+namespace {
+
+bool FitsS16(ElementType type) {
+  return InfoOf(type).bits < 16 || type == ElementType::kS16;
+}
+
+// Operands whose products are added up in the type `wide`. Integers of 32 bits wrap, whatever the
+// order.
+bool MayMultiply(ElementType type, ElementType wide) {
+  if (wide == ElementType::kF64) return IsReal(type);
+  if (wide == ElementType::kF32) return IsReal(type) && type != ElementType::kF64;
+  return IsInteger(wide) && IsInteger(type) && InfoOf(wide).bits <= 32 && InfoOf(type).bits <= 32;
+}
+
+}  // namespace
+
+ScalarType ContractType(const Instr& dot, const Machine& machine) {
+  auto all = [&](auto&& holds) {
+    return holds(dot.operand(0)->shape().type()) && holds(dot.operand(1)->shape().type());
+  };
+  if (IsInteger(dot.shape().type()))
+    return all([](ElementType type) { return FitsS16(type); }) ? ScalarType::kS16
+                                                               : ScalarType::kS32;
+  if (machine.dots_bf16 && all([](ElementType type) { return type == ElementType::kBF16; }))
+    return ScalarType::kBF16;
+  return WideType(dot.shape().type()) == ElementType::kF64 ? ScalarType::kF64 : ScalarType::kF32;
+}
+
+int64_t TimesMade(const Instr& dot, size_t operand, const Machine& machine) {
+  Tiling tiling = TilingOf(dot, DotSides(dot), machine, false);
+  return operand == 0 ? tiling.columns.count : tiling.rows.count;
+}
+
+bool IsForContract(const Instr& dot, const Machine& machine) {
+  // Fewer multiplications are a loop's business; vectors are read once, and nothing is to be
+  // gained by putting them in order.
+  constexpr int64_t kLeastWork = 4096;
+  if (machine.is_gpu() || dot.op() != Op::kDot || !IsPlainArray(dot.shape())) return false;
+  ElementType wide = WideType(dot.shape().type());
+  for (const Instr* operand : dot.operands())
+    if (!IsPlainArray(operand->shape()) || !MayMultiply(operand->shape().type(), wide))
+      return false;
+  DotSides sides(dot);
+  if (sides.IsEmpty() || sides.m == 1 || sides.n == 1) return false;
+  return sides.m * sides.n >= CeilDiv(kLeastWork, sides.k);
+}
+
+}  // namespace tokamak

@@ -1,0 +1,341 @@
+#include "gen/dot_tile.h"
+
+#include <algorithm>
+
+namespace tokamak {
+namespace {
+
+// So few rows do not pay for putting the right side in order.
+constexpr int64_t kFewRows = 36;
+// Rows this far apart meet in the same few places of the first cache.
+constexpr int64_t kBadDistance = 4096;
+
+ElementType ElementOfScalar(ScalarType type) {
+  switch (type) {
+    case ScalarType::kS16:
+      return ElementType::kS16;
+    case ScalarType::kS32:
+      return ElementType::kS32;
+    case ScalarType::kF64:
+      return ElementType::kF64;
+    default:
+      return ElementType::kF32;
+  }
+}
+
+}  // namespace
+
+DotTile::DotTile(const Setting& setting, const Instr& dot, const Tiling& tiling)
+    : region_(setting.region),
+      machine_(setting.machine),
+      b_(setting.b),
+      emitter_(setting.emitter),
+      dot_(dot),
+      sides_(dot),
+      t_(tiling) {
+  FindSides();
+}
+
+ElementType DotTile::sum_type() const {
+  return ElementOfScalar(*SumTypeOf(t_.type));
+}
+
+ElementType DotTile::type() const {
+  return t_.type == ScalarType::kBF16 ? ElementType::kBF16 : ElementOfScalar(t_.type);
+}
+
+ArrayId DotTile::MakeLhs() {
+  // Rows that meet in few places of the first cache are moved apart.
+  constexpr int64_t kLine = 64, kFar = 512;
+  int64_t bytes = BytesOf(t_.type);
+  lhs_is_made_ = true;
+  lhs_.direct = false;
+  lhs_pitch_ = t_.PaddedDepth();
+  if (lhs_pitch_ * bytes % kFar == 0) lhs_pitch_ += kLine / bytes;
+  lhs_panel_ = b_.Local("lhs_rows", t_.type, Space::kTeam, t_.rows.size * lhs_pitch_);
+  return lhs_panel_;
+}
+
+void DotTile::PadLhs() {
+  auto zero = [&](int64_t row, int64_t rows, int64_t begin, int64_t count) {
+    if (rows == 0 || count == 0) return;
+    b_.For("i", LoopRole::kSerial, b_.Index(rows), [&](Scalar i) {
+      Scalar at = (i + b_.Index(row)) * b_.Index(lhs_pitch_) + b_.Index(begin);
+      ForVectors(b_, count, t_.lanes,
+                 [&](Scalar l) { b_.Store(lhs_panel_, at + l, b_.Constant(t_.type, 0)); });
+    });
+  };
+  int64_t valid = t_.rows.valid();
+  zero(0, valid, sides_.k, t_.PaddedDepth() - sides_.k);
+  zero(valid, t_.rows.size - valid, 0, t_.PaddedDepth());
+}
+
+void DotTile::BeginBatch(Scalar batch) {
+  batch_at_ = Delinearized(b_, batch, SizesOf(sides_.lhs, sides_.attrs.lhs_batch));
+}
+
+void DotTile::FindSides() {
+  const DotAttrs& attrs = sides_.attrs;
+  lhs_ = {.instr = dot_.operand(0),
+          .dims = &sides_.lhs,
+          .batch = &attrs.lhs_batch,
+          .contracting = &attrs.lhs_contracting,
+          .free = &sides_.lhs_free};
+  rhs_ = {.instr = dot_.operand(1),
+          .dims = &sides_.rhs,
+          .batch = &attrs.rhs_batch,
+          .contracting = &attrs.rhs_contracting,
+          .free = &sides_.rhs_free};
+  for (Side* side : {&lhs_, &rhs_}) FindPlaces(*side);
+  int64_t bytes = BytesOf(t_.type);
+  bool apart = lhs_.free_distance * bytes % kBadDistance != 0;
+  lhs_.direct = lhs_.direct && !t_.rows.IsPadded() && lhs_.depth_distance == 1 && apart;
+  rhs_.direct = rhs_.direct && !t_.columns.IsPadded() && rhs_.free_distance == 1 &&
+                GroupOf(t_.type) == 1 && t_.rows.count == 1 && t_.rows.size <= kFewRows &&
+                rhs_.depth_distance >= sides_.n;
+}
+
+void DotTile::FindPlaces(Side& side) {
+  side.depth_is_inner = !side.dims->empty() && !side.contracting->empty() &&
+                        side.contracting->back() + 1 == static_cast<int64_t>(side.dims->size());
+  std::optional<int64_t> free = DistanceAlong(*side.dims, *side.free);
+  std::optional<int64_t> depth = DistanceAlong(*side.dims, *side.contracting);
+  side.direct = IsInput(side) && free && depth && t_.PaddedDepth() == sides_.k &&
+                StorageType(side.instr->shape().type()) == t_.type &&
+                !IsComplex(side.instr->shape().type());
+  side.free_distance = free.value_or(0);
+  side.depth_distance = depth.value_or(0);
+  if (sides_.k == 1) side.depth_distance = std::max<int64_t>(side.free_distance, 1);
+}
+
+bool DotTile::IsInput(const Side& side) const {
+  return std::find(region_.inputs.begin(), region_.inputs.end(), side.instr) !=
+         region_.inputs.end();
+}
+
+void DotTile::MakeArrays() {
+  sums_ = b_.Local("sums", *SumTypeOf(t_.type), Space::kTeam, t_.rows.size * t_.columns.size);
+  if (!lhs_.direct && !lhs_is_made_)
+    lhs_panel_ = b_.Local("lhs_panel", t_.type, Space::kTeam, t_.rows.size * t_.depth.size);
+  if (!rhs_.direct)
+    rhs_panel_ = b_.Local("rhs_panel", t_.type, Space::kTeam, t_.depth.size * t_.columns.size);
+  int64_t side = SquareSide();
+  bool turns = NeedsTurn(lhs_) || NeedsTurn(rhs_);
+  if (turns) square_ = b_.Local("square", t_.type, Space::kRegisters, side * side);
+  if ((NeedsTurn(lhs_) && !IsInput(lhs_)) || (NeedsTurn(rhs_) && !IsInput(rhs_)))
+    stage_ = b_.Local("stage", t_.type, Space::kTeam, side * side);
+}
+
+// A larger square takes more code, and longer to compile, than it saves.
+int64_t DotTile::SquareSide() const {
+  return std::min<int64_t>(machine_.Lanes(BytesOf(t_.type) * 8), 16);
+}
+
+// Element code of an operand whose neighbours lie along the other direction than its panel wants.
+bool DotTile::NeedsTurn(const Side& side) const {
+  if (side.direct || (lhs_is_made_ && &side == &lhs_)) return false;
+  int64_t lanes = SquareSide();
+  int64_t free = (&side == &lhs_ ? t_.rows : t_.columns).size;
+  if (free < lanes || t_.depth.size < lanes) return false;
+  if (&side == &rhs_) return side.depth_is_inner;
+  return GroupOf(t_.type) > 1 && !side.depth_is_inner;
+}
+
+// The panel of lhs has rows of neighbours along the depth, except of what lies the other way.
+bool DotTile::LhsLiesAcross() const {
+  return GroupOf(t_.type) == 1 && !lhs_.depth_is_inner;
+}
+
+// ---- operands
+
+Coordinates DotTile::OperandAt(const Side& side, Scalar free, Scalar depth) {
+  Coordinates at(side.dims->size());
+  auto put = [&](const Dims& which, const Coordinates& values) {
+    for (size_t i = 0; i < which.size(); ++i) at[static_cast<size_t>(which[i])] = values[i];
+  };
+  put(*side.batch, batch_at_);
+  put(*side.free, Delinearized(b_, free, SizesOf(*side.dims, *side.free)));
+  put(*side.contracting, Delinearized(b_, depth, SizesOf(*side.dims, *side.contracting)));
+  return at;
+}
+
+// An element, as it is multiplied. `free` and `depth` count within the tile and the panel.
+Scalar DotTile::ElementOf(const Side& side, Scalar panel, Scalar free, Scalar depth) {
+  const Cut& cut = &side == &lhs_ ? t_.rows : t_.columns;
+  if (cut.IsPadded()) free = LesserOf(free, b_.Index(cut.total - 1));
+  Scalar along = (&side == &lhs_ ? row_ : column_) + free;
+  Scalar p = panel * b_.Index(t_.depth.size) + depth;
+  bool padded = t_.PaddedDepth() != sides_.k;
+  Scalar inside = padded ? LesserOf(p, b_.Index(sides_.k - 1)) : p;
+  Element value = emitter_.At(*side.instr, OperandAt(side, along, inside));
+  if (!emitter_.fault().empty()) return b_.Constant(t_.type, 0);
+  ElementType type = side.instr->shape().type();
+  Scalar scalar = t_.type == ScalarType::kBF16
+                      ? ToStorage(b_, type, value)[0]
+                      : ConvertElement(b_, type, ElementOfScalar(t_.type), value)[0];
+  return padded ? Choose(p < b_.Index(sides_.k), scalar, b_.Constant(t_.type, 0)) : scalar;
+}
+
+Scalar DotTile::LhsPlace(Scalar row, Scalar depth) {
+  return LhsLiesAcross() ? depth * b_.Index(t_.rows.size) + row
+                         : row * b_.Index(t_.depth.size) + depth;
+}
+Scalar DotTile::RhsPlace(Scalar column, Scalar group, int64_t in_group) {
+  int64_t of = GroupOf(t_.type);
+  return group * b_.Index(t_.columns.size * of) + column * b_.Index(of) + b_.Index(in_group);
+}
+
+void DotTile::PackLhs(Scalar panel) {
+  if (NeedsTurn(lhs_)) return Turn(lhs_, panel);
+  bool across = LhsLiesAcross();
+  int64_t outer = across ? t_.depth.size : t_.rows.size;
+  int64_t inner = across ? t_.rows.size : t_.depth.size;
+  int64_t lanes = machine_.Lanes(BytesOf(t_.type) * 8);
+  b_.For("i", LoopRole::kSerial, b_.Index(outer), [&](Scalar i) {
+    ForVectors(b_, inner, lanes, [&](Scalar l) {
+      Scalar row = across ? l : i, depth = across ? i : l;
+      b_.Store(lhs_panel_, LhsPlace(row, depth), ElementOf(lhs_, panel, row, depth));
+    });
+  });
+}
+
+void DotTile::PackRhs(Scalar panel) {
+  if (NeedsTurn(rhs_)) return Turn(rhs_, panel);
+  int64_t group = GroupOf(t_.type);
+  b_.For("i", LoopRole::kSerial, b_.Index(t_.depth.size / group), [&](Scalar i) {
+    ForVectors(b_, t_.columns.size, 2 * t_.lanes, [&](Scalar column) {
+      std::vector<Scalar> values;
+      for (int64_t p = 0; p < group; ++p)
+        values.push_back(ElementOf(rhs_, panel, column, i * b_.Index(group) + b_.Index(p)));
+      for (int64_t p = 0; p < group; ++p)
+        b_.Store(rhs_panel_, RhsPlace(column, i, p), values[static_cast<size_t>(p)]);
+    });
+  });
+}
+
+// Squares, read along one direction and stored along the other.
+void DotTile::Turn(const Side& side, Scalar panel) {
+  int64_t lanes = SquareSide();
+  bool is_lhs = &side == &lhs_;
+  int64_t free = (is_lhs ? t_.rows : t_.columns).size;
+  auto begin = [&](Scalar i, int64_t size) {
+    Scalar at = i * b_.Index(lanes);
+    return size % lanes == 0 ? at : LesserOf(at, b_.Index(size - lanes));
+  };
+  b_.For("f", LoopRole::kSerial, b_.Index(CeilDiv(free, lanes)), [&](Scalar f) {
+    b_.For("d", LoopRole::kSerial, b_.Index(CeilDiv(t_.depth.size, lanes)), [&](Scalar d) {
+      Scalar free_at = begin(f, free), depth_at = begin(d, t_.depth.size);
+      // Along the source's neighbours: of rhs the depth, of lhs the rows. What takes code to
+      // compute is not written out for each row of the square.
+      bool plain = IsInput(side);
+      auto fill = [&](LoopRole role, ArrayId to, bool computes) {
+        b_.For("k", role, b_.Index(lanes), [&](Scalar k) {
+          b_.For("l", LoopRole::kVector, b_.Index(lanes), [&](Scalar l) {
+            Scalar at = k * b_.Index(lanes) + l;
+            if (!computes) return b_.Store(to, at, b_.Read(stage_, at));
+            b_.Store(to, at,
+                     is_lhs ? ElementOf(side, panel, free_at + l, depth_at + k)
+                            : ElementOf(side, panel, free_at + k, depth_at + l));
+          });
+        });
+      };
+      if (!plain) fill(LoopRole::kSerial, stage_, true);
+      fill(LoopRole::kUnrolled, square_, plain);
+      StoreTurned(is_lhs, lanes, free_at, depth_at);
+    });
+  });
+}
+
+void DotTile::StoreTurned(bool is_lhs, int64_t lanes, Scalar free_at, Scalar depth_at) {
+  int64_t group = is_lhs ? 1 : GroupOf(t_.type);
+  for (int64_t k = 0; k < lanes; k += group) {
+    b_.For("l", LoopRole::kVector, b_.Index(lanes), [&](Scalar l) {
+      std::vector<Scalar> values;
+      for (int64_t p = 0; p < group; ++p)
+        values.push_back(b_.Read(square_, l * b_.Index(lanes) + b_.Index(k + p)));
+      for (int64_t p = 0; p < group; ++p) {
+        if (is_lhs) {
+          b_.Store(lhs_panel_, LhsPlace(free_at + b_.Index(k), depth_at + l), values[0]);
+        } else {
+          Scalar at = (depth_at + b_.Index(k)) / b_.Index(group);
+          b_.Store(rhs_panel_, RhsPlace(free_at + l, at, p), values[static_cast<size_t>(p)]);
+        }
+      }
+    });
+  }
+}
+
+// ---- sums
+
+// Where a direct operand begins.
+Scalar DotTile::PlaceOf(const Side& side, Scalar along, Scalar panel) {
+  Dims strides = RowMajorStrides(*side.dims);
+  Scalar at =
+      along * b_.Index(side.free_distance) + panel * b_.Index(t_.depth.size * side.depth_distance);
+  for (size_t i = 0; i < side.batch->size(); ++i)
+    at = at + batch_at_[i] * b_.Index(strides[static_cast<size_t>((*side.batch)[i])]);
+  return at;
+}
+
+ArrayId DotTile::InputArray(const Instr& instr) const {
+  auto at = std::find(region_.inputs.begin(), region_.inputs.end(), &instr);
+  return ArrayId{static_cast<uint32_t>(at - region_.inputs.begin())};
+}
+
+void DotTile::ShareRhs(Scalar column) {
+  rhs_is_shared_ = true;
+  column_ = column;
+  if (!rhs_.direct) PackRhs(b_.Index(0));
+}
+
+void DotTile::Emit(Scalar row, Scalar column) {
+  row_ = row;
+  column_ = column;
+  if (t_.depth.count == 1) return Panel(b_.Index(0), true);
+  b_.For("i", LoopRole::kSerial, b_.Index(t_.rows.size), [&](Scalar i) {
+    ForVectors(b_, t_.columns.size, t_.lanes, [&](Scalar j) {
+      b_.Store(sums_, i * b_.Index(t_.columns.size) + j,
+               b_.Constant(b_.kernel().array(sums_).type, 0));
+    });
+  });
+  b_.For("panel", LoopRole::kSerial, b_.Index(t_.depth.count),
+         [&](Scalar panel) { Panel(panel, false); });
+}
+
+void DotTile::Panel(Scalar panel, bool fresh) {
+  if (!lhs_.direct && !lhs_is_made_) PackLhs(panel);
+  if (!rhs_.direct && !rhs_is_shared_) PackRhs(panel);
+  if (!emitter_.fault().empty()) return;
+  bool across = LhsLiesAcross();
+  Multiplication product{
+      .fresh = fresh, .rows = t_.rows.size, .columns = t_.columns.size, .to_row = t_.columns.size};
+  product.depth = b_.Index(t_.depth.size).id();
+  if (lhs_.direct) {
+    product.lhs = InputArray(*lhs_.instr);
+    product.lhs_at = PlaceOf(lhs_, row_, panel).id();
+    product.lhs_row = std::max<int64_t>(lhs_.free_distance, 1);
+    product.lhs_column = 1;
+  } else if (lhs_is_made_) {
+    product.lhs = lhs_panel_;
+    product.lhs_at = (panel * b_.Index(t_.depth.size)).id();
+    product.lhs_row = lhs_pitch_;
+    product.lhs_column = 1;
+  } else {
+    product.lhs = lhs_panel_;
+    product.lhs_at = b_.Index(0).id();
+    product.lhs_row = across ? 1 : t_.depth.size;
+    product.lhs_column = across ? t_.rows.size : 1;
+  }
+  if (rhs_.direct) {
+    product.rhs = InputArray(*rhs_.instr);
+    product.rhs_at = PlaceOf(rhs_, column_, panel).id();
+    product.rhs_row = rhs_.depth_distance;
+  } else {
+    product.rhs = rhs_panel_;
+    product.rhs_at = b_.Index(0).id();
+    product.rhs_row = t_.columns.size * GroupOf(t_.type);
+  }
+  b_.Multiply(sums_, b_.Index(0), product);
+}
+
+}  // namespace tokamak

@@ -1,0 +1,106 @@
+#pragma once
+
+#include <algorithm>
+
+#include "gen/contract_tiling.h"
+#include "gen/element.h"
+#include "gen/generator.h"
+
+namespace tokamak {
+
+// The sums of one tile of a dot's results after the other: panels of both sides, computed by the
+// element code and put in the order that the processor multiplies in (unless they lie so already),
+// then multiplied.
+class DotTile {
+ public:
+  struct Setting {
+    const Region& region;
+    const Machine& machine;
+    KernelBuilder& b;
+    ElementEmitter& emitter;
+  };
+  DotTile(const DotTile&) = delete;
+  DotTile& operator=(const DotTile&) = delete;
+  DotTile(const Setting& setting, const Instr& dot, const Tiling& tiling);
+
+  // Lhs of each tile will be in the array that this makes, rows `lhs_pitch()` apart, when its sums
+  // are made. In place of a panel; before MakeArrays.
+  ArrayId MakeLhs();
+  int64_t lhs_pitch() const { return lhs_pitch_; }
+  // Writes what it is padded with; once for all tiles of a task.
+  void PadLhs();
+  void MakeArrays();
+
+  // The batch of the tiles that follow.
+  void BeginBatch(Scalar batch);
+  // Puts the right side in order for all tiles that follow; it is one panel. Else each tile does.
+  void ShareRhs(Scalar column);
+  void Emit(Scalar row, Scalar column);
+
+  const Instr& dot() const { return dot_; }
+  const DotSides& sides() const { return sides_; }
+  const Tiling& tiling() const { return t_; }
+  // The sum of result (i, j) of the tile is at i * tiling().columns.size + j, of this type.
+  ArrayId sums() const { return sums_; }
+  ElementType sum_type() const;
+  ElementType type() const;  // of what is multiplied
+  // Where the batch is, in its dimensions.
+  const Coordinates& batch_at() const { return batch_at_; }
+
+ private:
+  // One operand of the dot.
+  struct Side {
+    const Instr* instr = nullptr;
+    const Dims *dims = nullptr, *batch = nullptr, *contracting = nullptr, *free = nullptr;
+    bool depth_is_inner = false;  // its last dimension is contracted
+    // Read as it lies in memory: distances along its rows (columns) and along the depth.
+    bool direct = false;
+    int64_t free_distance = 0, depth_distance = 0;
+  };
+
+  void FindSides();
+  void FindPlaces(Side& side);
+  bool IsInput(const Side& side) const;
+  int64_t SquareSide() const;
+  bool NeedsTurn(const Side& side) const;
+  bool LhsLiesAcross() const;
+  Coordinates OperandAt(const Side& side, Scalar free, Scalar depth);
+  Scalar ElementOf(const Side& side, Scalar panel, Scalar free, Scalar depth);
+  Scalar LhsPlace(Scalar row, Scalar depth);
+  Scalar RhsPlace(Scalar column, Scalar group, int64_t in_group);
+  void PackLhs(Scalar panel);
+  void PackRhs(Scalar panel);
+  void Turn(const Side& side, Scalar panel);
+  void StoreTurned(bool is_lhs, int64_t lanes, Scalar free_at, Scalar depth_at);
+  Scalar PlaceOf(const Side& side, Scalar along, Scalar panel);
+  ArrayId InputArray(const Instr& instr) const;
+  void Panel(Scalar panel, bool fresh);
+
+  const Region& region_;
+  const Machine& machine_;
+  KernelBuilder& b_;
+  ElementEmitter& emitter_;
+  const Instr& dot_;
+  DotSides sides_;
+  Tiling t_;
+  Side lhs_, rhs_;
+  ArrayId sums_{}, lhs_panel_{}, rhs_panel_{}, square_{}, stage_{};
+  bool lhs_is_made_ = false, rhs_is_shared_ = false;
+  int64_t lhs_pitch_ = 0;
+  Coordinates batch_at_;
+  Scalar row_, column_;
+};
+
+// Runs body(element) for vectors of `lanes` over `count`, the last one overlapping.
+template <typename Body>
+void ForVectors(KernelBuilder& b, int64_t count, int64_t lanes, Body&& body) {
+  lanes = std::min(lanes, PowerBelow(count));
+  b.For("v", LoopRole::kSerial, b.Index(CeilDiv(count, lanes)), [&](Scalar v) {
+    Scalar begin = v * b.Index(lanes);
+    if (count % lanes != 0) begin = LesserOf(begin, b.Index(count - lanes));
+    if (lanes == 1) return body(begin);
+    b.For("l", LoopRole::kVector, b.Index(lanes), [&](Scalar l) { body(begin + l); });
+  });
+}
+
+}  // namespace tokamak
