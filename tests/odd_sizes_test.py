@@ -207,8 +207,9 @@ def dots(type_, result, lhs, rhs, batch=1):
     return program
 
 
-def weights(type_, lhs, rhs):
-    """Rows of products, folded where they are made: their greatest, and each one's share of the sum."""
+def weights(type_, lhs, rhs, values=0):
+    """Rows of products, folded where they are made: their greatest, and each one's share of the sum. Or so many values, weighed by the
+    shares: attention."""
     program = Program()
     program.body("greatest", binary("f32", "maximum"))
     program.body("sum", binary("f32", "add"))
@@ -224,7 +225,13 @@ def weights(type_, lhs, rhs):
         below = program.put(whole, f"subtract({small}, {program.put(whole, f'broadcast({most}), dimensions={{0}}')})")
         e = program.put(whole, f"exponential({below})")
         total = program.put(column, f"reduce({e}, {program.put('f32[]', 'constant(0)')}), dimensions={{1}}, to_apply=sum")
-        program.result(whole, program.put(whole, f"divide({e}, {program.put(whole, f'broadcast({total}), dimensions={{0}}')})"))
+        share = program.put(whole, f"divide({e}, {program.put(whole, f'broadcast({total}), dimensions={{0}}')})")
+        if values:
+            share = program.put(f"{type_}[{m},{n}]", f"convert({share})")
+            v, given = program.parameter(f"{type_}[{n},{values}]"), f"{type_}[{m},{values}]"
+            program.result(given, program.put(given, f"dot({share}, {v}), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}"))
+            continue
+        program.result(whole, share)
         program.result(column, most)
     return program
 
@@ -342,6 +349,8 @@ PROGRAMS = {
     "products of complex numbers": lambda: dots("c64", "c64", "mk", "nk"),
     "rows of products": lambda: weights("f32", "mk", "nk"),
     "rows of products of bf16": lambda: weights("bf16", "mk", "kn"),
+    "attention": lambda: weights("f32", "mk", "nk", 17),
+    "attention of bf16": lambda: weights("bf16", "mk", "nk", 33),
     "convolutions": lambda: convolutions("f32", {"stride": 1, "pad": 1, "dilate": 1}),
     "convolutions, strided": lambda: convolutions("bf16", {"stride": 2, "pad": 0, "dilate": 1}),
     "convolutions, dilated": lambda: convolutions("f32", {"stride": 1, "pad": 2, "dilate": 2}),

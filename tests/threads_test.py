@@ -84,6 +84,18 @@ PROGRAMS = {
   x = f32[12,64,96] parameter(0)
   y = f32[12,96,80] parameter(1)
   ROOT d = f32[12,64,80] dot(x, y), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1}""",
+    "attention": """
+  q = bf16[5,130,33] parameter(0)
+  k = bf16[5,200,33] parameter(1)
+  v = bf16[5,200,40] parameter(2)
+  s = f32[5,130,200] dot(q, k), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={2}
+  e = f32[5,130,200] exponential(s)
+  zero = f32[] constant(0)
+  t = f32[5,130] reduce(e, zero), dimensions={2}, to_apply=sum
+  b = f32[5,130,200] broadcast(t), dimensions={0,1}
+  p = f32[5,130,200] divide(e, b)
+  c = bf16[5,130,200] convert(p)
+  ROOT o = bf16[5,130,40] dot(c, v), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1}""",
     "scan": """
   x = f32[8,100003] parameter(0)
   zero = f32[] constant(0)

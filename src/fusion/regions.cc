@@ -447,7 +447,7 @@ bool RegionTable::MayMakeRows(const Instr& instr, int region) const {
   for (size_t i = regions_[static_cast<size_t>(region)].instrs.size(); i < with.instrs.size(); ++i)
     for (const Instr* user : with.instrs[i]->users())
       if (!with.costs.contains(user) && !IsCheap(*with.instrs[i])) return false;
-  return BuildRegion(FinishOpen(with), with.kind, machine_, "probe").built.has_value();
+  return BuildRegion(FinishOpen(with), with.shape.kind, machine_, "probe").built.has_value();
 }
 
 std::string RegionTable::WhyNotRoot(const Instr& instr, int region) const {
