@@ -94,6 +94,8 @@ Examples:
   tokamak opt model.hlo --dump-after=cse             prints it after each run of cse as well
   tokamak opt model.hlo --check-values               runs it before and after and compares the bits
   tokamak opt model.hlo --check-each --json          the same for each pass alone
+  tokamak opt model.hlo --fusion=rules --decisions   the fusions of XLA as the paper has them
+  tokamak opt model.hlo --fusion=rules --lift=concat-multi-user
 )";
 constexpr char kBisectHelp[] = "Names the pass that changes the values or the speed of FILE.";
 constexpr char kBisectExamples[] =
@@ -188,6 +190,11 @@ void AddOpt(CLI::App& app, OptCommand& opt) {
       ->allow_extra_args(false);
   command->add_option("--stop-after", opt.stop_after, "Stop after the first run of this pass");
   command->add_option("--dump-after", opt.dump_after, "Also print the program after these passes")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  command->add_option("--fusion", opt.fusion,
+                      "rules: also the paper's four fusion passes; none, greedy, search: nothing");
+  command->add_option("--lift", opt.lift, "Rules of those passes that are left out")
       ->delimiter(',')
       ->allow_extra_args(false);
   command->add_flag("--strict", opt.strict, "No rewrite that may change a bit of a result");

@@ -67,7 +67,9 @@ struct OptCommand {
   bool strict = false, fast_math = false;
   bool time_passes = false, verify_each = false, decisions = false, list = false, json = false;
   bool check_values = false, check_each = false;
-  double seconds = 1;  // of one run of the program as it was, for --check-values
+  std::string fusion;             // "": no fusion; "rules": the paper's passes after the others
+  std::vector<std::string> lift;  // rules of the paper's passes that are left out
+  double seconds = 1;             // of one run of the program as it was, for --check-values
   std::string inputs;
 };
 int Opt(const OptCommand& command, Console& console);

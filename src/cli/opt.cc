@@ -5,6 +5,7 @@
 
 #include "cli/commands.h"
 #include "cli/json_error.h"
+#include "driver/fusion_options.h"
 #include "driver/load.h"
 #include "driver/npz.h"
 #include "driver/same_values.h"
@@ -70,12 +71,20 @@ struct Plan {
   Pipeline pipeline;
   PipelineOptions options;
   std::vector<Pass> dump_after;
+  LiftedRules lifted;
   NpzFile inputs;
 };
 
 Result<Plan> PlanOf(const OptCommand& command) {
   Plan plan;
   TOK_TRY(plan.pipeline, ParsePipeline(command.passes));
+  if (!command.fusion.empty()) {
+    TOK_TRY(FusionMode mode, ParseFusionMode(command.fusion));
+    if (mode == FusionMode::kRules)
+      plan.pipeline.insert(plan.pipeline.end(), std::begin(kPaperPipeline),
+                           std::end(kPaperPipeline));
+  }
+  TOK_TRY(plan.lifted, ParseLifted(command.lift));
   TOK_TRY(plan.options.skip, ParsePasses(command.skip));
   TOK_TRY(plan.dump_after, ParsePasses(command.dump_after));
   if (!command.stop_after.empty()) {
@@ -108,7 +117,7 @@ class Optimizer {
     }
     if (command_.check_each) TOK_RETURN_IF_ERROR(CheckEach(*module, *proof, entry));
     DecisionLog log;
-    PassContext context(log, {}, {.strict = command_.strict, .fast_math = command_.fast_math});
+    PassContext context(log, {}, Switches());
     Dumper dumper(plan_.dump_after, console_);
     PipelineOptions options = plan_.options;
     if (!plan_.dump_after.empty()) options.listener = &dumper;
@@ -132,6 +141,10 @@ class Optimizer {
   const json& result() const { return result_; }
 
  private:
+  PassOptions Switches() const {
+    return {.strict = command_.strict, .fast_math = command_.fast_math, .lifted = plan_.lifted};
+  }
+
   Status CheckAll(const Module& after, const Proof& proof, bool rounded, json& entry) {
     if (!proof.why_not().empty()) return Ok();
     std::string difference = rounded ? proof.CompareClosely(after) : proof.Compare(after);
@@ -160,7 +173,7 @@ class Optimizer {
       Step step{static_cast<Pass>(i)};
       std::unique_ptr<Module> copy = CloneModule(module);
       DecisionLog log;
-      PassContext context(log, {}, {.strict = command_.strict, .fast_math = command_.fast_math});
+      PassContext context(log, {}, Switches());
       PipelineOptions options;
       options.verify_each = true;
       TOK_TRY(std::vector<PassRun> runs, RunPasses(*copy, {&step, 1}, context, options));

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "explain/decision.h"
+#include "explain/rules.h"
 #include "ir/ir.h"
 #include "support/result.h"
 
@@ -54,11 +55,19 @@ struct PassLimits {
   // Dots that share an operand are merged when joining the others copies no more than is read once
   // less, and so many bytes for each dot that goes.
   int64_t merged_dot_bytes = int64_t{1} << 20;
+  // Of the paper's fusions (explain/rules.def): inputs and results, instructions, and values held
+  // at a time of one kernel; a smaller reduction is a loop; instructions looked at for one question
+  // about cycles; what goes side by side in one launch has at most so many elements and
+  // instructions.
+  int64_t fused_arguments = 64, fused_instrs = 1000, fused_registers = 255;
+  int64_t fused_small_reduction = 16, fused_visits = 4000;
+  int64_t packed_elements = 128 * 2048, packed_instrs = 30;
 };
 
 struct PassOptions {
-  bool strict = false;     // nothing that may change a bit of a result
-  bool fast_math = false;  // rules that hold for real numbers only
+  bool strict = false;      // nothing that may change a bit of a result
+  bool fast_math = false;   // rules that hold for real numbers only
+  LiftedRules lifted = {};  // of the paper's fusions
 };
 
 class PassContext {

@@ -112,6 +112,14 @@ inline constexpr Step kDefaultPipeline[] = {
 };
 static_assert(IsSound(kDefaultPipeline), "a pass runs before what it needs; see passes.def");
 
+// The paper's compiler: what --fusion=rules runs on a program that is ready to be cut into kernels.
+inline constexpr Step kPaperPipeline[] = {
+    {Pass::kInstructionFusion},
+    {Pass::kFusionMerger},
+    {Pass::kMultiOutputFusion},
+    {Pass::kHorizontalFusion},
+};
+
 // "inline,dce,(simplify,cse)*" and "default". TK3001 names the nearest pass there is, TK3003 what a
 // pass needs and who would give it.
 Result<Pipeline> ParsePipeline(std::string_view text);

@@ -1,0 +1,53 @@
+#include "driver/fusion_options.h"
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+namespace tokamak {
+namespace {
+
+constexpr std::array<std::string_view, 4> kModes = {"none", "rules", "greedy", "search"};
+
+}  // namespace
+
+Result<FusionMode> ParseFusionMode(std::string_view text) {
+  const auto* it = std::find(kModes.begin(), kModes.end(), text);
+  if (it != kModes.end()) return static_cast<FusionMode>(it - kModes.begin());
+  return MakeError(ErrorCode::kOptionValue,
+                   "fusion: '" + std::string(text) + "' is none of none, rules, greedy and search");
+}
+
+std::string_view NameOf(FusionMode mode) {
+  return kModes[static_cast<size_t>(mode)];
+}
+
+Result<LiftedRules> ParseLifted(std::span<const std::string> names) {
+  LiftedRules lifted;
+  for (const std::string& name : names) {
+    const FusionRuleInfo* info = FindFusionRule(name);
+    if (info == nullptr)
+      return MakeError(ErrorCode::kOptionValue, "lift: there is no rule '" + name +
+                                                    "'; did you mean '" +
+                                                    std::string(NearestFusionRule(name)) + "'?");
+    if (info->kind != RuleKind::kFactor)
+      return MakeError(ErrorCode::kOptionValue,
+                       "lift: " + std::string(info->name) +
+                           (info->kind == RuleKind::kLaw ? " is a law and cannot be lifted"
+                                                         : " refuses nothing"));
+    lifted.Lift(static_cast<FusionRule>(info - AllFusionRules().data()));
+  }
+  return lifted;
+}
+
+Result<LiftedRules> ParseLifted(std::string_view names) {
+  std::vector<std::string> list;
+  while (!names.empty()) {
+    std::string_view name = names.substr(0, names.find(','));
+    names.remove_prefix(std::min(names.size(), name.size() + 1));
+    if (!name.empty()) list.emplace_back(name);
+  }
+  return ParseLifted(list);
+}
+
+}  // namespace tokamak
