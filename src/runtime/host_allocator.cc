@@ -11,17 +11,24 @@ namespace tokamak {
 namespace {
 
 constexpr size_t kHugePage = size_t{2} << 20;
+// Memory that may have huge pages; less of it grows in steps of whole pages of any machine.
+constexpr size_t kHuge = size_t{1} << 20, kSmallStep = size_t{1} << 16;
 
 // What is mapped for `bytes`: few sizes, so that one buffer fits the next, at most a quarter more.
 // Pages that nobody touches take no memory. 0: too much.
 size_t MappedSize(size_t bytes) {
   if (bytes > SIZE_MAX / 4) return 0;
-  size_t step = std::max(std::bit_floor(bytes) / 4, kHugePage);
+  size_t least = bytes < kHuge ? kSmallStep : kHugePage;
+  size_t step = std::max(std::bit_floor(bytes) / 4, least);
   return (bytes + step - 1) / step * step;
 }
 
 // `used`: the bytes of it that are asked for.
 void* Map(size_t size, size_t used) {
+  if (used < kHuge) {
+    void* got = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return got == MAP_FAILED ? nullptr : got;
+  }
   // Aligned to huge pages by hand: the system aligns to small ones.
   void* got =
       mmap(nullptr, size + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -89,14 +96,14 @@ void HostAllocator::Free(void* data, size_t bytes) {
     munmap(data, size);
     return;
   }
-  ShrinkLocked(max_kept_ - size);
+  ShrinkLocked(max_kept_ - size, kMostKept - 1);
   free_.push_back({data, size});
   kept_ += size;
 }
 
-void HostAllocator::ShrinkLocked(size_t to) {
+void HostAllocator::ShrinkLocked(size_t to, size_t places) {
   size_t gone = 0;
-  for (; kept_ > to; ++gone) {
+  for (; kept_ > to || free_.size() - gone > places; ++gone) {
     munmap(free_[gone].data, free_[gone].size);
     kept_ -= free_[gone].size;
   }
@@ -105,7 +112,7 @@ void HostAllocator::ShrinkLocked(size_t to) {
 
 void HostAllocator::Trim() {
   std::lock_guard<std::mutex> lock(mutex_);
-  ShrinkLocked(0);
+  ShrinkLocked(0, 0);
 }
 
 size_t HostAllocator::kept() const {

@@ -7,16 +7,19 @@
 
 namespace tokamak {
 
-// Memory for buffers. What is large comes from the system in huge pages where it has them, and is
-// kept when it is freed: fresh pages cost more than most programs do with them (here 0.25 ms a
-// MiB). Not initialised. Any thread may use it.
+// Memory for buffers. What is large comes from the system, from 1 MiB on in huge pages where it has
+// them, and is kept when it is freed: fresh pages cost more than most programs do with them (here
+// 0.25 ms a MiB), and the C library gives back to the system what it has at its end. Not
+// initialised. Any thread may use it.
 class HostAllocator {
  public:
   static constexpr size_t kAlignment = 64;
   // Below this the C library keeps memory itself.
-  static constexpr size_t kLarge = size_t{1} << 20;
+  static constexpr size_t kLarge = size_t{1} << 16;
 
-  // Keeps at most `max_kept` freed bytes.
+  static constexpr size_t kMostKept = 512;
+
+  // Keeps at most `max_kept` freed bytes, in at most kMostKept places.
   explicit HostAllocator(size_t max_kept);
   HostAllocator(const HostAllocator&) = delete;
   HostAllocator& operator=(const HostAllocator&) = delete;
@@ -41,7 +44,7 @@ class HostAllocator {
     void* data;
     size_t size;
   };
-  void ShrinkLocked(size_t to);
+  void ShrinkLocked(size_t to, size_t places);
 
   size_t max_kept_;
   mutable std::mutex mutex_;

@@ -37,6 +37,29 @@ TEST(HostAllocator, KeepsWhatIsLarge) {
   EXPECT_EQ(allocator.kept(), 0u);
 }
 
+// What is not so large is kept, too: no page of it is asked of the system again and again.
+TEST(HostAllocator, KeepsWhatIsOfMediumSize) {
+  HostAllocator allocator(64 * kMiB);
+  for (size_t bytes : {size_t{100} << 10, size_t{400000}, kMiB - 64}) {
+    int64_t before = allocator.reused();
+    void* first = allocator.Allocate(bytes);
+    allocator.Free(first, bytes);
+    EXPECT_EQ(allocator.Allocate(bytes), first);
+    EXPECT_EQ(allocator.reused(), before + 1);
+    allocator.Free(first, bytes);
+  }
+}
+
+TEST(HostAllocator, KeepsFewPlaces) {
+  HostAllocator allocator(size_t{1} << 40);
+  std::vector<void*> all;
+  size_t bytes = HostAllocator::kLarge;
+  for (size_t i = 0; i < 2 * HostAllocator::kMostKept; ++i)
+    all.push_back(allocator.Allocate(bytes));
+  for (void* data : all) allocator.Free(data, bytes);
+  EXPECT_LE(allocator.kept(), HostAllocator::kMostKept * bytes);
+}
+
 TEST(HostAllocator, KeepsNoMoreThanItMay) {
   HostAllocator allocator(20 * kMiB);
   std::vector<void*> all;
