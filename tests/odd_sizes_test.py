@@ -295,6 +295,38 @@ def picks():
     return program
 
 
+def scatters(type_, op, attributes=""):
+    """Single elements, rows and batches of them; some indices lie outside."""
+    program = Program()
+    program.body("fold", binary(type_, op) if op else f"  a = {type_}[] parameter(0)\n  ROOT b = {type_}[] parameter(1)")
+
+    def indices(shape, size):
+        whole = f"s32[{text(shape)}]"
+        spread = lambda value: program.put(whole, f"broadcast({program.put('s32[]', f'constant({value})')}), dimensions={{}}")
+        walk = program.put(whole, f"iota(), iota_dimension={shape.index(max(shape))}")
+        number = program.put(whole, f"add({program.put(whole, f'multiply({walk}, {spread(40503)})')}, {program.parameter(whole)})")
+        return program.put(whole, f"remainder({number}, {spread(size + 1)})")
+
+    def result(array, places, updates, dims):
+        whole, u = f"{type_}[{text(array)}]", f"{type_}[{text(updates)}]"
+        x, y = program.put(whole, f"abs({program.parameter(whole)})"), program.put(u, f"abs({program.parameter(u)})")
+        program.result(whole, program.put(whole, f"scatter({x}, {places}, {y}), {dims}, {attributes}to_apply=fold"))
+
+    for count, size in ((1, 1), (3, 17), (127, 3), (4097, 1000), (32768, 1), (40003, 17), (65539, 1000), (65539, 4097), (70001, 127), (131075, 70001)):  # fmt: skip
+        one = "update_window_dims={}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1"
+        result((size,), indices((count, 1), size), (count,), one)
+    for count, rows, columns in ((1000, 3, 17), (40003, 17, 3), (65539, 300, 127)):
+        both = "update_window_dims={}, inserted_window_dims={0,1}, scatter_dims_to_operand_dims={1,0}, index_vector_dim=0"
+        result((rows, columns), indices((2, count), min(rows, columns)), (count,), both)
+    for count, rows, columns in ((1000, 3, 17), (20011, 17, 3), (9001, 127, 16)):
+        row = "update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1"
+        result((rows, columns), indices((count, 1), rows), (count, columns), row)
+    for batches, count, size in ((3, 17, 3), (3, 20011, 17), (127, 300, 3), (128, 1000, 17)):
+        batch = "update_window_dims={}, inserted_window_dims={1}, input_batching_dims={0}, scatter_indices_batching_dims={1}, scatter_dims_to_operand_dims={1}, index_vector_dim=2"  # fmt: skip
+        result((batches, size), indices((count, batches, 1), size), (count, batches), batch)
+    return program
+
+
 def transforms(complex_, real):
     program = Program()
     for shape in SHAPES:
@@ -331,6 +363,13 @@ PROGRAMS = {
     "max of windows": lambda: windows("f32", "maximum", "-inf"),
     "sums of windows": lambda: windows("s32", "add", "0"),
     "picks of windows": picks,
+    "sums, scattered": lambda: scatters("f32", "add"),
+    "integers, scattered": lambda: scatters("s32", "add"),
+    "wide maxima, scattered": lambda: scatters("f64", "maximum"),
+    "bytes, scattered": lambda: scatters("u8", "multiply"),
+    "narrow minima, scattered": lambda: scatters("bf16", "minimum"),
+    "numbers, scattered over others": lambda: scatters("f32", ""),
+    "wide integers, scattered over others": lambda: scatters("s64", ""),
     "transforms": lambda: transforms("c64", "f32"),
     "wide transforms": lambda: transforms("c128", "f64"),
     "solves": lambda: solves("f32"),

@@ -8,6 +8,7 @@
 #include "fusion/prepare_scans.h"
 #include "fusion/sorts.h"
 #include "fusion/split_reductions.h"
+#include "fusion/split_scatters.h"
 #include "runtime/matrix_product.h"
 
 namespace tokamak {
@@ -20,6 +21,7 @@ Result<LoweredProgram> LowerModule(Module& module, const LowerOptions& options, 
   PrepareScans(module, log, options.machine);
   SplitWindows(module, log);
   PrepareSorts(module, log, options.machine);
+  SplitScatters(module, log, options.machine);
   SplitReductions(module, log, options.machine);
   return Lower(module, options, log);
 }

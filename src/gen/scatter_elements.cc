@@ -66,10 +66,41 @@ Scalar ScatterElements::Fits(const std::vector<Scalar>& starts) {
   return fits;
 }
 
-Scalar ScatterElements::BatchingPlace(const Coordinates& batch, size_t i) const {
+size_t ScatterElements::BatchingDim(size_t i) const {
   auto vector_dim = static_cast<size_t>(attrs_.index_vector_dim);
   auto from = static_cast<size_t>(attrs_.scatter_indices_batching_dims[i]);
-  return batch[from > vector_dim ? from - 1 : from];
+  return from > vector_dim ? from - 1 : from;
+}
+
+Scalar ScatterElements::BatchingPlace(const Coordinates& batch, size_t i) const {
+  return batch[BatchingDim(i)];
+}
+
+std::vector<bool> ScatterElements::IsBatching() const {
+  std::vector<bool> is_batching(batch_.size());
+  for (size_t i = 0; i < attrs_.scatter_indices_batching_dims.size(); ++i)
+    is_batching[BatchingDim(i)] = true;
+  return is_batching;
+}
+
+int64_t ScatterElements::batches() const {
+  std::vector<bool> is_batching = IsBatching();
+  int64_t count = 1;
+  for (size_t d = 0; d < batch_.size(); ++d)
+    if (is_batching[d]) count *= batch_[d];
+  return count;
+}
+
+Coordinates ScatterElements::BatchAt(Scalar batch, Scalar window) {
+  std::vector<bool> is_batching = IsBatching();
+  Dims dims[2];
+  for (size_t d = 0; d < batch_.size(); ++d) dims[is_batching[d] ? 0 : 1].push_back(batch_[d]);
+  Coordinates of[2] = {Delinearized(b_, batch, dims[0]), Delinearized(b_, window, dims[1])}, all;
+  for (size_t d = 0, next[2] = {0, 0}; d < batch_.size(); ++d) {
+    int which = is_batching[d] ? 0 : 1;
+    all.push_back(of[which][next[which]++]);
+  }
+  return all;
 }
 
 Coordinates ScatterElements::WindowAt(const Coordinates& batch, const std::vector<Scalar>& starts,

@@ -25,6 +25,10 @@ class ScatterElements {
   bool WindowsShift() const;
 
   Coordinates BatchAt(Scalar window) { return Delinearized(b_, window, batch_); }
+  // Windows of different batches of the array never meet: how many batches there are, windows of
+  // each, and where a window of a batch is.
+  int64_t batches() const;
+  Coordinates BatchAt(Scalar batch, Scalar window);
   // The run-time index of each dimension of the array that has one; others are not ok().
   std::vector<Scalar> Starts(const Coordinates& batch);
   // Whether the window lies inside of the array.
@@ -44,6 +48,10 @@ class ScatterElements {
 
  private:
   bool IsOutsideOfWindow(size_t d) const;
+  // By dimension of the windows: whether it walks through batches of the array.
+  std::vector<bool> IsBatching() const;
+  // The dimension of the windows of batching dimension i.
+  size_t BatchingDim(size_t i) const;
   Scalar PlaceOf(const Coordinates& batch, const std::vector<Scalar>& starts,
                  const Coordinates& window);
   // Where a batching dimension of the array is, in the windows' coordinates.
