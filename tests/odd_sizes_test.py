@@ -365,6 +365,8 @@ PROGRAMS = {
     "picks of windows": picks,
     "sums, scattered": lambda: scatters("f32", "add"),
     "integers, scattered": lambda: scatters("s32", "add"),
+    "maxima, scattered": lambda: scatters("f32", "maximum"),
+    "minima, scattered": lambda: scatters("f32", "minimum"),
     "wide maxima, scattered": lambda: scatters("f64", "maximum"),
     "bytes, scattered": lambda: scatters("u8", "multiply"),
     "narrow minima, scattered": lambda: scatters("bf16", "minimum"),

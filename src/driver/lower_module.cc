@@ -6,6 +6,7 @@
 #include "fusion/expand_ops.h"
 #include "fusion/expand_random.h"
 #include "fusion/prepare_scans.h"
+#include "fusion/scatter_places.h"
 #include "fusion/sorts.h"
 #include "fusion/split_reductions.h"
 #include "fusion/split_scatters.h"
@@ -22,6 +23,7 @@ Result<LoweredProgram> LowerModule(Module& module, const LowerOptions& options, 
   SplitWindows(module, log);
   PrepareSorts(module, log, options.machine);
   SplitScatters(module, log, options.machine);
+  PlaceScatters(module, log, options.machine);
   SplitReductions(module, log, options.machine);
   return Lower(module, options, log);
 }

@@ -5,6 +5,7 @@
 
 #include "fusion/first_elements.h"
 #include "fusion/library_functions.h"
+#include "fusion/scatter_places.h"
 #include "fusion/sort_keys.h"
 #include "gen/region.h"
 #include "ir/builder.h"
@@ -196,7 +197,7 @@ bool CountsAlong(const Instr& instr, int64_t dimension) {
 
 bool IsForRuntime(const Instr& instr, const Machine& machine) {
   if (machine.is_gpu()) return false;
-  if (HasLibraryFunction(instr)) return true;
+  if (HasLibraryFunction(instr) || IsPlacedScatter(instr)) return true;
   if (instr.op() == Op::kSort) return IsSortable(instr) && KeysOf(instr).has_value();
   return instr.op() == Op::kTopK && IsTopK(instr);
 }

@@ -1,18 +1,22 @@
 #include "fusion/split_scatters.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "fusion/expand_ops.h"
 #include "fusion/split_reductions.h"
 #include "gen/generator.h"
 #include "gen/reducer.h"
+#include "ir/builder.h"
+#include "support/check.h"
 
 namespace tokamak {
 namespace {
 
-// Elements of updates worth more than one thread, parts, and updates for each element of all
-// arrays.
-constexpr int64_t kMany = 1 << 15, kMostParts = 32, kLeastParts = 4, kPerElement = 4;
+// Elements of updates worth more than one thread, parts, bytes of an array that is there several
+// times, and of all of those, where they are more than a few.
+constexpr int64_t kMany = 1 << 15, kMostParts = 32, kLeastParts = 4, kLarge = 1 << 20,
+                  kAllBytes = 1 << 21, kVectors = 8;
 // Elements of a window, batches that are work for all threads without parts.
 constexpr int64_t kWideWindow = 512, kManyBatches = 16;
 
@@ -55,7 +59,8 @@ class ScatterSplit {
         neutral_(std::move(neutral)),
         make_(scatter) {}
 
-  void Split(Op op) {
+  // `within`: what a part does with two elements that meet.
+  void Split(Op op, Computation* within) {
     const ScatterAttrs& attrs = scatter_.attrs<ScatterAttrs>();
     const Shape& shape = scatter_.shape();
     Instr *indices = scatter_.operand(1), *updates = scatter_.operand(2);
@@ -77,7 +82,7 @@ class ScatterSplit {
                                 InParts(Cut(indices, walk_.of_indices, 0, even), walk_.of_indices),
                                 InParts(Cut(updates, walk_.of_updates, 0, even), walk_.of_updates)},
                                AttrsOfParts(attrs));
-    arrays->set_called({scatter_.called(0)});
+    arrays->set_called({within});
     Instr* whole =
         make_.Make(Op::kReduce, shape, {arrays, neutral}, DimensionsAttrs{.dimensions = {0}});
     whole->set_called({scatter_.called(0)});
@@ -127,44 +132,167 @@ class ScatterSplit {
   Expansion make_;
 };
 
-bool TrySplit(Instr& scatter, DecisionLog& log) {
-  if (WhyNoScatter(scatter) || scatter.has_extras() || scatter.is_control_predecessor())
-    return false;
+// Updates for which parts are worth while: into how many; 1: none.
+int64_t PartsOf(const Instr& scatter, int64_t element_bytes) {
   const ScatterAttrs& attrs = scatter.attrs<ScatterAttrs>();
-  if (attrs.scatter_dims_to_operand_dims.empty() || attrs.unique_indices) return false;
+  const Shape &shape = scatter.shape(), &update = scatter.operand(2)->shape();
+  int64_t elements = shape.ElementCount(), updates = update.ElementCount();
+  int64_t window = 1, batches = 1, bytes = elements * element_bytes;
+  for (int64_t d : attrs.update_window_dims) window *= update.dim(static_cast<size_t>(d));
+  for (int64_t d : attrs.input_batching_dims) batches *= shape.dim(static_cast<size_t>(d));
+  if (updates < kMany || window >= kWideWindow || batches >= kManyBatches || bytes > kLarge)
+    return 1;
+  // Vectors take less time than what comes with a part.
+  int64_t most = updates / elements / (window > 1 ? kVectors : 1);
+  int64_t parts = std::min({kMostParts, most, LongestWalk(scatter, attrs).size / 16,
+                            std::max(kLeastParts, kAllBytes / bytes)});
+  return parts < kLeastParts ? 1 : PowerBelow(parts);
+}
+
+void Log(const Instr& scatter, DecisionLog& log, std::string_view rule, std::string because) {
+  log.Add({.pass = "fuse",
+           .rule = std::string(rule),
+           .subject = LabelOf(scatter),
+           .origins = scatter.origins(),
+           .because = std::move(because)});
+}
+
+bool IsSplittable(const Instr& scatter) {
+  return !WhyNoScatter(scatter) && !scatter.has_extras() && !scatter.is_control_predecessor() &&
+         !scatter.attrs<ScatterAttrs>().scatter_dims_to_operand_dims.empty();
+}
+
+bool TrySplit(Instr& scatter, DecisionLog& log, Computation* within = nullptr) {
+  if (!IsSplittable(scatter)) return false;
   std::optional<Op> op = AnyOrderOp(*scatter.called(0));
   if (!op) return false;
   std::optional<Literal> neutral = NeutralLiteral(*op, scatter.shape().type());
   if (!neutral) return false;
-  int64_t elements = scatter.shape().ElementCount();
-  int64_t updates = scatter.operand(2)->shape().ElementCount(), window = 1;
-  for (int64_t d : attrs.update_window_dims)
-    window *= scatter.operand(2)->shape().dim(static_cast<size_t>(d));
-  int64_t batches = 1;
-  for (int64_t d : attrs.input_batching_dims)
-    batches *= scatter.shape().dim(static_cast<size_t>(d));
-  if (updates < kMany || window >= kWideWindow || batches >= kManyBatches) return false;
-  Walk walk = LongestWalk(scatter, attrs);
-  int64_t parts = std::min({kMostParts, updates / elements / kPerElement, walk.size / 16});
-  if (parts < kLeastParts) return false;
-  parts = PowerBelow(parts);
-  log.Add({.pass = "fuse",
-           .rule = "scatter.split",
-           .subject = LabelOf(scatter),
-           .origins = scatter.origins(),
-           .because = std::to_string(parts) + " parts"});
-  ScatterSplit(scatter, walk, parts, *neutral).Split(*op);
+  int64_t parts = PartsOf(scatter, scatter.shape().ByteSize() / scatter.shape().ElementCount());
+  if (parts == 1) return false;
+  Log(scatter, log, "scatter.split", std::to_string(parts) + " parts");
+  Walk walk = LongestWalk(scatter, scatter.attrs<ScatterAttrs>());
+  ScatterSplit(scatter, walk, parts, *neutral)
+      .Split(*op, within != nullptr ? within : scatter.called(0));
   return true;
+}
+
+constexpr ElementType kNumber = ElementType::kS32;
+
+// The greater or lesser one of two numbers, or the second.
+Computation* BodyOf(Module& module, std::optional<Op> op) {
+  Builder b(module, "combine");
+  Shape number = Shape::Scalar(kNumber);
+  Instr *x = b.Parameter(number), *y = b.Parameter(number);
+  Result<Computation*> made = b.Finish(op ? b.Append(*op, {x, y}) : y);
+  TOK_CHECK(made.ok(), "a computation of two numbers");
+  return made.value();
+}
+
+// Where the last update of an element stays, its number is the greatest: that is scattered, in any
+// order, and then the update fetched. Only single elements.
+bool TryLast(Instr& scatter, DecisionLog& log) {
+  if (!IsSplittable(scatter) || scatter.called(0)->root() != scatter.called(0)->parameter(1))
+    return false;
+  const Shape &shape = scatter.shape(), &update = scatter.operand(2)->shape();
+  int64_t count = update.ElementCount();
+  Module& module = *scatter.parent()->module();
+  for (int64_t d : scatter.attrs<ScatterAttrs>().update_window_dims)
+    if (update.dim(static_cast<size_t>(d)) != 1) return false;
+  if (count > std::numeric_limits<int32_t>::max() || PartsOf(scatter, 4) == 1) return false;
+  Computation *greater = BodyOf(module, Op::kMaximum), *last_one = BodyOf(module, std::nullopt);
+  Log(scatter, log, "scatter.last", "numbers of updates");
+  Expansion make(scatter);
+  Instr* line = make.Make(Op::kIota, Shape::Array(kNumber, {count}), {}, IotaAttrs{0});
+  Instr* numbers = make.Make(Op::kReshape, Shape::Array(kNumber, update.dims()), {line});
+  Shape whole = Shape::Array(kNumber, shape.dims());
+  Instr* none = make.Spread(make.Constant(Literal::ScalarInt(kNumber, -1)), whole);
+  Instr* last = make.Make(Op::kScatter, whole, {none, scatter.operand(1), numbers},
+                          scatter.attrs<ScatterAttrs>());
+  last->set_called({greater});
+  GatherAttrs fetch;
+  fetch.collapsed_slice_dims = fetch.start_index_map = {0};
+  fetch.index_vector_dim = shape.rank();
+  fetch.slice_sizes = {1};
+  Instr* updates =
+      make.Make(Op::kReshape, Shape::Array(shape.type(), {count}), {scatter.operand(2)});
+  Instr* fetched = make.Make(Op::kGather, Shape::Array(shape.type(), shape.dims()), {updates, last},
+                             std::move(fetch));
+  CompareAttrs less;
+  less.direction = CompareDirection::kLt;
+  Instr* zero = make.Spread(make.Constant(Literal::ScalarInt(kNumber, 0)), whole);
+  Instr* unchanged = make.Make(Op::kCompare, Shape::Array(ElementType::kPred, shape.dims()),
+                               {last, zero}, std::move(less));
+  make.Replace(make.Make(Op::kSelect, shape, {unchanged, scatter.operand(0), fetched}));
+  // Numbers grow within a part.
+  return TrySplit(*last, log, last_one);
+}
+
+// Maxima and minima of reals, as those of integers of the same order: one instruction then.
+class KeyedScatter {
+ public:
+  KeyedScatter(Instr& scatter, Op op) : scatter_(scatter), op_(op), make_(scatter) {}
+
+  Instr* Run() {
+    Instr* keyed =
+        make_.Make(Op::kScatter, Shape::Array(kNumber, scatter_.shape().dims()),
+                   {KeyOf(scatter_.operand(0)), scatter_.operand(1), KeyOf(scatter_.operand(2))},
+                   scatter_.attrs<ScatterAttrs>());
+    keyed->set_called({BodyOf(*scatter_.parent()->module(), op_)});
+    make_.Replace(make_.Make(Op::kBitcastConvert, scatter_.shape(), {Turned(keyed)}));
+    return keyed;
+  }
+
+ private:
+  Instr* Number(int64_t value, const Shape& shape) {
+    return make_.Spread(make_.Constant(Literal::ScalarInt(kNumber, value)), shape);
+  }
+
+  // Negative numbers are in the other order. Twice it is nothing.
+  Instr* Turned(Instr* bits) {
+    const Shape& shape = bits->shape();
+    Instr* sign = make_.Make(Op::kShiftRightArithmetic, shape, {bits, Number(31, shape)});
+    Instr* mask = make_.Make(Op::kAnd, shape, {sign, Number(0x7FFFFFFF, shape)});
+    return make_.Make(Op::kXor, shape, {bits, mask});
+  }
+
+  // NaN comes before all numbers.
+  Instr* KeyOf(Instr* x) {
+    Shape shape = Shape::Array(kNumber, x->shape().dims());
+    Instr* key = Turned(make_.Make(Op::kBitcastConvert, shape, {x}));
+    CompareAttrs unequal;
+    unequal.direction = CompareDirection::kNe;
+    Instr* is_nan = make_.Make(Op::kCompare, Shape::Array(ElementType::kPred, x->shape().dims()),
+                               {x, x}, std::move(unequal));
+    using Limits = std::numeric_limits<int32_t>;
+    Instr* nan = Number(op_ == Op::kMaximum ? Limits::max() : Limits::min(), shape);
+    return make_.Make(Op::kSelect, shape, {is_nan, nan, key});
+  }
+
+  Instr& scatter_;
+  Op op_;
+  Expansion make_;
+};
+
+bool TryKeys(Instr& scatter, DecisionLog& log) {
+  if (!IsSplittable(scatter) || scatter.shape().type() != ElementType::kF32) return false;
+  std::optional<Op> op = AnyOrderOp(*scatter.called(0));
+  if (!op || (*op != Op::kMaximum && *op != Op::kMinimum) || PartsOf(scatter, 4) == 1) return false;
+  Log(scatter, log, "scatter.keys", "integers of the same order");
+  return TrySplit(*KeyedScatter(scatter, *op).Run(), log);
 }
 
 }  // namespace
 
 void SplitScatters(Module& module, DecisionLog& log, const Machine& machine) {
   if (machine.is_gpu()) return;
-  for (const auto& computation : module.computations()) {
+  for (size_t i = 0, count = module.computations().size(); i < count; ++i) {
+    Computation* computation = module.computations()[i].get();
     bool changed = false;
     for (Instr* instr : computation->Instrs())
-      if (instr->op() == Op::kScatter && TrySplit(*instr, log)) changed = true;
+      if (instr->op() == Op::kScatter &&
+          (TryKeys(*instr, log) || TrySplit(*instr, log) || TryLast(*instr, log)))
+        changed = true;
     if (changed) computation->PutInOrder();
   }
 }

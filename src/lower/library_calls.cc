@@ -1,8 +1,10 @@
 #include "lower/library_calls.h"
 
+#include "fusion/scatter_places.h"
 #include "fusion/sorts.h"
 #include "gen/region.h"
 #include "lower/math_calls.h"
+#include "runtime/scatter.h"
 #include "runtime/sort.h"
 
 namespace tokamak {
@@ -65,10 +67,50 @@ TopKForm FormOfTopK(const Instr& top) {
   return form;
 }
 
+ScatterOp OpOf(PlacedOp op) {
+  switch (op) {
+    case PlacedOp::kSet:
+      return ScatterOp::kSet;
+    case PlacedOp::kAdd:
+      return ScatterOp::kAdd;
+    case PlacedOp::kMultiply:
+      return ScatterOp::kMultiply;
+    case PlacedOp::kMinimum:
+      return ScatterOp::kMinimum;
+    case PlacedOp::kMaximum:
+      return ScatterOp::kMaximum;
+  }
+  return ScatterOp::kSet;
+}
+
+// How the runtime takes an element, of which `bits` alone matter or not.
+ScatterElement ElementOf(const Shape& shape, bool bits) {
+  ElementType type = shape.type();
+  int64_t bytes = BytesOfElement(shape);
+  if (bytes == 1) return ScatterElement::k8Bits;
+  if (!bits && type == ElementType::kBF16) return ScatterElement::kBF16;
+  if (bytes == 2) return ScatterElement::k16Bits;
+  if (!bits && IsReal(type)) return bytes == 4 ? ScatterElement::kF32 : ScatterElement::kF64;
+  if (!bits && IsSigned(type)) return bytes == 4 ? ScatterElement::kS32 : ScatterElement::kS64;
+  return bytes == 4 ? ScatterElement::kU32 : ScatterElement::kU64;
+}
+
+ScatterForm FormOfScatter(const Instr& scatter) {
+  ScatterForm form;
+  form.op = OpOf(*PlacedOpOf(scatter));
+  bool compares = form.op == ScatterOp::kMinimum || form.op == ScatterOp::kMaximum;
+  bool bits = form.op == ScatterOp::kSet || (IsInteger(scatter.shape().type()) && !compares);
+  form.element = ElementOf(scatter.shape(), bits);
+  form.size = scatter.shape().ElementCount();
+  form.count = scatter.operand(2)->shape().ElementCount();
+  return form;
+}
+
 }  // namespace
 
 std::shared_ptr<const LibraryCall> LibraryCallOf(const Instr& instr) {
   if (instr.op() == Op::kTopK) return std::make_shared<TopKCall>(FormOfTopK(instr));
+  if (instr.op() == Op::kScatter) return std::make_shared<ScatterCall>(FormOfScatter(instr));
   if (instr.op() != Op::kSort) return MathCallOf(instr);
   return std::make_shared<SortCall>(FormOfSort(instr));
 }

@@ -349,6 +349,10 @@ class Lowerer {
       memory_.Use(value);
       step.places.push_back(Unsettled(value));
     }
+    // A scatter may be done where the array is.
+    if (instr.op() == Op::kScatter && instr.operand(0) != instr.operand(1) &&
+        instr.operand(0) != instr.operand(2))
+      memory_.MayShare(made[0], frame.leaves[instr.operand(0)][0]);
     log_.Add({.pass = "lower",
               .rule = "library.call",
               .subject = LabelOf(instr),
