@@ -257,6 +257,14 @@ Region OrderedRegion(const std::vector<const Instr*>& instrs,
   return done;
 }
 
+std::string WhyNotSize(const Region& region) {
+  if (region.instrs.size() > kMaxInstrs) return "the region has as many instructions as it may";
+  if (region.inputs.size() > kMaxInputs) return "the region reads too many arrays";
+  int64_t flops = 0;
+  for (const Instr* instr : region.instrs) flops += instr->info().flops_per_element;
+  return flops > kMaxFlops ? "the region computes as much as it may" : "";
+}
+
 std::string NameOfKernel(const Region& region) {
   std::string name;
   for (char c : LabelOf(*region.roots[0])) name += isalnum(c) != 0 ? c : '_';

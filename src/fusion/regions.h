@@ -28,6 +28,8 @@ RegionShape ShapeOf(const std::vector<const Instr*>& instrs, const Machine& mach
 Region OrderedRegion(const std::vector<const Instr*>& instrs,
                      const std::vector<const Instr*>& roots, const InstrMap<size_t>& places);
 std::string NameOfKernel(const Region& region);
+// Why a region is too large for one kernel, whatever it does; "" when it is not.
+std::string WhyNotSize(const Region& region);
 
 // A region that is still growing.
 struct OpenRegion {

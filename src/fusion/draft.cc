@@ -1,0 +1,159 @@
+#include "fusion/draft.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "fusion/regions.h"
+#include "fusion/values.h"
+
+namespace tokamak {
+namespace {
+
+bool Contains(const std::vector<const Instr*>& list, const Instr* instr) {
+  return std::find(list.begin(), list.end(), instr) != list.end();
+}
+
+// What must be there before a region runs: what it reads, and what it updates.
+std::vector<const Instr*> NeedsOf(const Region& region) {
+  std::vector<const Instr*> needs = region.inputs;
+  for (const Instr* root : region.roots)
+    if (IsUpdate(*root) && !Contains(needs, root->operand(0))) needs.push_back(root->operand(0));
+  return needs;
+}
+
+}  // namespace
+
+Draft::Draft(const ComputationPlan& plan)
+    : order_(plan.computation->PostOrder()),
+      places_(*plan.computation),
+      homes_(*plan.computation, -1),
+      outside_(*plan.computation, false),
+      needed_(*plan.computation, false),
+      readers_(*plan.computation),
+      computed_(*plan.computation) {
+  for (size_t i = 0; i < order_.size(); ++i) places_[order_[i]] = i;
+  for (const Instr* instr : order_) {
+    homes_[instr] = plan.kernel_of[instr];
+    outside_[instr] = plan.kernel_of[instr] < 0 && !plan.inside[instr] && !IsImmediate(*instr);
+  }
+  for (const Instr* instr : order_) {
+    needed_[instr] =
+        plan.computation->root() == instr || instr->is_control_predecessor() ||
+        std::any_of(instr->users().begin(), instr->users().end(), [&](const Instr* user) {
+          return outside_[user] || (IsUpdate(*user) && user->operand(0) == instr);
+        });
+  }
+  for (const PlannedKernel& planned : plan.kernels) {
+    groups_.push_back({{planned.region.roots, {}}, planned.region});
+    Link(static_cast<int>(groups_.size()) - 1, true);
+  }
+}
+
+std::vector<const Instr*> Draft::ChainOf(const Instr& input) const {
+  std::vector<const Instr*> chain = {&input};
+  while (homes_[chain.back()] < 0) {
+    const Instr& last = *chain.back();
+    if (!outside_[&last] || !IsAlias(last) || last.operand_count() != 1) return {};
+    chain.push_back(last.operand(0));
+  }
+  return chain;
+}
+
+// What the group reads rather than computes.
+bool Draft::IsInput(const Instr& operand, const Group& group, int number) const {
+  bool made = outside_[&operand] || homes_[&operand] >= 0;
+  return made && homes_[&operand] != number && !Contains(group.again, &operand);
+}
+
+Region Draft::RegionOf(const Group& group, int number) const {
+  std::vector<const Instr*> open = group.roots, instrs;
+  std::unordered_set<const Instr*> seen(open.begin(), open.end());
+  while (!open.empty()) {
+    const Instr* instr = open.back();
+    open.pop_back();
+    instrs.push_back(instr);
+    for (size_t i = 0; i < instr->operand_count(); ++i) {
+      const Instr* operand = instr->operand(i);
+      if (IsImmediate(*operand) || (IsUpdate(*instr) && i == 0)) continue;
+      if (!IsInput(*operand, group, number) && seen.insert(operand).second) open.push_back(operand);
+    }
+  }
+  return OrderedRegion(instrs, group.roots, places_);
+}
+
+void Draft::Rehome(const Change& change, bool forward) {
+  auto leave = [&](const Group& group) {
+    for (const Instr* root : group.roots) homes_[root] = -1;
+  };
+  auto move_in = [&](const Group& group, int number) {
+    for (const Instr* root : group.roots) homes_[root] = number;
+  };
+  int next = static_cast<int>(groups_.size());
+  if (forward) {
+    for (int i : change.removed) leave(group(i));
+    for (const Group& group : change.added) move_in(group, next++);
+  } else {
+    for (const Group& group : change.added) leave(group);
+    for (int i : change.removed) move_in(group(i), i);
+  }
+}
+
+std::vector<Region> Draft::Try(const Change& change) {
+  Rehome(change, true);
+  std::vector<Region> regions;
+  int next = static_cast<int>(groups_.size());
+  for (const Group& group : change.added) regions.push_back(RegionOf(group, next++));
+  Rehome(change, false);
+  return regions;
+}
+
+void Draft::Link(int number, bool add) {
+  auto link = [&](std::vector<int>& list) {
+    if (add) {
+      list.push_back(number);
+    } else {
+      std::erase(list, number);
+    }
+  };
+  for (const Instr* value : NeedsOf(region(number))) link(readers_[value]);
+  for (const Instr* instr : region(number).instrs) link(computed_[instr]);
+}
+
+void Draft::Apply(const Change& change) {
+  for (int i : change.removed) Link(i, false);
+  Rehome(change, true);
+  for (int i : change.removed) groups_[static_cast<size_t>(i)] = {};
+  for (const Group& group : change.added) {
+    int number = static_cast<int>(groups_.size());
+    Region region = RegionOf(group, number);
+    groups_.push_back({group, std::move(region)});
+    Link(number, true);
+  }
+}
+
+bool Draft::MakesCycle(const Change& change, const std::vector<Region>& regions) {
+  // From what the new groups make, along those who need it, back to what they need.
+  std::unordered_set<int> gone(change.removed.begin(), change.removed.end());
+  for (size_t target = 0; target < regions.size(); ++target) {
+    std::unordered_set<const Instr*> seen;
+    std::vector<const Instr*> open = regions[target].roots;
+    while (!open.empty()) {
+      const Instr* instr = open.back();
+      open.pop_back();
+      if (!seen.insert(instr).second) continue;
+      for (size_t i = 0; i < regions.size(); ++i) {
+        if (!Contains(NeedsOf(regions[i]), instr)) continue;
+        if (i == target) return true;
+        for (const Instr* root : regions[i].roots) open.push_back(root);
+      }
+      for (int reader : readers_[instr])
+        if (!gone.contains(reader))
+          for (const Instr* root : region(reader).roots) open.push_back(root);
+      for (const Instr* user : instr->users())
+        if (outside_[user]) open.push_back(user);
+    }
+  }
+  return false;
+}
+
+}  // namespace tokamak

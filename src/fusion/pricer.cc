@@ -1,0 +1,106 @@
+#include "fusion/pricer.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "fusion/regions.h"
+#include "fusion/values.h"
+#include "ir/compare.h"
+#include "support/hash.h"
+
+namespace tokamak {
+namespace {
+
+// An update writes over what others must not read in the same kernel, but for the very slice that
+// is written again.
+std::string WhyNotUpdate(const Region& region) {
+  for (const Instr* instr : region.instrs) {
+    if (!IsUpdate(*instr)) continue;
+    if (region.roots.size() != 1 || region.roots[0] != instr) return "an update is made in place";
+    for (const Instr* reader : region.instrs) {
+      bool same_slice = instr->op() == Op::kDynamicUpdateSlice && reader->op() == Op::kDynamicSlice;
+      if (reader == instr || same_slice) continue;
+      for (const Instr* operand : reader->operands())
+        if (operand == instr->operand(0)) return "it reads what the region overwrites";
+    }
+  }
+  return "";
+}
+
+std::string WhyNotRoots(const Region& region, RegionKind kind) {
+  if (region.roots.size() == 1) return "";
+  bool folds = std::all_of(region.roots.begin(), region.roots.end(),
+                           [](const Instr* root) { return root->op() == Op::kReduce; });
+  switch (kind) {
+    case RegionKind::kLoop:
+      for (const Instr* root : region.roots)
+        if (root->shape().ElementCount() != region.roots[0]->shape().ElementCount())
+          return "its roots have different numbers of elements";
+      return "";
+    case RegionKind::kRows:
+      return "";  // the generator knows
+    case RegionKind::kColumns:
+      return folds ? "" : "only folds of the same places go together";
+    default:
+      return "it has one root";
+  }
+}
+
+// What no generator takes, as far as is known without asking one.
+std::string WhyNot(const Region& region, RegionKind kind) {
+  if (std::string why = WhyNotSize(region); !why.empty()) return why;
+  if (region.instrs.size() > 1)
+    for (const Instr* instr : region.instrs)
+      if (instr->op() == Op::kSort) return "a sort stands alone";
+  if (std::string why = WhyNotUpdate(region); !why.empty()) return why;
+  return WhyNotRoots(region, kind);
+}
+
+}  // namespace
+
+uint64_t StructuralHash(const Region& region) {
+  Hasher hasher;
+  std::unordered_map<const Instr*, size_t> numbers;
+  for (const Instr* input : region.inputs) {
+    numbers.emplace(input, numbers.size());
+    hasher.Add(input->shape().Hash());
+  }
+  for (const Instr* instr : region.instrs) {
+    hasher.Add(instr->op());
+    hasher.Add(instr->shape().Hash());
+    hasher.Add(HashAttrs(instr->op(), instr->attrs()));
+    for (const Instr* operand : instr->operands()) {
+      auto it = numbers.find(operand);
+      // An immediate constant, or what an update is written into.
+      bool known = it != numbers.end();
+      hasher.Add(known ? it->second : HashAttrs(operand->op(), operand->attrs()));
+    }
+    for (const Computation* callee : instr->called()) hasher.Add(BodyHash(*callee));
+    numbers.emplace(instr, numbers.size());
+  }
+  for (const Instr* root : region.roots) hasher.Add(numbers[root]);
+  return hasher.digest();
+}
+
+const RegionPrice& Pricer::Of(const Region& region) {
+  auto [it, is_new] = known_.try_emplace(StructuralHash(region));
+  if (is_new) it->second = Build(region);
+  return it->second;
+}
+
+RegionPrice Pricer::Build(const Region& region) {
+  RegionPrice priced;
+  priced.kind = ShapeOf(region.instrs, machine_).kind;
+  priced.why_not = WhyNot(region, priced.kind);
+  if (!priced.IsLegal()) return priced;
+  ++built_;
+  BuildOutcome outcome = BuildRegion(region, priced.kind, machine_, "probe");
+  if (!outcome.built) {
+    priced.why_not = outcome.why_not.empty() ? "no generator takes it" : outcome.why_not;
+    return priced;
+  }
+  priced.price = PriceOf(WorkOf(outcome.built->kernel, outcome.built->grid, machine_), machine_);
+  return priced;
+}
+
+}  // namespace tokamak

@@ -1,0 +1,149 @@
+#include "fusion/search.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "fusion/draft.h"
+#include "fusion/moves.h"
+#include "fusion/pricer.h"
+#include "fusion/regions.h"
+
+namespace tokamak {
+namespace {
+
+// A move pays when it saves this share of what it touches: prices are not more exact than that.
+constexpr double kLeastShare = 0.02;
+constexpr int kMaxRounds = 64;
+
+// A move with what it does to the price; microseconds of the groups that it touches.
+struct PricedMove {
+  Move move;
+  double before = 0, after = 0;
+
+  double gain() const { return before - after; }
+  bool pays() const { return gain() > kLeastShare * before; }
+};
+
+class Search {
+ public:
+  Search(ComputationPlan plan, const Machine& machine, int64_t probes, DecisionLog& log)
+      : plan_(std::move(plan)), draft_(plan_), pricer_(machine), probes_(probes), log_(log) {}
+
+  ComputationPlan Run() {
+    std::vector<int> dirty;
+    for (size_t i = 0; i < draft_.size(); ++i) dirty.push_back(static_cast<int>(i));
+    for (int round = 0; round < kMaxRounds && !dirty.empty() && HasBudget(); ++round)
+      dirty = Round(dirty);
+    return Finish();
+  }
+
+ private:
+  bool HasBudget() const { return static_cast<int64_t>(pricer_.kernels_built()) < probes_; }
+
+  double PriceOfGroup(int i) { return pricer_.Of(draft_.region(i)).price.total(); }
+
+  // Looks at all moves of some groups and makes those that pay, the best first. Gives the groups
+  // whose moves may have changed.
+  std::vector<int> Round(const std::vector<int>& groups) {
+    std::vector<PricedMove> found;
+    for (int group : groups) {
+      if (!draft_.IsThere(group)) continue;
+      for (Move& move : MovesOf(draft_, group)) {
+        if (!HasBudget()) break;
+        PricedMove priced{std::move(move)};
+        if (Evaluate(priced)) found.push_back(std::move(priced));
+      }
+    }
+    std::stable_sort(found.begin(), found.end(),
+                     [](const PricedMove& x, const PricedMove& y) { return x.gain() > y.gain(); });
+    std::vector<int> changed;
+    for (const PricedMove& priced : found) Make(priced, changed);
+    return Neighbours(changed);
+  }
+
+  // Whether the move is legal and pays.
+  bool Evaluate(PricedMove& priced) {
+    const Change& change = priced.move.change;
+    for (int i : change.removed) priced.before += PriceOfGroup(i);
+    for (const Region& region : draft_.Try(change)) {
+      const RegionPrice& after = pricer_.Of(region);
+      if (!after.IsLegal()) return false;
+      priced.after += after.price.total();
+      if (!priced.pays()) return false;
+    }
+    return true;
+  }
+
+  // All that a move replaces must still be there: then it is worth what it was worth.
+  void Make(const PricedMove& priced, std::vector<int>& changed) {
+    const Change& change = priced.move.change;
+    for (int i : change.removed)
+      if (!draft_.IsThere(i)) return;
+    if (draft_.MakesCycle(change, draft_.Try(change))) return;
+    for (size_t i = 0; i < change.added.size(); ++i)
+      changed.push_back(static_cast<int>(draft_.size() + i));
+    draft_.Apply(change);
+    log_.Add({.pass = "fuse",
+              .rule = priced.move.rule,
+              .verdict = Verdict::kTaken,
+              .subject = LabelOf(*priced.move.subject),
+              .other = LabelOf(*priced.move.other),
+              .origins = priced.move.subject->origins(),
+              .before_us = priced.before,
+              .after_us = priced.after});
+  }
+
+  std::vector<int> Neighbours(const std::vector<int>& changed) const {
+    std::vector<int> dirty;
+    std::unordered_set<int> seen;
+    auto add = [&](int group) {
+      if (draft_.IsThere(group) && seen.insert(group).second) dirty.push_back(group);
+    };
+    for (int group : changed) {
+      if (!draft_.IsThere(group)) continue;
+      add(group);
+      for (const Instr* root : draft_.group(group).roots)
+        for (int reader : draft_.ReadersOf(*root)) add(reader);
+    }
+    return dirty;
+  }
+
+  ComputationPlan Finish() {
+    ComputationPlan plan(*plan_.computation);
+    plan.why_host = plan_.why_host;
+    for (size_t i = 0; i < draft_.size(); ++i) {
+      int group = static_cast<int>(i);
+      if (!draft_.IsThere(group)) continue;
+      int number = static_cast<int>(plan.kernels.size());
+      if (i < plan_.kernels.size()) {
+        plan.kernels.push_back(std::move(plan_.kernels[i]));
+      } else {
+        const Region& region = draft_.region(group);
+        RegionKind kind = pricer_.Of(region).kind;
+        BuildOutcome outcome = BuildRegion(region, kind, pricer_.machine(), NameOfKernel(region));
+        TOK_CHECK(outcome.built.has_value(), "a kernel that was priced is there");
+        plan.kernels.push_back({region, kind, std::move(*outcome.built)});
+      }
+      for (const Instr* instr : draft_.region(group).instrs) plan.inside[instr] = true;
+      for (const Instr* root : draft_.region(group).roots) plan.kernel_of[root] = number;
+    }
+    for (const Instr* instr : draft_.order())
+      plan.inside[instr] = plan.inside[instr] && plan.kernel_of[instr] < 0;
+    return plan;
+  }
+
+  ComputationPlan plan_;
+  Draft draft_;
+  Pricer pricer_;
+  int64_t probes_;
+  DecisionLog& log_;
+};
+
+}  // namespace
+
+ComputationPlan ImprovePlan(ComputationPlan plan, const Machine& machine, int64_t probes,
+                            DecisionLog& log) {
+  return Search(std::move(plan), machine, probes, log).Run();
+}
+
+}  // namespace tokamak
