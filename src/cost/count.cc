@@ -61,7 +61,7 @@ class Counter {
         double share = masked ? 1 : facts_.Share(stmt.condition);
         work_[Pipe::kTurn] += times;
         Walk(stmt.body, times * share);
-        Walk(stmt.otherwise, times * (masked ? 1 : 1 - share));
+        if (!stmt.otherwise.empty()) Walk(stmt.otherwise, times * (masked ? 1 : 1 - share));
         return;
       }
       case StmtKind::kWhile:

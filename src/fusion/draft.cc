@@ -30,7 +30,8 @@ Draft::Draft(const ComputationPlan& plan)
       outside_(*plan.computation, false),
       needed_(*plan.computation, false),
       readers_(*plan.computation),
-      computed_(*plan.computation) {
+      computed_(*plan.computation),
+      seen_(*plan.computation, 0) {
   for (size_t i = 0; i < order_.size(); ++i) places_[order_[i]] = i;
   for (const Instr* instr : order_) {
     homes_[instr] = plan.kernel_of[instr];
@@ -67,7 +68,8 @@ bool Draft::IsInput(const Instr& operand, const Group& group, int number) const 
 
 Region Draft::RegionOf(const Group& group, int number) const {
   std::vector<const Instr*> open = group.roots, instrs;
-  std::unordered_set<const Instr*> seen(open.begin(), open.end());
+  ++walk_;
+  for (const Instr* root : group.roots) seen_[root] = walk_;
   while (!open.empty()) {
     const Instr* instr = open.back();
     open.pop_back();
@@ -75,7 +77,9 @@ Region Draft::RegionOf(const Group& group, int number) const {
     for (size_t i = 0; i < instr->operand_count(); ++i) {
       const Instr* operand = instr->operand(i);
       if (IsImmediate(*operand) || (IsUpdate(*instr) && i == 0)) continue;
-      if (!IsInput(*operand, group, number) && seen.insert(operand).second) open.push_back(operand);
+      if (seen_[operand] == walk_ || IsInput(*operand, group, number)) continue;
+      seen_[operand] = walk_;
+      open.push_back(operand);
     }
   }
   return OrderedRegion(instrs, group.roots, places_);

@@ -70,6 +70,8 @@ class Draft {
   InstrMap<bool> outside_, needed_;
   InstrMap<std::vector<int>> readers_, computed_;
   std::vector<Entry> groups_;
+  mutable InstrMap<uint32_t> seen_;  // in which walk
+  mutable uint32_t walk_ = 0;
 };
 
 }  // namespace tokamak

@@ -1,6 +1,7 @@
 #include "fusion/moves.h"
 
 #include <algorithm>
+#include <map>
 
 #include "fusion/values.h"
 #include "gen/element.h"
@@ -8,8 +9,10 @@
 namespace tokamak {
 namespace {
 
-// Neighbours that are looked at for one array that they read in common.
-constexpr size_t kMaxSiblings = 8;
+// Users of a value that a move may touch, or that are looked at as neighbours.
+constexpr size_t kMaxReaders = 16;
+// They have at least one of so many bytes in common.
+constexpr int64_t kLeastShared = 4;
 
 bool Contains(const std::vector<const Instr*>& list, const Instr* instr) {
   return std::find(list.begin(), list.end(), instr) != list.end();
@@ -36,8 +39,8 @@ class MoveMaker {
     for (const Instr* input : draft_.region(group_).inputs) {
       std::vector<const Instr*> chain = draft_.ChainOf(*input);
       if (!chain.empty()) AddOfInput(*input, chain);
-      AddSiblings(*input);
     }
+    AddSiblings();
     AddSplits();
     AddStores();
     return std::move(moves_);
@@ -53,16 +56,23 @@ class MoveMaker {
     if (maker == group_) return;
     if (MayBeInside(value)) {
       bool needed = draft_.IsNeeded(value);
-      if (!needed) AddVertical(value, maker);
+      if (!needed && IsFirstReader(value)) AddVertical(value, maker);
       if (needed || draft_.ReadersOf(value).size() > 1) {
         Group again = Own();
         for (const Instr* instr : chain)
           if (!Contains(again.again, instr)) again.again.push_back(instr);
         Add("fusion.again", value, *OwnRoot(), {{group_}, {std::move(again)}});
       }
-      if (draft_.group(maker).roots.size() > 1) AddDissolve(maker);
+      const std::vector<const Instr*>& made = draft_.group(maker).roots;
+      if (made.size() > 1 && made[0] == &value && IsFirstReader(value)) AddDissolve(maker);
     }
     AddMerge("fusion.merge", input, maker);
+  }
+
+  // What concerns all readers of a value is looked at once.
+  bool IsFirstReader(const Instr& value) const {
+    const std::vector<int>& readers = draft_.ReadersOf(value);
+    return readers.size() <= kMaxReaders && readers[0] == group_;
   }
 
   void AddVertical(const Instr& value, int maker) {
@@ -111,13 +121,27 @@ class MoveMaker {
     Add(rule, input, *other.roots[0], {{group_, with}, {std::move(both)}});
   }
 
-  void AddSiblings(const Instr& input) {
-    const std::vector<int>& readers = draft_.ReadersOf(input);
-    auto own = std::find(readers.begin(), readers.end(), group_);
-    size_t at = static_cast<size_t>(own - readers.begin());
-    // The next ones in order; those before had their turn with this one.
-    for (size_t i = at + 1; i < readers.size() && i <= at + kMaxSiblings; ++i)
-      AddMerge("fusion.sibling", input, readers[i]);
+  // Those that read a good part of the same bytes; what shares little is packed, not merged.
+  void AddSiblings() {
+    std::map<int, int64_t> shared;  // bytes, by group
+    std::map<int, const Instr*> over;
+    for (const Instr* input : draft_.region(group_).inputs)
+      if (draft_.ReadersOf(*input).size() <= kMaxReaders)
+        for (int reader : draft_.ReadersOf(*input)) {
+          if (reader <= group_) continue;  // that one has its turn with this one
+          shared[reader] += BytesOfParts(*input);
+          over.emplace(reader, input);
+        }
+    int64_t own = BytesOfInputs(group_);
+    for (auto [other, bytes] : shared)
+      if (bytes * kLeastShared >= std::min(own, BytesOfInputs(other)))
+        AddMerge("fusion.sibling", *over[other], other);
+  }
+
+  int64_t BytesOfInputs(int group) const {
+    int64_t bytes = 0;
+    for (const Instr* input : draft_.region(group).inputs) bytes += BytesOfParts(*input);
+    return bytes;
   }
 
   void AddSplits() {
@@ -125,7 +149,8 @@ class MoveMaker {
     for (const Instr* root : Own().roots) {
       Group rest = Own(), alone{{root}, Own().again};
       std::erase(rest.roots, root);
-      Add("fusion.split", *root, *rest.roots[0], {{group_}, {std::move(rest), std::move(alone)}});
+      const Instr& other = *rest.roots[0];
+      Add("fusion.split", *root, other, {{group_}, {std::move(rest), std::move(alone)}});
     }
   }
 

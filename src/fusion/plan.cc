@@ -6,8 +6,8 @@
 namespace tokamak {
 namespace {
 
-// Kernels that a search may build to price them; some take a tenth of a millisecond.
-constexpr int64_t kProbes = 4000;
+// Kernels that a search may build to price them; each takes some tenths of a millisecond.
+constexpr int64_t kProbes = 600;
 
 }  // namespace
 

@@ -82,9 +82,15 @@ uint64_t StructuralHash(const Region& region) {
   return hasher.digest();
 }
 
-const RegionPrice& Pricer::Of(const Region& region) {
-  auto [it, is_new] = known_.try_emplace(StructuralHash(region));
+const RegionPrice& Pricer::Of(const Region& region, uint64_t hash) {
+  auto [it, is_new] = known_.try_emplace(hash);
   if (is_new) it->second = Build(region);
+  return it->second;
+}
+
+double Pricer::Estimate(const Region& region, uint64_t hash) {
+  auto [it, is_new] = estimates_.try_emplace(hash);
+  if (is_new) it->second = PriceOf(summarizer_.Of(region), machine_).total();
   return it->second;
 }
 

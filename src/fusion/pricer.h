@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "cost/work.h"
+#include "fusion/summary.h"
 #include "gen/generator.h"
 
 namespace tokamak {
@@ -21,12 +22,16 @@ struct RegionPrice {
 // for all that are like it.
 uint64_t StructuralHash(const Region& region);
 
-// Prices regions by their kernels, each structure once.
+// Prices regions by their kernels, or quickly by their instructions; each structure once.
 class Pricer {
  public:
-  explicit Pricer(const Machine& machine) : machine_(machine) {}
+  Pricer(const Computation& computation, const Machine& machine)
+      : machine_(machine), summarizer_(computation, machine) {}
 
-  const RegionPrice& Of(const Region& region);
+  // Microseconds, roughly, without a kernel.
+  double Estimate(const Region& region, uint64_t hash);
+  const RegionPrice& Of(const Region& region) { return Of(region, StructuralHash(region)); }
+  const RegionPrice& Of(const Region& region, uint64_t hash);
   const Machine& machine() const { return machine_; }
   size_t kernels_built() const { return built_; }
 
@@ -34,7 +39,9 @@ class Pricer {
   RegionPrice Build(const Region& region);
 
   const Machine& machine_;
+  Summarizer summarizer_;
   std::unordered_map<uint64_t, RegionPrice> known_;
+  std::unordered_map<uint64_t, double> estimates_;
   size_t built_ = 0;
 };
 

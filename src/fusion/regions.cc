@@ -248,6 +248,9 @@ Region OrderedRegion(const std::vector<const Instr*>& instrs,
   std::sort(done.roots.begin(), done.roots.end(), before);
   done.inputs = InputsOf(done.instrs);
   // An update leaves alone what it does not overwrite.
+  if (!std::any_of(done.instrs.begin(), done.instrs.end(),
+                   [](const Instr* instr) { return IsUpdate(*instr); }))
+    return done;
   std::erase_if(done.inputs, [&](const Instr* input) {
     for (const Instr* instr : done.instrs)
       for (size_t i = 0; i < instr->operand_count(); ++i)

@@ -1,23 +1,28 @@
 #include "fusion/search.h"
 
 #include <algorithm>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "fusion/draft.h"
 #include "fusion/moves.h"
 #include "fusion/pricer.h"
 #include "fusion/regions.h"
+#include "support/hash.h"
 
 namespace tokamak {
 namespace {
 
 // A move pays when it saves this share of what it touches: prices are not more exact than that.
 constexpr double kLeastShare = 0.02;
+// An estimate may be so much too high.
+constexpr double kDoubt = 1.1;
 constexpr int kMaxRounds = 64;
 
 // A move with what it does to the price; microseconds of the groups that it touches.
 struct PricedMove {
   Move move;
+  uint64_t hash = 0;
   double before = 0, after = 0;
 
   double gain() const { return before - after; }
@@ -27,43 +32,125 @@ struct PricedMove {
 class Search {
  public:
   Search(ComputationPlan plan, const Machine& machine, int64_t probes, DecisionLog& log)
-      : plan_(std::move(plan)), draft_(plan_), pricer_(machine), probes_(probes), log_(log) {}
+      : plan_(std::move(plan)),
+        draft_(plan_),
+        pricer_(*plan_.computation, machine),
+        probes_(probes),
+        log_(log) {}
 
   ComputationPlan Run() {
     std::vector<int> dirty;
     for (size_t i = 0; i < draft_.size(); ++i) dirty.push_back(static_cast<int>(i));
+    double before = Total();
     for (int round = 0; round < kMaxRounds && !dirty.empty() && HasBudget(); ++round)
       dirty = Round(dirty);
+    log_.Add({.pass = "fuse",
+              .rule = "fusion.search",
+              .subject = plan_.computation->name(),
+              .before_us = before,
+              .after_us = Total(),
+              .because = std::to_string(looked_at_) + " moves, " +
+                         std::to_string(pricer_.kernels_built()) + " kernels priced"});
     return Finish();
+  }
+
+  double Total() {
+    double total = 0;
+    for (size_t i = 0; i < draft_.size(); ++i)
+      if (draft_.IsThere(static_cast<int>(i))) total += PriceOfGroup(static_cast<int>(i));
+    return total;
   }
 
  private:
   bool HasBudget() const { return static_cast<int64_t>(pricer_.kernels_built()) < probes_; }
 
-  double PriceOfGroup(int i) { return pricer_.Of(draft_.region(i)).price.total(); }
+  double PriceOfGroup(int i) { return pricer_.Of(draft_.region(i), HashOfGroup(i)).price.total(); }
 
   // Looks at all moves of some groups and makes those that pay, the best first. Gives the groups
   // whose moves may have changed.
   std::vector<int> Round(const std::vector<int>& groups) {
-    std::vector<PricedMove> found;
+    std::vector<PricedMove> promising, found;
     for (int group : groups) {
       if (!draft_.IsThere(group)) continue;
       for (Move& move : MovesOf(draft_, group)) {
-        if (!HasBudget()) break;
+        ++looked_at_;
         PricedMove priced{std::move(move)};
-        if (Evaluate(priced)) found.push_back(std::move(priced));
+        priced.hash = HashOf(priced.move);
+        if (!refused_.contains(priced.hash) && IsPromising(priced))
+          promising.push_back(std::move(priced));
       }
     }
-    std::stable_sort(found.begin(), found.end(),
-                     [](const PricedMove& x, const PricedMove& y) { return x.gain() > y.gain(); });
+    auto better = [](const PricedMove& x, const PricedMove& y) { return x.gain() > y.gain(); };
+    std::stable_sort(promising.begin(), promising.end(), better);
+    for (PricedMove& priced : promising) {
+      if (!HasBudget() || refused_.contains(priced.hash)) continue;
+      if (Evaluate(priced)) {
+        found.push_back(std::move(priced));
+      } else {
+        refused_.insert(priced.hash);
+      }
+    }
+    std::stable_sort(found.begin(), found.end(), better);
     std::vector<int> changed;
     for (const PricedMove& priced : found) Make(priced, changed);
     return Neighbours(changed);
   }
 
+  // Equal for moves that are alike: of groups that compute the same and share the same inputs.
+  // Groups that share more than that may differ all the same, so that this only tells which moves
+  // are not worth another look.
+  uint64_t HashOf(const Move& move) {
+    Hasher hasher;
+    hasher.Add(move.rule);
+    std::unordered_map<const Instr*, size_t> numbers;
+    auto number = [&](const Instr* instr) {
+      return numbers.emplace(instr, numbers.size()).first->second;
+    };
+    for (int i : move.change.removed) {
+      hasher.Add(HashOfGroup(i));
+      hasher.Add(draft_.group(i).again.size());
+      for (const Instr* input : draft_.region(i).inputs) hasher.Add(number(input));
+      for (const Instr* root : draft_.region(i).roots) hasher.Add(number(root));
+    }
+    for (const Group& group : move.change.added) {
+      hasher.Add(group.again.size());
+      for (const Instr* root : group.roots) hasher.Add(number(root));
+    }
+    // Where something inside begins a group of its own.
+    if (draft_.HomeOf(*move.subject) < 0) {
+      const std::vector<const Instr*>& instrs = draft_.region(move.change.removed[0]).instrs;
+      auto at = std::find(instrs.begin(), instrs.end(), move.subject);
+      hasher.Add(static_cast<uint64_t>(at - instrs.begin()));
+    }
+    return hasher.digest();
+  }
+
+  uint64_t HashOfGroup(int i) {
+    auto at = static_cast<size_t>(i);
+    if (hashes_.size() <= at) hashes_.resize(at + 1, 0);
+    if (hashes_[at] == 0) hashes_[at] = StructuralHash(draft_.region(i));
+    return hashes_[at];
+  }
+
+  // Whether it may pay, as far as can be told without kernels.
+  bool IsPromising(PricedMove& priced) {
+    const Change& change = priced.move.change;
+    priced.before = priced.after = 0;
+    for (int i : change.removed)
+      priced.before += pricer_.Estimate(draft_.region(i), HashOfGroup(i));
+    for (const Region& region : draft_.Try(change)) {
+      priced.after += pricer_.Estimate(region, StructuralHash(region));
+      if (priced.after > kDoubt * priced.before) break;
+    }
+    if (priced.after <= kDoubt * priced.before) return true;
+    refused_.insert(priced.hash);
+    return false;
+  }
+
   // Whether the move is legal and pays.
   bool Evaluate(PricedMove& priced) {
     const Change& change = priced.move.change;
+    priced.before = priced.after = 0;
     for (int i : change.removed) priced.before += PriceOfGroup(i);
     for (const Region& region : draft_.Try(change)) {
       const RegionPrice& after = pricer_.Of(region);
@@ -137,6 +224,9 @@ class Search {
   Pricer pricer_;
   int64_t probes_;
   DecisionLog& log_;
+  std::vector<uint64_t> hashes_;          // of groups; 0: not known yet
+  std::unordered_set<uint64_t> refused_;  // moves, by hash
+  size_t looked_at_ = 0;
 };
 
 }  // namespace

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <vector>
+
+#include "cost/work.h"
+#include "gen/generator.h"
+#include "ir/ir.h"
+
+namespace tokamak {
+
+// What regions of a computation do, told from their instructions: no kernel is made. A planner that
+// looks at many regions asks this first.
+class Summarizer {
+ public:
+  Summarizer(const Computation& computation, const Machine& machine)
+      : machine_(machine), units_(computation), evals_(computation) {}
+
+  Work Of(const Region& region);
+
+ private:
+  // How often an element of each instruction is computed, or loaded.
+  void CountElements(const Region& region);
+  void CountOperand(const Instr& instr, size_t operand, double times);
+  const Work& UnitOf(const Instr& instr);
+
+  const Machine& machine_;
+  InstrMap<std::vector<Work>> units_;  // one element of each; empty: not known yet
+  // Of the region at hand: at the places of the users, and at others.
+  struct Evals {
+    double alike = 0, elsewhere = 0;
+    double all() const { return alike + elsewhere; }
+  };
+  InstrMap<Evals> evals_;
+};
+
+}  // namespace tokamak
