@@ -72,7 +72,7 @@ class MoveMaker {
   // What concerns all readers of a value is looked at once.
   bool IsFirstReader(const Instr& value) const {
     const std::vector<int>& readers = draft_.ReadersOf(value);
-    return readers.size() <= kMaxReaders && readers[0] == group_;
+    return !readers.empty() && readers.size() <= kMaxReaders && readers[0] == group_;
   }
 
   void AddVertical(const Instr& value, int maker) {

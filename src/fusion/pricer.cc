@@ -13,13 +13,15 @@ namespace {
 
 // An update writes over what others must not read in the same kernel, but for the very slice that
 // is written again.
-std::string WhyNotUpdate(const Region& region) {
+std::string WhyNotUpdate(const Region& region, RegionKind kind) {
   for (const Instr* instr : region.instrs) {
     if (!IsUpdate(*instr)) continue;
     if (region.roots.size() != 1 || region.roots[0] != instr) return "an update is made in place";
     for (const Instr* reader : region.instrs) {
       bool same_slice = instr->op() == Op::kDynamicUpdateSlice && reader->op() == Op::kDynamicSlice;
       if (reader == instr || same_slice) continue;
+      if (kind != RegionKind::kLoop && kind != RegionKind::kScatter)
+        return "an update in place folds nothing";
       for (const Instr* operand : reader->operands())
         if (operand == instr->operand(0)) return "it reads what the region overwrites";
     }
@@ -52,7 +54,7 @@ std::string WhyNot(const Region& region, RegionKind kind) {
   if (region.instrs.size() > 1)
     for (const Instr* instr : region.instrs)
       if (instr->op() == Op::kSort) return "a sort stands alone";
-  if (std::string why = WhyNotUpdate(region); !why.empty()) return why;
+  if (std::string why = WhyNotUpdate(region, kind); !why.empty()) return why;
   return WhyNotRoots(region, kind);
 }
 
