@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "fusion/contraction.h"
 #include "fusion/regions.h"
+#include "fusion/sorts.h"
 #include "fusion/values.h"
 
 namespace tokamak {
@@ -11,6 +13,12 @@ namespace {
 
 bool Contains(const std::vector<const Instr*>& list, const Instr* instr) {
   return std::find(list.begin(), list.end(), instr) != list.end();
+}
+
+// Costs about nothing where it is read.
+bool OnlyMoves(const Instr& instr) {
+  return instr.op() == Op::kBroadcast || instr.op() == Op::kIota || instr.op() == Op::kSlice ||
+         instr.op() == Op::kGetTupleElement || instr.op() == Op::kReshape;
 }
 
 // What must be there before a region runs: what it reads, and what it updates.
@@ -23,31 +31,61 @@ std::vector<const Instr*> NeedsOf(const Region& region) {
 
 }  // namespace
 
-Draft::Draft(const ComputationPlan& plan)
-    : order_(plan.computation->PostOrder()),
-      places_(*plan.computation),
-      homes_(*plan.computation, -1),
-      outside_(*plan.computation, false),
-      needed_(*plan.computation, false),
-      readers_(*plan.computation),
-      computed_(*plan.computation),
-      seen_(*plan.computation, 0) {
+Draft::Draft(const Computation& computation)
+    : order_(computation.PostOrder()),
+      places_(computation),
+      homes_(computation, -1),
+      outside_(computation, false),
+      needed_(computation, false),
+      readers_(computation),
+      computed_(computation),
+      seen_(computation, 0) {
   for (size_t i = 0; i < order_.size(); ++i) places_[order_[i]] = i;
+}
+
+Draft::Draft(const ComputationPlan& plan) : Draft(*plan.computation) {
   for (const Instr* instr : order_) {
     homes_[instr] = plan.kernel_of[instr];
     outside_[instr] = plan.kernel_of[instr] < 0 && !plan.inside[instr] && !IsImmediate(*instr);
   }
-  for (const Instr* instr : order_) {
-    needed_[instr] =
-        plan.computation->root() == instr || instr->is_control_predecessor() ||
-        std::any_of(instr->users().begin(), instr->users().end(), [&](const Instr* user) {
-          return outside_[user] || (IsUpdate(*user) && user->operand(0) == instr);
-        });
+  for (const Instr* instr : order_) needed_[instr] = NeedsArray(*instr);
+  for (const PlannedKernel& planned : plan.kernels)
+    AddGroup({planned.region.roots, {}}, planned.region);
+}
+
+Draft::Draft(const Computation& computation, const Machine& machine) : Draft(computation) {
+  std::vector<const Instr*> roots;
+  for (size_t i = order_.size(); i-- > 0;) {
+    const Instr& instr = *order_[i];
+    needed_[&instr] = NeedsArray(instr);
+    if (IsImmediate(instr) && !needed_[&instr]) continue;
+    bool no_kernel = IsKernelless(instr) || IsMemoryConstant(instr) ||
+                     IsForLibrary(instr, machine) || IsForRuntime(instr, machine);
+    bool alias = IsAlias(instr) && !IsImmediate(*instr.operand(0));
+    outside_[&instr] =
+        no_kernel || (alias && needed_[&instr]) || (!alias && !WhyNoKernel(instr, machine).empty());
+    if (outside_[&instr]) continue;
+    if (needed_[&instr] || (!OnlyMoves(instr) && !alias)) roots.push_back(&instr);
   }
-  for (const PlannedKernel& planned : plan.kernels) {
-    groups_.push_back({{planned.region.roots, {}}, planned.region});
-    Link(static_cast<int>(groups_.size()) - 1, true);
+  std::reverse(roots.begin(), roots.end());
+  for (size_t i = 0; i < roots.size(); ++i) homes_[roots[i]] = static_cast<int>(i);
+  for (const Instr* root : roots) {
+    Group group{{root}, {}};
+    Region region = RegionOf(group, static_cast<int>(groups_.size()));
+    AddGroup(std::move(group), std::move(region));
   }
+}
+
+bool Draft::NeedsArray(const Instr& value) const {
+  if (value.parent()->root() == &value || value.is_control_predecessor()) return true;
+  return std::any_of(value.users().begin(), value.users().end(), [&](const Instr* user) {
+    return outside_[user] || (IsUpdate(*user) && user->operand(0) == &value);
+  });
+}
+
+void Draft::AddGroup(Group group, Region region) {
+  groups_.push_back({std::move(group), std::move(region)});
+  Link(static_cast<int>(groups_.size()) - 1, true);
 }
 
 std::vector<const Instr*> Draft::ChainOf(const Instr& input) const {
@@ -130,8 +168,7 @@ void Draft::Apply(const Change& change) {
   for (const Group& group : change.added) {
     int number = static_cast<int>(groups_.size());
     Region region = RegionOf(group, number);
-    groups_.push_back({group, std::move(region)});
-    Link(number, true);
+    AddGroup(group, std::move(region));
   }
 }
 

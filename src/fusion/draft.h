@@ -26,6 +26,11 @@ class Draft {
  public:
   // Begins as a plan that is complete.
   explicit Draft(const ComputationPlan& plan);
+  // Begins with a group for each instruction that computes; what only moves elements is computed
+  // where it is needed.
+  Draft(const Computation& computation, const Machine& machine);
+
+  const Computation& computation() const { return *order_.back()->parent(); }
 
   const std::vector<Instr*>& order() const { return order_; }
   size_t PlaceOf(const Instr& instr) const { return places_[&instr]; }
@@ -58,6 +63,9 @@ class Draft {
     Region region;
   };
 
+  explicit Draft(const Computation& computation);
+  bool NeedsArray(const Instr& value) const;
+  void AddGroup(Group group, Region region);
   Region RegionOf(const Group& group, int number) const;
   // Marks roots as made by others, as if the change were made; again: takes it back.
   void Rehome(const Change& change, bool forward);

@@ -90,6 +90,15 @@ const RegionPrice& Pricer::Of(const Region& region, uint64_t hash) {
   return it->second;
 }
 
+bool Pricer::HasKernel(const Region& region, uint64_t hash) {
+  if (auto it = known_.find(hash); it != known_.end()) return it->second.IsLegal();
+  RegionKind kind = ShapeOf(region.instrs, machine_).kind;
+  if (!WhyNot(region, kind).empty()) return false;
+  // Elements of single values have code, and so have loops over them.
+  bool simple = kind == RegionKind::kLoop || region.instrs.size() == 1;
+  return simple || Of(region, hash).IsLegal();
+}
+
 double Pricer::Estimate(const Region& region, uint64_t hash) {
   auto [it, is_new] = estimates_.try_emplace(hash);
   if (is_new) it->second = PriceOf(summarizer_.Of(region), machine_).total();

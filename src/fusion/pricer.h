@@ -32,6 +32,8 @@ class Pricer {
   double Estimate(const Region& region, uint64_t hash);
   const RegionPrice& Of(const Region& region) { return Of(region, StructuralHash(region)); }
   const RegionPrice& Of(const Region& region, uint64_t hash);
+  // Whether there is a kernel; it is built only where that must be asked.
+  bool HasKernel(const Region& region, uint64_t hash);
   const Machine& machine() const { return machine_; }
   size_t kernels_built() const { return built_; }
 

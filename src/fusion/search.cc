@@ -4,7 +4,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "fusion/draft.h"
+#include "fusion/cut.h"
 #include "fusion/moves.h"
 #include "fusion/pricer.h"
 #include "fusion/regions.h"
@@ -31,40 +31,31 @@ struct PricedMove {
 
 class Search {
  public:
-  Search(ComputationPlan plan, const Machine& machine, int64_t probes, DecisionLog& log)
-      : plan_(std::move(plan)),
-        draft_(plan_),
-        pricer_(*plan_.computation, machine),
-        probes_(probes),
+  Search(Draft& draft, Pricer& pricer, PriceLevel level, int64_t probes, DecisionLog& log)
+      : draft_(draft),
+        pricer_(pricer),
+        exact_(level == PriceLevel::kKernels),
+        probes_(static_cast<int64_t>(pricer.kernels_built()) + probes),
         log_(log) {}
 
-  ComputationPlan Run() {
+  void Run(PriceLevel level) {
     std::vector<int> dirty;
     for (size_t i = 0; i < draft_.size(); ++i) dirty.push_back(static_cast<int>(i));
-    double before = Total();
+    double before = PriceOf(draft_, pricer_, level);
+    size_t built = pricer_.kernels_built();
     for (int round = 0; round < kMaxRounds && !dirty.empty() && HasBudget(); ++round)
       dirty = Round(dirty);
     log_.Add({.pass = "fuse",
-              .rule = "fusion.search",
-              .subject = plan_.computation->name(),
+              .rule = exact_ ? "fusion.search" : "fusion.greedy",
+              .subject = draft_.computation().name(),
               .before_us = before,
-              .after_us = Total(),
+              .after_us = PriceOf(draft_, pricer_, level),
               .because = std::to_string(looked_at_) + " moves, " +
-                         std::to_string(pricer_.kernels_built()) + " kernels priced"});
-    return Finish();
-  }
-
-  double Total() {
-    double total = 0;
-    for (size_t i = 0; i < draft_.size(); ++i)
-      if (draft_.IsThere(static_cast<int>(i))) total += PriceOfGroup(static_cast<int>(i));
-    return total;
+                         std::to_string(pricer_.kernels_built() - built) + " kernels built"});
   }
 
  private:
   bool HasBudget() const { return static_cast<int64_t>(pricer_.kernels_built()) < probes_; }
-
-  double PriceOfGroup(int i) { return pricer_.Of(draft_.region(i), HashOfGroup(i)).price.total(); }
 
   // Looks at all moves of some groups and makes those that pay, the best first. Gives the groups
   // whose moves may have changed.
@@ -84,7 +75,7 @@ class Search {
     std::stable_sort(promising.begin(), promising.end(), better);
     for (PricedMove& priced : promising) {
       if (!HasBudget() || refused_.contains(priced.hash)) continue;
-      if (Evaluate(priced)) {
+      if (exact_ ? Evaluate(priced) : priced.pays()) {
         found.push_back(std::move(priced));
       } else {
         refused_.insert(priced.hash);
@@ -151,7 +142,8 @@ class Search {
   bool Evaluate(PricedMove& priced) {
     const Change& change = priced.move.change;
     priced.before = priced.after = 0;
-    for (int i : change.removed) priced.before += PriceOfGroup(i);
+    for (int i : change.removed)
+      priced.before += pricer_.Of(draft_.region(i), HashOfGroup(i)).price.total();
     for (const Region& region : draft_.Try(change)) {
       const RegionPrice& after = pricer_.Of(region);
       if (!after.IsLegal()) return false;
@@ -166,7 +158,12 @@ class Search {
     const Change& change = priced.move.change;
     for (int i : change.removed)
       if (!draft_.IsThere(i)) return;
-    if (draft_.MakesCycle(change, draft_.Try(change))) return;
+    std::vector<Region> regions = draft_.Try(change);
+    if (!exact_ && !AreLegal(regions)) {
+      refused_.insert(priced.hash);
+      return;
+    }
+    if (draft_.MakesCycle(change, regions)) return;
     for (size_t i = 0; i < change.added.size(); ++i)
       changed.push_back(static_cast<int>(draft_.size() + i));
     draft_.Apply(change);
@@ -195,33 +192,16 @@ class Search {
     return dirty;
   }
 
-  ComputationPlan Finish() {
-    ComputationPlan plan(*plan_.computation);
-    plan.why_host = plan_.why_host;
-    for (size_t i = 0; i < draft_.size(); ++i) {
-      int group = static_cast<int>(i);
-      if (!draft_.IsThere(group)) continue;
-      int number = static_cast<int>(plan.kernels.size());
-      if (i < plan_.kernels.size()) {
-        plan.kernels.push_back(std::move(plan_.kernels[i]));
-      } else {
-        const Region& region = draft_.region(group);
-        RegionKind kind = pricer_.Of(region).kind;
-        BuildOutcome outcome = BuildRegion(region, kind, pricer_.machine(), NameOfKernel(region));
-        TOK_CHECK(outcome.built.has_value(), "a kernel that was priced is there");
-        plan.kernels.push_back({region, kind, std::move(*outcome.built)});
-      }
-      for (const Instr* instr : draft_.region(group).instrs) plan.inside[instr] = true;
-      for (const Instr* root : draft_.region(group).roots) plan.kernel_of[root] = number;
-    }
-    for (const Instr* instr : draft_.order())
-      plan.inside[instr] = plan.inside[instr] && plan.kernel_of[instr] < 0;
-    return plan;
+  // Of loops over single elements there always is a kernel.
+  bool AreLegal(const std::vector<Region>& regions) {
+    return std::all_of(regions.begin(), regions.end(), [&](const Region& region) {
+      return pricer_.HasKernel(region, StructuralHash(region));
+    });
   }
 
-  ComputationPlan plan_;
-  Draft draft_;
-  Pricer pricer_;
+  Draft& draft_;
+  Pricer& pricer_;
+  bool exact_;
   int64_t probes_;
   DecisionLog& log_;
   std::vector<uint64_t> hashes_;          // of groups; 0: not known yet
@@ -231,9 +211,49 @@ class Search {
 
 }  // namespace
 
-ComputationPlan ImprovePlan(ComputationPlan plan, const Machine& machine, int64_t probes,
-                            DecisionLog& log) {
-  return Search(std::move(plan), machine, probes, log).Run();
+double PriceOf(const Draft& draft, Pricer& pricer, PriceLevel level) {
+  double total = 0;
+  for (size_t i = 0; i < draft.size(); ++i) {
+    const Region& region = draft.region(static_cast<int>(i));
+    if (region.roots.empty()) continue;
+    uint64_t hash = StructuralHash(region);
+    total += level == PriceLevel::kKernels ? pricer.Of(region, hash).price.total()
+                                           : pricer.Estimate(region, hash);
+  }
+  return total;
+}
+
+void Improve(Draft& draft, Pricer& pricer, PriceLevel level, int64_t probes, DecisionLog& log) {
+  Search(draft, pricer, level, probes, log).Run(level);
+}
+
+ComputationPlan BuildDraft(const Draft& draft, Pricer& pricer, ComputationPlan from,
+                           DecisionLog& log) {
+  Cut rest;
+  std::vector<PlannedKernel> kept;
+  for (size_t i = 0; i < draft.size(); ++i) {
+    const Region& region = draft.region(static_cast<int>(i));
+    if (region.roots.empty()) continue;
+    if (i < from.kernels.size()) {
+      kept.push_back(std::move(from.kernels[i]));
+    } else {
+      rest.regions.push_back({region.instrs, region.roots});
+    }
+  }
+  ComputationPlan plan = BuildCut(draft.computation(), rest, pricer.machine(), log);
+  for (const Instr* instr : draft.order())
+    if (plan.why_host[instr].empty()) plan.why_host[instr] = from.why_host[instr];
+  for (PlannedKernel& planned : kept) {
+    int number = static_cast<int>(plan.kernels.size());
+    for (const Instr* instr : planned.region.instrs)
+      if (plan.kernel_of[instr] < 0) plan.inside[instr] = true;
+    for (const Instr* root : planned.region.roots) {
+      plan.kernel_of[root] = number;
+      plan.inside[root] = false;
+    }
+    plan.kernels.push_back(std::move(planned));
+  }
+  return plan;
 }
 
 }  // namespace tokamak

@@ -1,13 +1,27 @@
 #pragma once
 
+#include "fusion/draft.h"
 #include "fusion/plan.h"
+#include "fusion/pricer.h"
 
 namespace tokamak {
 
-// A plan that is priced no higher than the one given: moves are made while they pay. `probes`: how
-// many kernels may be built to find their price, which bounds the time that it takes and is the
-// same on every machine. What was taken and refused is in the log, with prices.
-ComputationPlan ImprovePlan(ComputationPlan plan, const Machine& machine, int64_t probes,
-                            DecisionLog& log);
+enum class PriceLevel : uint8_t {
+  kEstimates,  // by summaries; kernels are made only to know whether there are any
+  kKernels,    // by the kernels themselves
+};
+
+// Microseconds of all kernels.
+double PriceOf(const Draft& draft, Pricer& pricer, PriceLevel level);
+
+// Makes moves while they pay, the best first. `probes`: how many kernels may be built on the way,
+// which bounds the time that it takes and is the same on every machine. What was taken is in the
+// log, with prices.
+void Improve(Draft& draft, Pricer& pricer, PriceLevel level, int64_t probes, DecisionLog& log);
+
+// The kernels of a draft. Those of `from`, which the draft began as, are taken over where groups
+// are as they were; it may be empty.
+ComputationPlan BuildDraft(const Draft& draft, Pricer& pricer, ComputationPlan from,
+                           DecisionLog& log);
 
 }  // namespace tokamak
