@@ -2,17 +2,15 @@
 
 #include <algorithm>
 
+#include "gen/element.h"
 #include "gen/region.h"
 
 namespace tokamak {
 namespace {
 
-// Bytes of the matrix that is gathered.
-constexpr int64_t kMostBytes = int64_t{1} << 30;
-
-// Multiplications that the interpreter does as quickly (some 10 us) as a kernel is compiled and
-// launched. Its sums round every product, as those do that such small programs are judged by.
-constexpr double kFewProducts = 1 << 14;
+// Bytes of the matrix that is gathered, where it may be stored: for products with more columns,
+// which would gather it anew again and again, and of what no `contract` kernel multiplies.
+constexpr int64_t kMostBytes = int64_t{1} << 30, kFewColumns = 1024;
 
 // One convolution. Orders: the input is [batch group, batch, space..., feature group, feature], the
 // kernel [space..., feature, batch group, feature group, output feature]; of the groups one is 1.
@@ -28,13 +26,15 @@ class Expander {
     for (const Instr* operand : conv_.operands())
       if (!IsFitArray(operand->shape())) return false;
     if (!IsFitArray(conv_.shape()) || attrs_.dims.input_spatial.size() != rank_) return false;
-    if (Products() < kFewProducts) return false;
+    if (IsDirect() || (OutFeatures() <= kFewColumns && !IsComplex(conv_.shape().type())))
+      return true;
     double elements = Products() / static_cast<double>(OutFeatures());
     return elements * static_cast<double>(BytesOf(conv_.operand(0)->shape().type())) <=
            static_cast<double>(kMostBytes);
   }
 
   void Run() {
+    if (IsDirect()) return RunDirect();
     Instr* seen = Gathered(Padded(Arranged()));
     DotAttrs dot;
     dot.precision = attrs_.precision;
@@ -51,12 +51,80 @@ class Expander {
     Instr* product = computation_.Append(Op::kDot, Shape::Array(conv_.shape().type(), dims),
                                          {seen, Kernel()}, std::move(dot), conv_.name());
     Mark(product);
-    Finish(product);
+    Finish(Transposed(product, OutputOrder()));
+  }
+
+  // One output feature a group (depthwise ones, and their kernels' gradients): the product would be
+  // one of a matrix and a vector, for which the matrix had to be stored. Summed up where it is
+  // seen.
+  bool IsDirect() const {
+    constexpr double kLeastWork = 4096;  // smaller dots have the interpreter's very bits
+    return OutFeatures() == 1 && Products() >= kLeastWork && !IsComplex(conv_.shape().type());
   }
 
  private:
+  // Products with the dimensions of the output and [window..., feature], which are summed up. Many
+  // features are neighbours, and their sums rows'; else neighbouring results are taken together.
+  void RunDirect() {
+    constexpr int64_t kManyFeatures = 16;
+    auto s = static_cast<int64_t>(rank_);
+    // Where those of the dot's result, then those summed up, stand in what is seen and in the
+    // kernel.
+    Dims in_seen = {0, 2 + s, 1}, in_kernel = {1 + s, 2 + s, -1};
+    for (int64_t d = 0; d < s; ++d) in_seen.push_back(2 + d);
+    in_kernel.resize(static_cast<size_t>(4 + s), -1);
+    in_seen.push_back(-1);  // the one output feature
+    Dims axes = OutputOrder(), sums;
+    std::erase(axes, 3 + s);
+    for (int64_t i = 0; i <= s; ++i) {
+      in_seen.push_back(3 + s + i);
+      in_kernel.push_back(i);
+      sums.push_back(4 + s + i);
+    }
+    axes.insert(InFeatures() < kManyFeatures ? axes.begin() : axes.end(), sums.begin(), sums.end());
+
+    Instr *seen = Gathered(Padded(Arranged())), *kernel = Kernel();
+    ElementType type = WideType(conv_.shape().type());
+    Dims order, kept, folded, kernel_dims(static_cast<size_t>(s + 3));
+    for (int64_t i = 0; i < static_cast<int64_t>(axes.size()); ++i) {
+      auto axis = static_cast<size_t>(axes[static_cast<size_t>(i)]);
+      order.push_back(in_seen[axis]);
+      if (in_kernel[axis] >= 0) kernel_dims[static_cast<size_t>(in_kernel[axis])] = i;
+      if (static_cast<int64_t>(axis) > 3 + s) {
+        folded.push_back(i);
+      } else {
+        kept.push_back(At(seen->shape(), in_seen[axis]));
+      }
+    }
+    Dims without = kernel->shape().dims();
+    without.pop_back();
+    Instr* lhs = Converted(Transposed(seen, order), type);
+    const Dims dims = lhs->shape().dims();
+    Instr* rhs = Make(Op::kBroadcast, type, dims, {Converted(Reshaped(kernel, without), type)},
+                      DimensionsAttrs{kernel_dims});
+    Instr* products = Make(Op::kMultiply, type, dims, {lhs, rhs});
+    Instr* zero = Make(Op::kConstant, type, {}, {}, ConstantAttrs{Literal::Scalar(type, 0)});
+    Instr* sum = Make(Op::kReduce, type, kept, {products, zero}, DimensionsAttrs{folded});
+    sum->set_called({Addition(type)});
+    sum->set_name(conv_.name());
+    Finish(Converted(sum, conv_.shape().type()));
+  }
+
+  Instr* Converted(Instr* x, ElementType type) {
+    if (x->shape().type() == type) return x;
+    return Make(Op::kConvert, type, x->shape().dims(), {x});
+  }
+  Computation* Addition(ElementType type) {
+    Computation* body = computation_.module()->AddComputation(conv_.name() + "_sum");
+    body->is_public = false;
+    Instr* x = body->AppendParameter(0, Shape::Scalar(type));
+    Instr* y = body->AppendParameter(1, Shape::Scalar(type));
+    body->set_root(body->Append(Op::kAdd, Shape::Scalar(type), {x, y}));
+    return body;
+  }
+
   static bool IsFitArray(const Shape& shape) {
-    return IsPlainArray(shape) && shape.ElementCount() > 0 && shape.type() != ElementType::kPred;
+    return IsPlainArray(shape) && shape.ElementCount() > 0;
   }
   static int64_t At(const Shape& shape, int64_t d) { return shape.dim(static_cast<size_t>(d)); }
   const Shape& input() const { return conv_.operand(0)->shape(); }
@@ -209,8 +277,8 @@ class Expander {
     return Reshaped(Transposed(kernel, order), dims);
   }
 
-  // From [batch group, feature group, batch, space..., output feature] to the result's order.
-  void Finish(Instr* product) {
+  // How [batch group, feature group, batch, space..., output feature] stand in the result.
+  Dims OutputOrder() const {
     Dims order;
     for (int64_t d = 0; d < conv_.shape().rank(); ++d) {
       if (d == attrs_.dims.output_batch) {
@@ -223,7 +291,12 @@ class Expander {
         order.push_back(3 + (at - attrs_.dims.output_spatial.begin()));
       }
     }
-    Instr* result = Reshaped(Transposed(product, order), conv_.shape().dims());
+    return order;
+  }
+
+  void Finish(Instr* elements) {
+    Instr* result = Reshaped(elements, conv_.shape().dims());
+    for (Instr* before : conv_.extras().control_predecessors) result->AddControlPredecessor(before);
     bool is_root = computation_.root() == &conv_;
     computation_.ReplaceUses(&conv_, result);
     if (is_root) computation_.set_root(result);
@@ -239,15 +312,15 @@ class Expander {
 }  // namespace
 
 void ExpandConvolutions(Module& module, DecisionLog& log) {
-  for (const auto& computation : module.computations()) {
+  for (size_t i = 0, count = module.computations().size(); i < count; ++i) {
+    Computation* computation = module.computations()[i].get();
     bool changed = false;
     for (Instr* instr : computation->Instrs()) {
-      if (instr->op() != Op::kConvolution || instr->has_extras() || instr->is_control_predecessor())
-        continue;
+      if (instr->op() != Op::kConvolution) continue;
       Expander expander(*instr);
       if (!expander.IsFit()) continue;
       log.Add({.pass = "fuse",
-               .rule = "convolution.as-dot",
+               .rule = expander.IsDirect() ? "convolution.as-sum" : "convolution.as-dot",
                .subject = LabelOf(*instr),
                .origins = instr->origins()});
       expander.Run();

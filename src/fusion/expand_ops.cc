@@ -130,7 +130,7 @@ void ExpandBy(std::span<const Row> rows, Module& module, DecisionLog& log) {
     for (bool again = true; again;) {
       again = false;
       for (Instr* instr : computation.Instrs()) {
-        if (instr->has_extras() || instr->is_control_predecessor()) continue;
+        if (IsTied(*instr)) continue;
         std::string label = LabelOf(*instr);
         OriginId origins = instr->origins();
         auto row = std::ranges::find_if(rows, [&](const Row& r) { return r.expand(*instr); });

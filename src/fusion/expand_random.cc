@@ -14,7 +14,7 @@ class Expander {
 
   bool IsFit() const {
     if (!random_.shape().IsTuple() || random_.shape().elements().size() != 2) return false;
-    if (random_.has_extras() || random_.is_control_predecessor()) return false;
+    if (IsTied(random_)) return false;
     const Shape &state = state_->shape(), &bits = random_.shape().elements()[1];
     return IsPlainArray(state) && state.type() == ElementType::kU64 && state.rank() == 1 &&
            state.dim(0) >= 2 && IsPlainArray(bits) && !IsComplex(bits.type());
@@ -84,8 +84,7 @@ class Expander {
     };
     std::vector<Instr*> users(random_.users().begin(), random_.users().end());
     for (Instr* user : users)
-      if (user->op() == Op::kGetTupleElement && !user->has_extras() &&
-          !user->is_control_predecessor())
+      if (user->op() == Op::kGetTupleElement && !IsTied(*user))
         replace(*user, values[static_cast<size_t>(user->attrs<TupleIndexAttrs>().index)]);
     if (random_.users().empty() && computation_.root() != &random_)
       return computation_.Remove(&random_);

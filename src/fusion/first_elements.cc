@@ -76,7 +76,7 @@ class FirstElements {
   bool FindSlices(Instr& whole, size_t operand) {
     for (Instr* slice : whole.users()) {
       int64_t k = FirstOf(*slice);
-      if (k == 0 || (k_ != 0 && k != k_) || slice->has_extras()) return false;
+      if (k == 0 || (k_ != 0 && k != k_) || IsTied(*slice)) return false;
       k_ = k;
       slices_.emplace_back(slice, operand);
     }
@@ -94,7 +94,7 @@ class FirstElements {
 }  // namespace
 
 bool TryTopK(Instr& sort, DecisionLog& log) {
-  if (!IsSortable(sort) || sort.has_extras() || sort.is_control_predecessor()) return false;
+  if (!IsSortable(sort) || IsTied(sort)) return false;
   FirstElements first(sort);
   if (!first.Find()) return false;
   log.Add({.pass = "fuse",

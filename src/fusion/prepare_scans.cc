@@ -149,9 +149,7 @@ class Preparer {
 
  private:
   static Shape Plain(const Shape& shape) { return Shape::Array(shape.type(), shape.dims()); }
-  static bool CanGo(const Instr& instr) {
-    return !instr.has_extras() && !instr.is_control_predecessor();
-  }
+  static bool CanGo(const Instr& instr) { return !IsTied(instr); }
 
   void Take(Instr& scan, const Scan& facts, int64_t parts, int64_t length, const Literal& neutral) {
     of_ = &scan;

@@ -143,8 +143,7 @@ class Rewriter {
 };
 
 bool TryPrepare(Instr& sort, DecisionLog& log) {
-  if (!IsSortable(sort) || sort.has_extras() || sort.is_control_predecessor() || KeysOf(sort))
-    return false;
+  if (!IsSortable(sort) || IsTied(sort) || KeysOf(sort)) return false;
   std::optional<std::vector<ComparedKey>> keys = ComparedKeysOf(*sort.called(0));
   if (!keys) return false;
   for (const ComparedKey& key : *keys)

@@ -90,7 +90,7 @@ bool TrySplit(Instr& reduce, DecisionLog& log, const Machine& machine) {
   if (WhyNoReducer(reduce)) return false;
   Reducer reducer = ReducerOf(reduce);
   if (!reducer.any_order || reduce.captures() > 0 || !reduce.shape().IsArray()) return false;
-  if (reduce.has_extras() || reduce.is_control_predecessor()) return false;
+  if (IsTied(reduce)) return false;
   int64_t results = reduce.shape().ElementCount(), count = reducer.input().ElementCount();
   if (count < kLong || reducer.reduced.empty()) return false;
   int64_t wanted = PartsWanted(reducer, results, machine);

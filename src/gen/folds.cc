@@ -67,7 +67,8 @@ Element DotTerm(KernelBuilder& b, ElementEmitter& emitter, const Instr& dot,
   Element y = operand(
       1, OperandAt(rhs, attrs.rhs_batch, attrs.rhs_contracting, result, rhs_free, contracted));
   if (!emitter.fault().empty()) return sum;
-  if (IsReal(type)) return {Fma(x[0], y[0], sum[0]), {}};
+  // Every product is rounded, as the interpreter's are: the same bits.
+  if (IsReal(type)) return {sum[0] + x[0] * y[0], {}};
   Element product[2] = {x, y};
   std::optional<Element> of = ApplyOp(b, {Op::kMultiply, type, type, product, nullptr});
   Element terms[2] = {sum, of.value_or(x)};

@@ -13,6 +13,11 @@ bool IsPlainArray(const Shape& shape) {
   return shape.IsArray() && !shape.HasDynamicDims() && shape.quant() == nullptr;
 }
 
+bool IsTied(const Instr& instr) {
+  return instr.is_control_predecessor() ||
+         (instr.has_extras() && !instr.extras().control_predecessors.empty());
+}
+
 bool IsImmediate(const Instr& instr) {
   if (instr.op() != Op::kConstant || !instr.shape().IsArray()) return false;
   const Literal& literal = instr.attrs<ConstantAttrs>().literal;

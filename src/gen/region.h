@@ -22,6 +22,9 @@ std::vector<Shape> PartsOf(const Shape& shape);
 // Whether every part is an array with static dimensions and a plain element type.
 bool IsPlainArray(const Shape& shape);
 
+// Whether other instructions are ordered before or after it by no value that it takes or gives.
+bool IsTied(const Instr& instr);
+
 // A constant that stands in the code of a kernel.
 bool IsImmediate(const Instr& instr);
 

@@ -75,8 +75,10 @@ ElementType ProductType(const Shape& x, const Shape& y) {
 }
 
 // Whether products of `type` may be summed as another type: JAX asks for integers of another sign,
-// and for reals of integers (preferred_element_type).
+// and for reals of integers, and counts truths (preferred_element_type).
 bool SumsAs(ElementType type, ElementType sum) {
+  if (type == ElementType::kPred)
+    return IsInteger(sum) || (IsReal(sum) && sum != ElementType::kF8E8M0FNU);
   if (IsReal(type) || (IsInteger(type) && IsReal(sum))) return IsReal(sum);
   bool same_kind = KindOf(sum) == KindOf(type) || (IsInteger(type) && IsInteger(sum));
   return same_kind && InfoOf(sum).bits >= InfoOf(type).bits;

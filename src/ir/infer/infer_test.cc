@@ -345,6 +345,11 @@ TEST(InferDot, ShapesAndTypes) {
                   .written = S("s32[2,4]")}),
             "s32[2,4]");
   EXPECT_EQ(Give({Op::kDot, {S("f8e4m3fn[2,3]"), S("f8e5m2[3,4]")}, matmul}), "f8e4m3fn[2,4]");
+  EXPECT_EQ(Give({.op = Op::kDot,
+                  .operands = {S("pred[2,3]"), S("pred[3,4]")},
+                  .attrs = matmul,
+                  .written = S("s32[2,4]")}),
+            "s32[2,4]");
   EXPECT_EQ(Give({Op::kDot, {S("s8[2,3]"), S("s16[3,4]")}, matmul}), "s16[2,4]");
   EXPECT_EQ(Give({Op::kDot, {S("f32[2,3]"), S("s32[3,4]")}, matmul}), Code(ErrorCode::kDotTypes));
   EXPECT_EQ(Give({.op = Op::kDot,
