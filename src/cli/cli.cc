@@ -79,6 +79,16 @@ Examples:
   tokamak explain model.hlo --json         kernels and decisions, for programs
   tokamak explain model.hlo --strict       exit 3 when there is a host step
 )";
+constexpr char kCalibrateHelp[] = "Measures this machine: what prices of kernels are made of.";
+constexpr char kCalibrateExamples[] =
+    R"(Bandwidth by size, operations, launches and threads are measured with kernels of our own, in
+less than half a minute, and kept in the cache folder for this machine. Run it when nothing else
+runs. `tokamak explain` says which machine file it prices with.
+
+Examples:
+  tokamak calibrate
+  tokamak calibrate -o my_machine.json
+)";
 constexpr char kOptHelp[] = "Runs passes over every program of FILE and prints the result as HLO.";
 constexpr char kOptExamples[] =
     R"(A pipeline is a list of passes; a group in parentheses with a star is repeated until
@@ -247,12 +257,26 @@ void AddKernels(CLI::App& app, KernelsCommand& kernels) {
       "No rewrite that may change a bit of a result, no instruction without a kernel");
 }
 
+void AddCalibrate(CLI::App& app, CalibrateCommand& calibrate) {
+  CLI::App* command = app.add_subcommand("calibrate", kCalibrateHelp);
+  command->footer(kCalibrateExamples);
+  command->add_option("-o", calibrate.output, "The machine file to write (default: the cache's)");
+  command->add_flag("--quiet", calibrate.quiet, "No progress on standard error");
+  command->add_option("--fit", calibrate.fit, "Fit rates to kernels of this JSON file instead")
+      ->group("");
+  command->add_option("--machine", calibrate.machine, "The machine file that is fitted")->group("");
+}
+
 void AddExplain(CLI::App& app, ExplainCommand& explain) {
   CLI::App* command = app.add_subcommand("explain", kExplainHelp);
   command->footer(kExplainExamples);
   command->add_option("FILE", explain.file, "A program; - is standard input")->required();
   command->add_flag("--json", explain.json, "One line of JSON a program, decisions among it");
   command->add_flag("--decisions", explain.decisions, "Print every judgement, too");
+  command->add_flag("--unfused", explain.unfused, "One kernel for each instruction");
+  command->add_flag("--measure", explain.measure,
+                    "Run every kernel by itself, on drawn arguments, and print what it takes");
+  command->add_option("--seconds", explain.seconds, "For each kernel (default: 0.03)");
   command->add_flag("--strict", explain.strict,
                     "No rewrite that may change a bit of a result; exit 3 on a host step");
 }
@@ -267,6 +291,7 @@ struct Commands {
   BisectCommand bisect;
   KernelsCommand kernels;
   ExplainCommand explain;
+  CalibrateCommand calibrate;
 };
 
 int Dispatch(const CLI::App& app, const Commands& commands, Console& console) {
@@ -277,6 +302,7 @@ int Dispatch(const CLI::App& app, const Commands& commands, Console& console) {
   if (app.got_subcommand("opt")) return Opt(commands.opt, console);
   if (app.got_subcommand("kernels")) return Kernels(commands.kernels, console);
   if (app.got_subcommand("explain")) return Explain(commands.explain, console);
+  if (app.got_subcommand("calibrate")) return Calibrate(commands.calibrate, console);
   if (app.got_subcommand("bisect")) return Bisect(commands.bisect, console);
   return Reduce(commands.reduce, console);
 }
@@ -297,6 +323,7 @@ int ParseAndRun(const std::vector<std::string>& words, Console& console) {
   AddBisect(app, commands.bisect);
   AddKernels(app, commands.kernels);
   AddExplain(app, commands.explain);
+  AddCalibrate(app, commands.calibrate);
   try {
     std::vector<std::string> reversed(words.rbegin(), words.rend());  // as CLI11 wants them
     app.parse(reversed);

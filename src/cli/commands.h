@@ -96,8 +96,19 @@ int Kernels(const KernelsCommand& command, Console& console);
 struct ExplainCommand {
   std::string file;
   bool json = false, decisions = false, strict = false;
+  bool unfused = false;   // one kernel for each instruction
+  bool measure = false;   // run each kernel, on drawn arguments
+  double seconds = 0.03;  // for each
 };
 int Explain(const ExplainCommand& command, Console& console);
+
+struct CalibrateCommand {
+  std::string output;   // "": the cache folder
+  std::string machine;  // a machine file to begin with
+  std::string fit;      // kernels that were measured, as bench/model_error.py writes them
+  bool quiet = false;
+};
+int Calibrate(const CalibrateCommand& command, Console& console);
 
 // Parses the words of a command line (without the program's name) and runs
 // the command. What escapes as an exception is caught: memory gives 4, all

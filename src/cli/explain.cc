@@ -8,9 +8,13 @@
 #include "cli/commands.h"
 #include "cli/json_error.h"
 #include "cli/programs.h"
+#include "cost/json.h"
 #include "driver/all_kernels.h"
+#include "driver/kernel_codes.h"
 #include "driver/lower_module.h"
+#include "driver/measure_steps.h"
 #include "driver/program_facts.h"
+#include "driver/step_price.h"
 #include "lower/lower.h"
 #include "passes/passes.h"
 
@@ -54,7 +58,12 @@ class Explainer {
             RunPasses(module, pipeline, context, PipelineOptions{}));
     std::string why = WhyNotLowered(module);
     if (why.empty()) {
-      TOK_TRY(program_, LowerForHost(module, {}, log_));
+      LowerOptions options;
+      if (command_.unfused) options.plan.mode = FusionMode::kNone;
+      TOK_TRY(program_, LowerForHost(module, options, log_));
+      if (command_.measure) {
+        TOK_TRY(times_, MeasureSteps(module, program_, {.seconds = command_.seconds}));
+      }
       Walk(program_.steps, 1);
     }
     if (command_.strict && !why.empty())
@@ -93,6 +102,7 @@ class Explainer {
   void AddStep(const RunStep& step, Calls calls) {
     json entry = {{"predicted_us", nullptr}, {"measured_us", nullptr}, {"library", nullptr}};
     entry["calls"] = calls ? json(*calls) : json(nullptr);
+    AddPrice(step, entry);
     if (step.kind == StepKind::kLaunch) {
       const KernelSource& source = program_.sources[step.target];
       entry["name"] = program_.kernels[step.target].name;
@@ -125,6 +135,24 @@ class Explainer {
       return;
     }
     steps_.push_back(std::move(entry));
+  }
+
+  void AddPrice(const RunStep& step, json& entry) const {
+    if (step.kind == StepKind::kWhile || step.kind == StepKind::kConditional) return;
+    entry["predicted_us"] = PriceOfStep(step, program_, machine_);
+    if (step.kind == StepKind::kLaunch || step.kind == StepKind::kLibrary) {
+      Work work = WorkOf(step, program_, machine_);
+      if (command_.measure) work.grain = static_cast<double>(GrainOf(work, machine_));
+      Price price = PriceOf(work, machine_);
+      entry["price"] = {{"launch", price.launch},
+                        {"memory", price.memory},
+                        {"compute", price.compute},
+                        {"binding", price.binding},
+                        {"threads", price.threads}};
+      entry["work"] = json::parse(ToJson(work));
+    }
+    auto found = times_.find({step.kind, step.target});
+    if (found != times_.end()) entry["measured_us"] = found->second;
   }
 
   void Describe(const std::vector<const Instr*>& instrs, json& entry) const {
@@ -202,6 +230,7 @@ class Explainer {
     json out = {{"target", "cpu"}, {"kernels", steps_}, {"decisions", decisions}};
     out["host_steps"] = Count("host");
     out["temporary_bytes"] = program_.arena_bytes;
+    out["machine"] = {{"name", RatesOf(machine_).name}, {"rates", RatesOf(machine_).source}};
     if (!why.empty()) out["interpreted"] = why;
     console_.Out(JsonLine(out));
   }
@@ -211,6 +240,8 @@ class Explainer {
   DecisionLog log_;
   const Module* module_ = nullptr;
   LoweredProgram program_;
+  Machine machine_ = HostMachine();
+  StepTimes times_;
   std::vector<json> steps_;
 };
 

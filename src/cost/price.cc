@@ -83,7 +83,7 @@ std::string_view Binding(const Price& price) {
 
 Price PriceOnCpu(const Work& work, const Machine& machine, const Rates& rates) {
   Price price;
-  double grain = static_cast<double>(GrainOf(work, machine));
+  double grain = work.grain > 0 ? work.grain : static_cast<double>(GrainOf(work, machine));
   auto cores = static_cast<double>(std::max<int64_t>(machine.cores, 1));
   price.threads = std::max(1.0, std::min(cores, std::floor(work.tasks / grain)));
   double uneven = Imbalance(work.tasks, grain, price.threads);

@@ -44,6 +44,8 @@ struct Work {
   double far_rereads = 0;            // the same from the last cache, or memory
   std::array<double, kPipes> ops{};  // of all tasks
   double registers = 0;              // vectors that live at a time, at most
+  double grain = 0;                  // tasks that a thread takes at least; 0: as GrainOf says
+  double lines = 0;                  // parts of far arrays that are touched one apart from another
   double chain = 0;                  // operations that wait for one another, of all tasks
   // Of GPUs: threads of a team, 32-bit registers of a thread, barriers that a team meets, bytes of
   // its memory.

@@ -113,8 +113,9 @@ class CpuExecutable final : public Executable {
     TOK_TRY(codes_, MakeCodes(program_.kernels, maker));
     SpoilCode(codes_, program_, compile.spoil_kernel);
     for (const auto& code : codes_.all) kernels_.push_back(code.get());
-    SetGrains(program_.steps);
-    predicted_us_ = PriceOf(program_.steps, program_);
+    Machine machine = maker == KernelMaker::kGpuSimulator ? SimulatedGpu() : HostMachine();
+    if (maker == KernelMaker::kMachineCode) SetGrains(program_, machine);
+    predicted_us_ = PriceOf(program_.steps, program_, machine);
     AlternateLoops(program_.steps);
     for (const Instr* instr : program_.host_instrs) {
       functions_.push_back(MakeHostStep(*instr));
@@ -140,13 +141,6 @@ class CpuExecutable final : public Executable {
   std::vector<std::string> HostSteps() const override { return program_.host_reasons; }
 
  private:
-  void SetGrains(std::vector<RunStep>& steps) {
-    for (RunStep& step : steps) {
-      if (step.kind == StepKind::kLaunch) step.grain = codes_.grains[step.target];
-      for (std::vector<RunStep>& block : step.blocks) SetGrains(block);
-    }
-  }
-
   static Result<std::vector<std::byte>> BytesOfConstant(const Instr& instr) {
     const Literal& literal = instr.attrs<ConstantAttrs>().literal;
     TOK_TRY(Value value, ValueFromLiteral(literal));

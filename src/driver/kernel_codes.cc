@@ -2,12 +2,12 @@
 
 #include <thread>
 
+#include "driver/host_rates.h"
 #include "kernel/simulate.h"
 #include "runtime/disk_cache.h"
 
 #if TOK_HAVE_LLVM
 #include "backend/cpu/code.h"
-#include "backend/cpu/launch.h"
 #endif
 
 namespace tokamak {
@@ -103,10 +103,8 @@ Result<KernelCodes> MakeMachineCodes(const std::vector<Kernel>& kernels) {
   for (const Kernel& kernel : kernels) all.push_back(&kernel);
   TOK_TRY(std::shared_ptr<const cpu::Code> code,
           cpu::Code::Compile(all, {.cache = DiskCache::OfProcess()}));
-  for (size_t i = 0; i < all.size(); ++i) {
+  for (size_t i = 0; i < all.size(); ++i)
     codes.all.push_back(std::make_unique<MachineCode>(code, i));
-    codes.grains.push_back(cpu::PlanLaunch(kernels[i], code->function(i)).grain);
-  }
   return codes;
 }
 
@@ -120,10 +118,8 @@ Result<KernelCodes> MakeCodes(const std::vector<Kernel>& kernels, KernelMaker ma
   static_cast<void>(maker);
   KernelCodes codes;
   codes.fault = std::make_unique<KernelFault>();
-  for (const Kernel& kernel : kernels) {
+  for (const Kernel& kernel : kernels)
     codes.all.push_back(std::make_unique<SimulatedCode>(kernel, *codes.fault));
-    codes.grains.push_back(INT64_MAX);  // whole grids
-  }
   return codes;
 }
 
@@ -147,6 +143,7 @@ Machine HostMachine() {
     machine.matrix_tiles = target.value().has_tiles;
   }
 #endif
+  machine.rates = &HostRates();
   return machine;
 }
 

@@ -23,7 +23,6 @@ struct KernelFault {
 // The code of a program's kernels, in their order.
 struct KernelCodes {
   std::vector<std::unique_ptr<KernelCode>> all;
-  std::vector<int64_t> grains;  // iterations of the grid that are worth a thread's while
   std::unique_ptr<KernelFault> fault;
 
   // The first fault since the last time it was asked for.

@@ -2,17 +2,13 @@
 
 #include <algorithm>
 
+#include "cost/rates.h"
+
 namespace tokamak {
 namespace {
 
-// A step; a piece of work that is worth a thread's while; bytes that are copied in a microsecond;
-// the interpreter's step and element; a loop.
-constexpr double kStep = 0.2, kPiece = 20, kCopied = 8000, kHostStep = 5, kHostElement = 0.02,
-                 kLoop = 1000;
-
-double Pieces(int64_t count, int64_t grain) {
-  return static_cast<double>(count) / static_cast<double>(std::max<int64_t>(grain, 1));
-}
+// The interpreter's step and element; a loop.
+constexpr double kHostStep = 5, kHostElement = 0.02, kLoop = 1000;
 
 double ElementsOf(const Shape& shape) {
   double count = 0;
@@ -29,37 +25,75 @@ double HostPrice(const Instr& instr) {
   return kHostStep + kHostElement * elements + (any_time ? kLoop : 0);
 }
 
-double PriceOfStep(const RunStep& step, const LoweredProgram& program) {
-  double inside = 0;
-  for (const std::vector<RunStep>& block : step.blocks)
-    inside = std::max(inside, PriceOf(block, program));
-  switch (step.kind) {
-    case StepKind::kLaunch:
-      return kStep + kPiece * Pieces(step.grid, step.grain);
-    case StepKind::kLibrary: {
-      const ProductBlocks& blocks = program.products[step.target].blocks;
-      return kStep + kPiece * Pieces(blocks.count, blocks.grain);
-    }
-    case StepKind::kCall:
-      return kStep + program.calls[step.target]->Micros();
-    case StepKind::kHost:
-      return HostPrice(*program.host_instrs[step.target]);
-    case StepKind::kWhile:
-      return kLoop + inside;
-    case StepKind::kConditional:
-      return kStep + inside;
-    case StepKind::kCopy:
-    case StepKind::kPoison:
-      return static_cast<double>(step.bytes) / kCopied;
+Work WorkOfProduct(const ProductCall& call) {
+  const MatrixProduct& product = call.product;
+  Work work;
+  auto m = static_cast<double>(product.m), n = static_cast<double>(product.n),
+       k = static_cast<double>(product.k), batch = static_cast<double>(product.BatchCount());
+  auto bytes = static_cast<double>(BytesOf(product.type));
+  bool wide = product.type == MatrixType::kF64 || product.type == MatrixType::kC128;
+  double parts = product.type == MatrixType::kF32 || product.type == MatrixType::kF64 ? 1 : 4;
+  work.tasks = static_cast<double>(call.blocks.count);
+  work.reads = batch * (m * k + k * n) * bytes;
+  work.writes = batch * m * n * bytes;
+  work[wide ? Pipe::kMultiply64 : Pipe::kMultiply] = batch * m * n * k * parts;
+  return work;
+}
+
+void SetGrainsOf(std::vector<RunStep>& steps, const LoweredProgram& program,
+                 const Machine& machine) {
+  for (RunStep& step : steps) {
+    if (step.kind == StepKind::kLaunch)
+      step.grain = GrainOf(WorkOf(step, program, machine), machine);
+    for (std::vector<RunStep>& block : step.blocks) SetGrainsOf(block, program, machine);
   }
-  return 0;
 }
 
 }  // namespace
 
-double PriceOf(const std::vector<RunStep>& steps, const LoweredProgram& program) {
+Work WorkOf(const RunStep& launch, const LoweredProgram& program, const Machine& machine) {
+  if (launch.kind == StepKind::kLibrary) return WorkOfProduct(program.products[launch.target]);
+  return WorkOf(program.kernels[launch.target], launch.grid, machine);
+}
+
+void SetGrains(LoweredProgram& program, const Machine& machine) {
+  SetGrainsOf(program.steps, program, machine);
+}
+
+double PriceOfStep(const RunStep& step, const LoweredProgram& program, const Machine& machine) {
+  const Rates& rates = RatesOf(machine);
+  switch (step.kind) {
+    case StepKind::kLaunch:
+    case StepKind::kLibrary:
+      return PriceOf(WorkOf(step, program, machine), machine).total();
+    case StepKind::kCall:
+      return rates.step_us + program.calls[step.target]->Micros();
+    case StepKind::kHost:
+      return HostPrice(*program.host_instrs[step.target]);
+    case StepKind::kWhile:
+      return kLoop;
+    case StepKind::kConditional:
+      return rates.step_us;
+    case StepKind::kCopy:
+    case StepKind::kPoison: {
+      Work work;
+      work.reads = work.writes = static_cast<double>(step.bytes);
+      work.tasks = std::max(1.0, work.reads / (1 << 18));
+      return PriceOf(work, machine).total();
+    }
+  }
+  return 0;
+}
+
+double PriceOf(const std::vector<RunStep>& steps, const LoweredProgram& program,
+               const Machine& machine) {
   double micros = 0;
-  for (const RunStep& step : steps) micros += PriceOfStep(step, program);
+  for (const RunStep& step : steps) {
+    double inside = 0;
+    for (const std::vector<RunStep>& block : step.blocks)
+      inside = std::max(inside, PriceOf(block, program, machine));
+    micros += PriceOfStep(step, program, machine) + inside;
+  }
   return micros;
 }
 

@@ -1,0 +1,287 @@
+#!/usr/bin/env python3
+"""How far the cost model is off: predicted against measured microseconds of kernels of the workloads.
+
+    bench/model_error.py                    exports, measures, fits, and writes docs/results/model.md and model.json
+    bench/model_error.py --export FOLDER    the programs only (needs JAX); --programs FOLDER: use them
+    bench/model_error.py --measured F.json  no measurement: what was measured before
+
+Programs are the workloads of ../shared/bench at several sizes, fused, and some of them also one kernel an instruction. A
+kernel is measured by `tokamak explain --measure`: the median of repeated runs by itself, with the arguments that the program
+has for it. Workloads are divided in two by name: on one half `tokamak calibrate --fit` moves the rates of the machine file, the
+other half is judged. Run it on a machine that has nothing else to do.
+"""
+import argparse
+import collections
+import datetime
+import json
+import math
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+MEDIAN_BAR, TAU_BAR = 0.20, 0.85
+
+SIZES = {
+    "copy": ["4096", "262144", "4194304"],
+    "scale": ["1024", "65536", "1048576", "16777216"],
+    "triad": ["4096", "131072", "8388608"],
+    "ew_chain": ["4096", "262144", "4194304"],
+    "ew_chain_transc": ["2048", "65536", "1048576"],
+    "gelu": ["8192", "1048576", "8388608"],
+    "gelu_bf16": ["8192", "1048576", "8388608"],
+    "softmax": ["64x128", "8192x128", "1024x1000", "4096x1024", "256x16384"],
+    "softmax_bf16": ["64x512", "2048x4096"],
+    "logsumexp": ["128x256", "8192x1024", "64x65536"],
+    "layernorm_fwd": ["64x768", "2048x768", "4096x1024"],
+    "layernorm_bwd": ["64x768", "2048x768", "1024x4096"],
+    "residual_dropout_layernorm": ["64x768", "2048x768"],
+    "layernorm_dropout": ["128x768", "2048x768"],
+    "rmsnorm_bf16": ["64x4096", "2048x4096"],
+    "dropout": ["8192", "1048576"],
+    "dropout_rbg": ["16384", "4194304"],
+    "random_bits": ["16384", "4194304"],
+    "adam": ["small200"],
+    "row_reduce": ["512x512", "4096x4096", "65536x256", "262144x16"],
+    "col_reduce": ["512x512", "4096x4096", "65536x256", "64x65536"],
+    "full_reduce": ["16384", "1048576", "33554432"],
+    "transpose": ["512x512", "4096x4096", "8192x1024"],
+    "transpose_bshd": ["b2_s128", "b16_s512"],
+    "concat_multi": ["4096", "262144"],
+    "argmax": ["256x1024", "8192x1024", "512x32000"],
+    "cumsum": ["16384", "1048576", "4096x1024"],
+    "embedding": ["30522x768x8192", "1000x64x256"],
+    "embedding_grad": ["1000x64x256", "30522x768x1024"],
+    "maxpool": ["2x28x28x64", "16x112x112x64"],
+    "attn_fwd": ["b1_s128", "b2_s512"],
+    "attn_bwd": ["b1_s128", "b1_s512"],
+    "attn_causal_do_fwd": ["b1_s128", "b1_s512"],
+    "attn_sdpa_fwd": ["b1_s256"],
+    "masked_scores": ["b2_h12_s512_d64", "b1_h4_s128_d64"],
+    "graph_laplacian": ["512x512x64", "2048x2048x64"],
+    "matmul_bf16": ["256x256x256", "1024x768x3072"],
+    "matmul_bias_gelu": ["256x256x256", "1024x768x3072"],
+    "matmul_f32": ["128x128x128", "1024x1024x1024"],
+    "bmm_small": ["64x32x32x32", "4096x32x32x32", "512x64x64x64"],
+    "resnet_block_fwd": ["2x14x14x1024", "2x56x56x256"],
+    "resnet_block_bwd": ["2x14x14x256"],
+    "lstm_scan": ["32x256x20"],
+    "lstm_scan_bwd": ["32x256x20"],
+    "blackscholes": ["8192", "1048576"],
+    "heat3d": ["32", "128", "256"],
+    "nbody": ["256", "2048"],
+    "moe_router": ["512x64", "8192x64"],
+    "xent": ["256x1000", "1024x32000"],
+    "many_small": ["64"],
+    "unrolled_py": ["1024", "262144"],
+    "integrate": ["65536", "4194304"],
+    "maml": ["32"],
+    "varlen_nlp": ["b8_s37", "b8_s128"],
+    "cartpole_naive": ["256", "16384"],
+    "cartpole_scan_norng": ["2048"],
+    "cartpole_norng_noconcat": ["2048", "131072"],
+    "cartpole_policy": ["256"],
+    "bert_tiny_train_do10": ["b4_s32", "b8_s128"],
+    "bert_tiny_infer": ["b4_s32", "b8_s128"],
+    "mlp_train": ["b128"],
+}
+MOST = 16  # kernels of one workload: drawn evenly
+# These also one kernel an instruction: what a planner compares fusion with.
+UNFUSED = ("gelu", "softmax", "layernorm_fwd", "layernorm_bwd", "blackscholes", "xent", "rmsnorm_bf16", "bert_tiny_infer",
+           "cartpole_naive", "dropout")
+
+
+def export(arguments, folder):
+    """Writes each workload as StableHLO text."""
+    os.environ["JAX_PLATFORMS"] = "cpu"
+    sys.path.insert(0, str(arguments.workloads.resolve().parent))
+    import jax
+    import workloads
+
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, sizes in SIZES.items():
+        for size in sizes:
+            path = folder / f"{name}@{size}.mlir"
+            if path.exists():
+                continue
+            fn, args = workloads.make(name, size)
+            path.write_text(jax.jit(fn).lower(*args).as_text())
+            print(path.name, flush=True)
+
+
+def explain(arguments, path, unfused):
+    command = [str(arguments.tokamak), "explain", str(path), "--json", "--measure", "--seconds", str(arguments.seconds)]
+    if unfused:
+        command.append("--unfused")
+    done = subprocess.run(command, capture_output=True, text=True, cwd="/tmp", timeout=300)
+    if done.returncode != 0:
+        print(f"{path.name}: {done.stderr.strip()}", file=sys.stderr)
+        return []
+    return json.loads(done.stdout)["kernels"]
+
+
+def measure(arguments, folder):
+    """One row a kernel; kernels of a workload that do the same count once."""
+    rows, seen = [], set()
+    for path in sorted(folder.glob("*.mlir")):
+        name, _, size = path.stem.partition("@")
+        if name not in SIZES or size not in SIZES[name]:
+            continue
+        for unfused in (False, True) if name in UNFUSED else (False,):
+            for kernel in explain(arguments, path, unfused):
+                if "work" not in kernel or kernel["library"] or kernel["measured_us"] is None:
+                    continue
+                what = (name, kernel["generator"], json.dumps(kernel["work"], sort_keys=True))
+                if what in seen:
+                    continue
+                seen.add(what)
+                rows.append({"workload": name, "size": size, "unfused": unfused, "kernel": kernel["name"],
+                             "generator": kernel["generator"], "work": kernel["work"],
+                             "measured_us": kernel["measured_us"], "predicted_us": kernel["predicted_us"]})
+        print(f"{path.stem}: {len(rows)} kernels so far", flush=True)
+    return [row for name in sorted(SIZES) for row in drawn([r for r in rows if r["workload"] == name])]
+
+
+def drawn(rows):
+    """At most MOST of them, evenly by time."""
+    rows = sorted(rows, key=lambda row: (row["measured_us"], row["kernel"], row["size"]))
+    step = max(1.0, len(rows) / MOST)
+    return [rows[int(i * step)] for i in range(min(MOST, len(rows)))]
+
+
+# ---- judging
+
+
+def kendall(xs, ys):
+    """Kendall's tau-b."""
+    n, agree, tie_x, tie_y = len(xs), 0, 0, 0
+    for i in range(n):
+        for j in range(i):
+            a, b = (xs[i] > xs[j]) - (xs[i] < xs[j]), (ys[i] > ys[j]) - (ys[i] < ys[j])
+            agree += a * b
+            tie_x += a == 0
+            tie_y += b == 0
+    pairs = n * (n - 1) / 2
+    return agree / math.sqrt((pairs - tie_x) * (pairs - tie_y)) if n > 1 else 1.0
+
+
+def error(row):
+    return abs(row["predicted_us"] / row["measured_us"] - 1)
+
+
+def figures(rows):
+    errors = sorted(error(row) for row in rows)
+    return {
+        "kernels": len(rows),
+        "median_error": statistics.median(errors) if errors else 0,
+        "p90_error": errors[int(0.9 * (len(errors) - 1))] if errors else 0,
+        "tau": kendall([r["predicted_us"] for r in rows], [r["measured_us"] for r in rows]),
+        "bias": math.exp(statistics.median(math.log(r["predicted_us"] / r["measured_us"]) for r in rows)) if rows else 1,
+    }
+
+
+def is_test(name):
+    return sorted(SIZES).index(name) % 2 == 1
+
+
+def fit(arguments, rows):
+    """Rates fitted to one half; every row gets what they predict."""
+    points = arguments.out / "model_points.json"
+    fitted = arguments.out / "model_machine.json"
+    # Workloads count alike, nearly: one of many kernels does not decide.
+    many = collections.Counter(row["workload"] for row in rows)
+    points.write_text(json.dumps(
+        [{**r, "weight": 0 if is_test(r["workload"]) else many[r["workload"]] ** -0.5} for r in rows]))
+    command = [str(arguments.tokamak), "calibrate", "--fit", str(points), "-o", str(fitted)]
+    if arguments.machine:
+        command += ["--machine", str(arguments.machine)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    predicted = json.loads(done.stdout)["predicted_us"]
+    for row, us in zip(rows, predicted, strict=True):
+        row["predicted_us"] = us
+    points.unlink()
+    return fitted
+
+
+def page(facts, rows):
+    fit_rows = [r for r in rows if not is_test(r["workload"])]
+    test_rows = [r for r in rows if is_test(r["workload"])]
+    lines = [
+        "# The cost model against measurement", "",
+        f"`bench/model_error.py` on {facts['cpu']}, {facts['cores']} cores, {facts['date']}: {len(rows)} kernels of "
+        f"{len({r['workload'] for r in rows})} workloads. An error is |predicted / measured - 1|; tau is Kendall's, of the order "
+        "of kernels by time. Rates were fitted to the kernels of one half of the workloads, the other half is judged "
+        f"(bars: median error {MEDIAN_BAR:.0%}, tau {TAU_BAR}).", "",
+        "| kernels | number | median error | 90 % below | tau | predicted / measured, median |", "|---|---|---|---|---|---|"]
+
+    def line(label, some):
+        f = figures(some)
+        lines.append(f"| {label} | {f['kernels']} | {f['median_error']:.1%} | {f['p90_error']:.0%} | {f['tau']:.3f} | {f['bias']:.2f} |")
+
+    line("**test half**", test_rows)
+    line("fitted half", fit_rows)
+    for generator in sorted({r["generator"] for r in test_rows}):
+        line(f"test: {generator}", [r for r in test_rows if r["generator"] == generator])
+    for low, high in ((0, 3), (3, 30), (30, 300), (300, math.inf)):
+        some = [r for r in test_rows if low <= r["measured_us"] < high]
+        if some:
+            line(f"test: {low} to {high} us", some)
+    lines += ["", "The farthest off of the test half:", "",
+              "| workload | kernel | generator | measured us | predicted us |", "|---|---|---|---|---|"]
+    for r in sorted(test_rows, key=lambda r: -abs(math.log(r["predicted_us"] / r["measured_us"])))[:15]:
+        lines.append(f"| {r['workload']} {r['size']}{' unfused' if r['unfused'] else ''} | {r['kernel']} | {r['generator']} | "
+                     f"{r['measured_us']:.2f} | {r['predicted_us']:.2f} |")
+    return "\n".join(lines) + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--workloads", type=Path, default=ROOT / "../shared/bench/workloads.py")
+    parser.add_argument("--tokamak", type=Path, default=ROOT / "build/bin/tokamak")
+    parser.add_argument("--export", type=Path, help="write the programs into this folder, and stop")
+    parser.add_argument("--programs", type=Path, default=ROOT / "build/model_programs")
+    parser.add_argument("--measured", type=Path, help="the raw JSON of an earlier run")
+    parser.add_argument("--machine", type=Path, help="a machine file (default: this machine's)")
+    parser.add_argument("--seconds", type=float, default=0.03, help="for one kernel")
+    parser.add_argument("--out", type=Path, default=ROOT / "docs/results")
+    parser.add_argument("--name", default="model")
+    parser.add_argument("--no-fit", action="store_true", help="judge the machine file as it is")
+    arguments = parser.parse_args()
+    if arguments.export:
+        return export(arguments, arguments.export)
+    if arguments.measured:
+        raw = json.loads(arguments.measured.read_text())
+        facts, rows = raw["facts"], raw["kernels"]
+    else:
+        if not any(arguments.programs.glob("*.mlir")):
+            subprocess.run([sys.executable, __file__, "--export", arguments.programs, "--workloads", arguments.workloads], check=True)
+        facts = {"cpu": cpu_name(), "cores": len(os.sched_getaffinity(0)), "date": datetime.date.today().isoformat()}
+        begin = time.time()
+        rows = measure(arguments, arguments.programs)
+        facts["seconds"] = round(time.time() - begin, 1)
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    if not arguments.no_fit:
+        fit(arguments, rows)
+    text = page(facts, rows)
+    (arguments.out / f"{arguments.name}.md").write_text(text)
+    body = ",\n".join(json.dumps(row, sort_keys=True) for row in rows)
+    (arguments.out / f"{arguments.name}.json").write_text(
+        '{"facts": ' + json.dumps(facts) + ',\n"kernels": [\n' + body + "\n]}\n")
+    print(text)
+    test = figures([r for r in rows if is_test(r["workload"])])
+    return 0 if test["median_error"] <= MEDIAN_BAR and test["tau"] >= TAU_BAR else 1
+
+
+def cpu_name():
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.split(":", 1)[1].strip()
+    return platform.processor() or platform.machine()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,110 @@
+#include "cost/calibrate.h"
+
+#include <chrono>
+#include <fstream>
+#include <sstream>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/json_error.h"
+#include "cost/json.h"
+#include "driver/calibrate.h"
+#include "driver/host_rates.h"
+#include "driver/kernel_codes.h"
+
+// `tokamak calibrate`: measures this machine, or fits its rates to kernels that were measured.
+
+namespace tokamak {
+namespace {
+
+using nlohmann::json;
+
+Result<std::string> TextOf(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::stringstream text;
+  text << file.rdbuf();
+  if (!file) return MakeError(ErrorCode::kUsage, path + ": cannot be read");
+  return text.str();
+}
+
+Status Write(const std::string& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary);
+  file << text << "\n";
+  file.close();
+  if (!file) return MakeError(ErrorCode::kFileUnwritable, path + ": cannot be written");
+  return Ok();
+}
+
+Result<std::vector<FitPoint>> PointsOf(const std::string& path) {
+  TOK_TRY(std::string text, TextOf(path));
+  json in = json::parse(text, nullptr, false);
+  if (!in.is_array()) return MakeError(ErrorCode::kUsage, path + ": not a list of kernels");
+  std::vector<FitPoint> points;
+  for (const json& row : in) {
+    if (!row.is_object() || !row.contains("work") || !row.value("measured_us", json()).is_number())
+      return MakeError(ErrorCode::kUsage, path + ": a kernel lacks its work or its time");
+    TOK_TRY(Work work, WorkFromJson(row["work"].dump(), path));
+    points.push_back({work, row["measured_us"].get<double>(), row.value("weight", 1.0)});
+  }
+  return points;
+}
+
+class Calibrator {
+ public:
+  Calibrator(const CalibrateCommand& command, Console& console)
+      : command_(command), console_(console) {}
+
+  Status Run() { return command_.fit.empty() ? Measure() : Fit(); }
+
+ private:
+  Status Measure() {
+    auto begin = std::chrono::steady_clock::now();
+    TOK_TRY(Rates rates, CalibrateHost([&](const std::string& what, double share) {
+              if (!command_.quiet) console_.Err(fmt::format("{:3.0f} %  {}\n", share * 100, what));
+            }));
+    std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+    if (!command_.output.empty()) {
+      TOK_RETURN_IF_ERROR(Write(command_.output, ToJson(rates)));
+    } else if (!KeepHostRates(rates)) {
+      console_.Out(ToJson(rates) + "\n");
+      return Ok();
+    }
+    console_.Out(fmt::format("measured {} in {:.1f} s; {}\n", rates.name, taken.count(),
+                             command_.output.empty() ? "kept in the cache folder, for this machine"
+                                                     : "written to " + command_.output));
+    return Ok();
+  }
+
+  // Prints what the fitted rates predict, kernel by kernel.
+  Status Fit() {
+    TOK_TRY(std::vector<FitPoint> points, PointsOf(command_.fit));
+    Machine machine = HostMachine();
+    Rates rates = HostRates();
+    if (!command_.machine.empty()) {
+      TOK_TRY(std::string text, TextOf(command_.machine));
+      TOK_TRY(rates, RatesFromJson(text, command_.machine));
+      machine.cores = rates.cores;
+    }
+    rates = FitRates(rates, machine, points);
+    machine.rates = &rates;
+    json predicted = json::array();
+    for (const FitPoint& point : points) predicted.push_back(PriceOf(point.work, machine).total());
+    if (!command_.output.empty()) TOK_RETURN_IF_ERROR(Write(command_.output, ToJson(rates)));
+    console_.Out(JsonLine({{"predicted_us", predicted}}));
+    return Ok();
+  }
+
+  const CalibrateCommand& command_;
+  Console& console_;
+};
+
+}  // namespace
+
+int Calibrate(const CalibrateCommand& command, Console& console) {
+  Status done = Calibrator(command, console).Run();
+  return done.ok() ? 0 : console.Report(done.error(), "");
+}
+
+}  // namespace tokamak

@@ -1,0 +1,252 @@
+#include "cost/calibrate_kernels.h"
+
+#include <algorithm>
+#include <string>
+
+#include "kernel/builder.h"
+
+namespace tokamak {
+namespace {
+
+constexpr int64_t kRounds = 2000;   // of a loop of operations
+constexpr int64_t kAtOnce = 8;      // vectors that do not wait for one another
+constexpr int64_t kNumbers = 2048;  // of an array that the first cache holds
+
+ArrayId AddArray(KernelBuilder& b, const std::string& name, ScalarType type, Access access,
+                 int64_t size) {
+  return b.Argument({.name = name,
+                     .type = type,
+                     .space = Space::kArgument,
+                     .access = access,
+                     .size = size,
+                     .distinct = true,
+                     .alignment = 64});
+}
+
+int64_t LanesOf(ScalarType type, const Machine& machine) {
+  return machine.Lanes(InfoOf(type).bits);
+}
+
+// Rounds of `step` on each of several vectors, which are numbers of an array before and are stored
+// after.
+template <typename Step>
+Kernel Rounds(const std::string& name, ScalarType type, int64_t at_once, const Machine& machine,
+              Step&& step) {
+  KernelBuilder b(name);
+  int64_t lanes = LanesOf(type, machine);
+  ArrayId x = AddArray(b, "x", type, Access::kRead, at_once * lanes);
+  ArrayId y = AddArray(b, "y", type, Access::kWrite, at_once * lanes);
+  ArrayId kept = b.Local("kept", type, Space::kRegisters, at_once * lanes);
+  b.For("g", LoopRole::kGrid, b.Index(1), [&](Scalar) {
+    for (int64_t i = 0; i < at_once; ++i)
+      b.For("l", LoopRole::kVector, b.Index(lanes), [&](Scalar l) {
+        Scalar at = l + b.Index(i * lanes);
+        b.Store(kept, at, b.Load(x, at));
+      });
+    b.For("r", LoopRole::kSerial, b.Index(kRounds), [&](Scalar) {
+      for (int64_t i = 0; i < at_once; ++i)
+        b.For("l", LoopRole::kVector, b.Index(lanes), [&](Scalar l) {
+          Scalar at = l + b.Index(i * lanes);
+          b.Store(kept, at, step(b.Read(kept, at)));
+        });
+    });
+    for (int64_t i = 0; i < at_once; ++i)
+      b.For("l", LoopRole::kVector, b.Index(lanes), [&](Scalar l) {
+        Scalar at = l + b.Index(i * lanes);
+        b.Store(y, at, b.Read(kept, at));
+      });
+  });
+  return b.Finish();
+}
+
+// Like Rounds, for a pipe: `ops` of it a step, and `simple` others.
+template <typename Step>
+PipeKernel OpKernel(Pipe pipe, ScalarType type, double ops, double simple, const Machine& machine,
+                    Step&& step) {
+  PipeKernel made{.kernel = Rounds(std::string("pipe"), type, kAtOnce, machine, step),
+                  .pipe = pipe,
+                  .count = ops * kRounds * kAtOnce,
+                  .others = {}};
+  if (simple > 0) made.others = {{Pipe::kSimple, simple * kRounds * kAtOnce}};
+  return made;
+}
+
+// Loads and stores of an array in the first cache, in order or through a table of places.
+PipeKernel MemoryKernel(Pipe pipe, const Machine& machine) {
+  KernelBuilder b("memory");
+  int64_t lanes = LanesOf(ScalarType::kF32, machine);
+  bool table = pipe == Pipe::kGather || pipe == Pipe::kScatter;
+  bool stores = pipe == Pipe::kStore || pipe == Pipe::kScatter;
+  ArrayId x = AddArray(b, "x", ScalarType::kF32, Access::kRead, kNumbers);
+  ArrayId places = AddArray(b, "places", ScalarType::kS32, Access::kRead, kNumbers);
+  ArrayId y =
+      AddArray(b, "y", ScalarType::kF32, stores ? Access::kReadWrite : Access::kWrite, kNumbers);
+  ArrayId sum = b.Local("sum", ScalarType::kF32, Space::kRegisters, kAtOnce * lanes);
+  int64_t vectors = kNumbers / lanes / kAtOnce;
+  constexpr int64_t kTimes = 50;
+  auto each = [&](auto&& body) {
+    for (int64_t i = 0; i < kAtOnce; ++i)
+      b.For("l", LoopRole::kVector, b.Index(lanes), [&](Scalar l) { body(i, l); });
+  };
+  b.For("g", LoopRole::kGrid, b.Index(kTimes), [&](Scalar g) {
+    each([&](int64_t i, Scalar l) {
+      b.Store(sum, l + b.Index(i * lanes), b.Constant(ScalarType::kF32, 0));
+    });
+    b.For("k", LoopRole::kSerial, b.Index(vectors), [&](Scalar k) {
+      each([&](int64_t i, Scalar l) {
+        Scalar at = k * b.Index(kAtOnce * lanes) + b.Index(i * lanes) + l, to = at;
+        if (table) {
+          Scalar place = b.Load(places, at) & b.Constant(ScalarType::kS32, kNumbers - 1);
+          to = place.As(ScalarType::kIndex);
+        }
+        if (stores) {
+          b.Store(y, to, g.As(ScalarType::kF32));
+        } else {
+          Scalar where = l + b.Index(i * lanes);
+          b.Store(sum, where, b.Read(sum, where) + b.Load(x, to));
+        }
+      });
+    });
+    if (!stores)
+      each([&](int64_t i, Scalar l) {
+        b.Store(y, l + b.Index(i * lanes), b.Read(sum, l + b.Index(i * lanes)));
+      });
+  });
+  double count = static_cast<double>(kTimes * vectors * kAtOnce);
+  PipeKernel made{.kernel = b.Finish(), .pipe = pipe, .count = count, .others = {}};
+  if (table) {
+    made.count *= static_cast<double>(lanes);
+    made.others.emplace_back(Pipe::kLoad, count);
+  }
+  return made;
+}
+
+PipeKernel ProductKernel(Pipe pipe, ScalarType type, const Machine& machine) {
+  static_cast<void>(machine);
+  constexpr int64_t kRows = 64, kColumns = 64, kDepth = 256, kTimes = 4;
+  KernelBuilder b("product");
+  ArrayId x = AddArray(b, "x", type, Access::kRead, kRows * kDepth);
+  ArrayId y = AddArray(b, "y", type, Access::kRead, kDepth * kColumns);
+  ScalarType sums = *SumTypeOf(type);
+  ArrayId to = AddArray(b, "to", sums, Access::kReadWrite, kRows * kColumns);
+  b.For("g", LoopRole::kGrid, b.Index(kTimes), [&](Scalar) {
+    Multiplication product{.lhs = x,
+                           .rhs = y,
+                           .lhs_at = b.Index(0).id(),
+                           .rhs_at = b.Index(0).id(),
+                           .depth = b.Index(kDepth).id(),
+                           .fresh = true,
+                           .rows = kRows,
+                           .columns = kColumns,
+                           .lhs_row = kDepth,
+                           .lhs_column = 1,
+                           .rhs_row = kColumns * GroupOf(type),
+                           .to_row = kColumns};
+    b.Multiply(to, b.Index(0), product);
+  });
+  return {.kernel = b.Finish(),
+          .pipe = pipe,
+          .count = static_cast<double>(kRows * kColumns * kDepth * kTimes),
+          .others = {}};
+}
+
+// One number for all lanes after the other, in a short loop.
+PipeKernel TurnKernel() {
+  KernelBuilder b("turns");
+  ArrayId x = AddArray(b, "x", ScalarType::kF32, Access::kReadWrite, kNumbers);
+  constexpr int64_t kOuter = 400, kInner = 16;
+  b.For("g", LoopRole::kGrid, b.Index(kOuter), [&](Scalar) {
+    b.For("k", LoopRole::kSerial, b.Index(kInner),
+          [&](Scalar k) { b.Store(x, k * b.Index(16), b.Read(x, k * b.Index(16)) + 1.0); });
+  });
+  return {.kernel = b.Finish(),
+          .pipe = Pipe::kTurn,
+          .count = static_cast<double>(kOuter * kInner),
+          .others = {{Pipe::kSimple, kOuter * kInner},
+                     {Pipe::kLoad, kOuter * kInner},
+                     {Pipe::kStore, kOuter * kInner}}};
+}
+
+}  // namespace
+
+Kernel TrafficKernel(Traffic traffic, int64_t bytes, int64_t threads, const Machine& machine) {
+  KernelBuilder b("traffic");
+  int64_t lanes = LanesOf(ScalarType::kF32, machine);
+  int64_t numbers = bytes / 4 / (traffic == Traffic::kCopy ? 2 : 1);
+  int64_t tasks = std::max<int64_t>(1, std::min<int64_t>(numbers / (kAtOnce * lanes), 8 * threads));
+  int64_t rounds = std::max<int64_t>(1, numbers / tasks / (kAtOnce * lanes));
+  bool reads = traffic != Traffic::kWrite;
+  ArrayId x = AddArray(b, "x", ScalarType::kF32, Access::kRead, reads ? numbers : 1);
+  ArrayId y = AddArray(b, "y", ScalarType::kF32, Access::kWrite,
+                       traffic == Traffic::kRead ? tasks * kAtOnce * lanes : numbers);
+  ArrayId sum = b.Local("sum", ScalarType::kF32, Space::kRegisters, kAtOnce * lanes);
+  b.For("g", LoopRole::kGrid, b.Index(tasks), [&](Scalar g) {
+    auto each = [&](auto&& body) {
+      for (int64_t i = 0; i < kAtOnce; ++i)
+        b.For("l", LoopRole::kVector, b.Index(lanes),
+              [&](Scalar l) { body(l + b.Index(i * lanes)); });
+    };
+    if (traffic == Traffic::kRead)
+      each([&](Scalar at) { b.Store(sum, at, b.Constant(ScalarType::kF32, 0)); });
+    b.For("k", LoopRole::kSerial, b.Index(rounds), [&](Scalar k) {
+      Scalar base = (g * b.Index(rounds) + k) * b.Index(kAtOnce * lanes);
+      each([&](Scalar at) {
+        if (traffic == Traffic::kRead) {
+          b.Store(sum, at, b.Read(sum, at) + b.Load(x, base + at));
+        } else {
+          b.Store(y, base + at, reads ? b.Load(x, base + at) : b.Constant(ScalarType::kF32, 1));
+        }
+      });
+    });
+    if (traffic == Traffic::kRead)
+      each([&](Scalar at) { b.Store(y, g * b.Index(kAtOnce * lanes) + at, b.Read(sum, at)); });
+  });
+  return b.Finish();
+}
+
+std::vector<PipeKernel> PipeKernels(const Machine& machine) {
+  ScalarType f32 = ScalarType::kF32, f64 = ScalarType::kF64, u32 = ScalarType::kU32;
+  std::vector<PipeKernel> all;
+  auto simple = [](Scalar x) { return x * 1.0001 + 0.5; };
+  all.push_back(OpKernel(Pipe::kSimple, f32, 2, 0, machine, simple));
+  PipeKernel chain{.kernel = Rounds("chain", f32, 1, machine, simple),
+                   .pipe = Pipe::kSimple,
+                   .count = 2.0 * kRounds,
+                   .others = {},
+                   .is_latency = true};
+  all.push_back(std::move(chain));
+  all.push_back(OpKernel(Pipe::kInteger, u32, 1, 1, machine,
+                         [](Scalar x) { return x * 2654435761.0 + 12345.0; }));
+  all.push_back(
+      OpKernel(Pipe::kDivide, f32, 1, 1, machine, [](Scalar x) { return 3.0 / (x + 1.5); }));
+  all.push_back(
+      OpKernel(Pipe::kDivide64, f64, 1, 1, machine, [](Scalar x) { return 3.0 / (x + 1.5); }));
+  all.push_back(
+      OpKernel(Pipe::kRoot, f32, 1, 2, machine, [](Scalar x) { return SqrtOf(AbsOf(x) + 1.5); }));
+  all.push_back(
+      OpKernel(Pipe::kRoot64, f64, 1, 2, machine, [](Scalar x) { return SqrtOf(AbsOf(x) + 1.5); }));
+  all.push_back(OpKernel(Pipe::kConvert, f32, 2, 1, machine, [](Scalar x) {
+    return (x * 0.75).As(ScalarType::kS32).As(ScalarType::kF32);
+  }));
+  int64_t lanes = LanesOf(u32, machine);
+  all.push_back(OpKernel(Pipe::kScalar, u32, static_cast<double>(lanes), 2, machine,
+                         [](Scalar x) { return x.Like(4000000000.0) / (x | x.Like(1)) + 7.0; }));
+  for (Pipe pipe : {Pipe::kLoad, Pipe::kStore, Pipe::kGather, Pipe::kScatter})
+    all.push_back(MemoryKernel(pipe, machine));
+  all.push_back(TurnKernel());
+  all.push_back(ProductKernel(Pipe::kMultiply, f32, machine));
+  all.push_back(ProductKernel(Pipe::kMultiply64, f64, machine));
+  all.push_back(ProductKernel(Pipe::kMultiply16, ScalarType::kBF16, machine));
+  return all;
+}
+
+Kernel EmptyKernel(int64_t tasks, const Machine& machine) {
+  static_cast<void>(machine);
+  KernelBuilder b("empty");
+  ArrayId y = AddArray(b, "y", ScalarType::kF32, Access::kWrite, tasks);
+  b.For("g", LoopRole::kGrid, b.Index(tasks),
+        [&](Scalar g) { b.Store(y, g, b.Constant(ScalarType::kF32, 1)); });
+  return b.Finish();
+}
+
+}  // namespace tokamak

@@ -1,0 +1,165 @@
+#include "cost/json.h"
+
+#include <cmath>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+namespace tokamak {
+namespace {
+
+using nlohmann::json;
+
+// The numbers of a machine file that are no list.
+constexpr std::pair<const char*, double Rates::*> kNumbers[] = {
+    {"l1_bytes", &Rates::l1_bytes},
+    {"l2_bytes", &Rates::l2_bytes},
+    {"l3_bytes", &Rates::l3_bytes},
+    {"latency_ns", &Rates::latency_ns},
+    {"step_us", &Rates::step_us},
+    {"task_us", &Rates::task_us},
+    {"grain_us", &Rates::grain_us},
+    {"softness", &Rates::softness},
+    {"stream_gap_us", &Rates::stream_gap_us},
+    {"graph_gap_us", &Rates::graph_gap_us},
+    {"barrier_us", &Rates::barrier_us},
+    {"bytes_in_flight", &Rates::bytes_in_flight},
+    {"registers", &Rates::registers},
+    {"threads", &Rates::threads},
+    {"team_bytes", &Rates::team_bytes},
+};
+
+constexpr std::pair<const char*, double Work::*> kCounts[] = {
+    {"tasks", &Work::tasks},
+    {"reads", &Work::reads},
+    {"writes", &Work::writes},
+    {"rereads", &Work::rereads},
+    {"far_rereads", &Work::far_rereads},
+    {"registers", &Work::registers},
+    {"grain", &Work::grain},
+    {"lines", &Work::lines},
+    {"chain", &Work::chain},
+    {"threads", &Work::threads},
+    {"words", &Work::words},
+    {"barriers", &Work::barriers},
+    {"team_bytes", &Work::team_bytes},
+};
+
+// Four digits are more than any measurement has.
+double Rounded(double value) {
+  if (value == 0 || !std::isfinite(value)) return 0;
+  double unit = std::pow(10, std::floor(std::log10(std::abs(value))) - 3);
+  return unit >= 1 ? std::round(value / unit) * unit : std::round(value / unit) / (1 / unit);
+}
+
+json CurveJson(const std::vector<Bandwidth>& curve) {
+  json out = json::array();
+  for (const Bandwidth& point : curve)
+    out.push_back({{"bytes", point.bytes},
+                   {"read", Rounded(point.read)},
+                   {"write", Rounded(point.write)},
+                   {"copy", Rounded(point.copy)}});
+  return out;
+}
+
+// Reads a number that must be there and above 0 (or 0, where that means something).
+class Reader {
+ public:
+  double Number(const json& in, const std::string& name, bool may_be_zero) {
+    auto it = in.find(name);
+    if (it == in.end() || !it->is_number()) return Fail("'" + name + "' is not there");
+    double value = it->get<double>();
+    bool fine = std::isfinite(value) && (value > 0 || (may_be_zero && value == 0));
+    return fine ? value : Fail("'" + name + "' is " + it->dump());
+  }
+  std::vector<Bandwidth> Curve(const json& in, const std::string& name) {
+    std::vector<Bandwidth> curve;
+    auto it = in.find(name);
+    if (it == in.end() || !it->is_array() || it->empty()) Fail("'" + name + "' is not there");
+    if (!fault.empty()) return curve;
+    for (const json& point : *it) {
+      if (!point.is_object()) Fail("'" + name + "' holds what is no point");
+      if (!fault.empty()) return curve;
+      curve.push_back({Number(point, "bytes", false), Number(point, "read", false),
+                       Number(point, "write", false), Number(point, "copy", false)});
+      if (curve.size() > 1 && curve.back().bytes <= curve[curve.size() - 2].bytes)
+        Fail("'" + name + "' does not ascend");
+    }
+    return curve;
+  }
+  double Fail(const std::string& why) {
+    if (fault.empty()) fault = why;
+    return 0;
+  }
+
+  std::string fault;
+};
+
+Result<json> ObjectOf(std::string_view text, const std::string& file) {
+  json in = json::parse(text.begin(), text.end(), nullptr, false);
+  if (!in.is_object()) return MakeError(ErrorCode::kUsage, file + ": not a JSON object");
+  return in;
+}
+
+std::string TextAt(const json& in, const char* name) {
+  auto it = in.find(name);
+  return it != in.end() && it->is_string() ? it->get<std::string>() : "";
+}
+
+}  // namespace
+
+std::string ToJson(const Rates& rates) {
+  json out = {
+      {"name", rates.name}, {"cpu", rates.cpu}, {"cores", rates.cores}, {"source", rates.source}};
+  out["bandwidth"] = {{"one", CurveJson(rates.one)}, {"all", CurveJson(rates.all)}};
+  for (size_t i = 0; i < kPipes; ++i)
+    out["ns"][std::string(NameOf(static_cast<Pipe>(i)))] = Rounded(rates.ns[i]);
+  for (const auto& [name, member] : kNumbers) out[name] = Rounded(rates.*member);
+  out["fork_us"] = json::array();
+  for (double us : rates.fork_us) out["fork_us"].push_back(Rounded(us));
+  return out.dump(1);
+}
+
+Result<Rates> RatesFromJson(std::string_view text, const std::string& file) {
+  TOK_TRY(json in, ObjectOf(text, file));
+  Reader reader;
+  Rates rates;
+  rates.name = TextAt(in, "name");
+  rates.cpu = TextAt(in, "cpu");
+  rates.source = TextAt(in, "source");
+  rates.cores = static_cast<int64_t>(reader.Number(in, "cores", false));
+  json bandwidth = in.value("bandwidth", json::object());
+  rates.one = reader.Curve(bandwidth, "one");
+  rates.all = reader.Curve(bandwidth, "all");
+  json ns = in.value("ns", json::object());
+  for (size_t i = 0; i < kPipes; ++i)
+    rates.ns[i] = reader.Number(ns, std::string(NameOf(static_cast<Pipe>(i))), true);
+  for (const auto& [name, member] : kNumbers) rates.*member = reader.Number(in, name, true);
+  json fork = in.value("fork_us", json::array());
+  for (const json& us : fork) rates.fork_us.push_back(us.is_number() ? us.get<double>() : 0);
+  if (rates.softness < 1) reader.Fail("'softness' is below 1");
+  if (!reader.fault.empty())
+    return MakeError(ErrorCode::kUsage, file + ": no machine file: " + reader.fault);
+  return rates;
+}
+
+std::string ToJson(const Work& work) {
+  json out;
+  for (const auto& [name, member] : kCounts)
+    if (work.*member != 0) out[name] = work.*member;
+  for (size_t i = 0; i < kPipes; ++i)
+    if (work.ops[i] != 0) out["ops"][std::string(NameOf(static_cast<Pipe>(i)))] = work.ops[i];
+  return out.dump();
+}
+
+Result<Work> WorkFromJson(std::string_view text, const std::string& file) {
+  TOK_TRY(json in, ObjectOf(text, file));
+  Work work;
+  for (const auto& [name, member] : kCounts) work.*member = in.value(name, 0.0);
+  json ops = in.value("ops", json::object());
+  for (size_t i = 0; i < kPipes; ++i)
+    work.ops[i] = ops.value(std::string(NameOf(static_cast<Pipe>(i))), 0.0);
+  return work;
+}
+
+}  // namespace tokamak

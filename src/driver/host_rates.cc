@@ -1,0 +1,140 @@
+#include "driver/host_rates.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "cost/json.h"
+#include "cost/machine_files.h"
+#include "runtime/disk_cache.h"
+
+namespace tokamak {
+namespace {
+
+// The first processor of /proc/cpuinfo: "model name" and the like.
+std::map<std::string, std::string> ProcessorFields() {
+  std::map<std::string, std::string> fields;
+  std::ifstream file("/proc/cpuinfo");
+  std::string line;
+  while (std::getline(file, line) && !(line.empty() && !fields.empty())) {
+    size_t colon = line.find(':');
+    if (colon == std::string::npos) continue;
+    std::string name = line.substr(0, colon), value = line.substr(colon + 1);
+    name.erase(name.find_last_not_of(" \t") + 1);
+    value.erase(0, std::min(value.find_first_not_of(' '), value.size()));
+    fields.emplace(std::move(name), std::move(value));
+  }
+  return fields;
+}
+
+// "48K", "2048K", "105M".
+double SizeOf(const std::string& text) {
+  char* end = nullptr;
+  double size = std::strtod(text.c_str(), &end);
+  if (*end == 'K') size *= 1024;
+  if (*end == 'M') size *= 1024 * 1024;
+  return size;
+}
+
+void ReadCaches(CpuFacts& facts) {
+  for (int i = 0; i < 8; ++i) {
+    std::string folder = "/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(i) + "/";
+    std::ifstream level_file(folder + "level"), type_file(folder + "type"),
+        size_file(folder + "size");
+    std::string type, size;
+    int level = 0;
+    if (!(level_file >> level) || !(type_file >> type) || !(size_file >> size)) break;
+    if (type == "Instruction") continue;
+    (level == 1 ? facts.l1_bytes : level == 2 ? facts.l2_bytes : facts.l3_bytes) = SizeOf(size);
+  }
+}
+
+CpuFacts ReadFacts() {
+  std::map<std::string, std::string> fields = ProcessorFields();
+  CpuFacts facts;
+  facts.cpu = fields.count("vendor_id") != 0
+                  ? fields["vendor_id"] + " " + fields["cpu family"] + "/" + fields["model"]
+                  : "arm " + fields["CPU implementer"] + "/" + fields["CPU part"];
+  facts.name = fields.count("model name") != 0 ? fields["model name"] : facts.cpu;
+  ReadCaches(facts);
+  return facts;
+}
+
+int64_t Cores() {
+  return std::max(1u, std::thread::hardware_concurrency());
+}
+
+std::string OwnKey() {
+  return CacheKey()
+      .Add("machine file 1")
+      .Add(HostFacts().cpu)
+      .Add(HostFacts().name)
+      .Add(std::to_string(Cores()))
+      .Text();
+}
+
+std::optional<Rates> OwnRates() {
+  DiskCache* cache = DiskCache::OfProcess();
+  std::optional<std::string> text = cache == nullptr ? std::nullopt : cache->Get(OwnKey());
+  if (!text) return std::nullopt;
+  Result<Rates> rates = RatesFromJson(*text, "the cache's machine file");
+  if (!rates.ok()) return std::nullopt;
+  rates.value().source += ", kept for this machine";
+  return std::move(rates.value());
+}
+
+const Rates* Leaked(Rates rates) {
+  return new Rates(std::move(rates));  // as long as the process
+}
+
+// The shipped file of a processor whose number of cores is nearest.
+std::optional<Rates> ShippedRates(const std::string& cpu, int64_t cores) {
+  std::optional<Rates> best;
+  for (const MachineFile& file : MachineFiles()) {
+    Result<Rates> rates = RatesFromJson(file.text, std::string(file.name));
+    if (!rates.ok() || rates.value().cpu != cpu) continue;
+    rates.value().source = "machines/" + std::string(file.name);
+    if (!best || std::abs(rates.value().cores - cores) < std::abs(best->cores - cores))
+      best = std::move(rates.value());
+  }
+  return best;
+}
+
+}  // namespace
+
+const CpuFacts& HostFacts() {
+  static const auto* facts = new CpuFacts(ReadFacts());
+  return *facts;
+}
+
+const Rates& HostRates() {
+  static const Rates* rates = [] {
+    if (std::optional<Rates> own = OwnRates()) return Leaked(std::move(*own));
+    if (std::optional<Rates> shipped = ShippedRates(HostFacts().cpu, Cores()))
+      return Leaked(std::move(*shipped));
+    return &DefaultRates(MachineKind::kCpu);
+  }();
+  return *rates;
+}
+
+const Rates& GpuRates() {
+  static const Rates* rates = [] {
+    if (std::optional<Rates> shipped = ShippedRates("NVIDIA H200", 132))
+      return Leaked(std::move(*shipped));
+    return &DefaultRates(MachineKind::kGpu);
+  }();
+  return *rates;
+}
+
+bool KeepHostRates(const Rates& rates) {
+  DiskCache* cache = DiskCache::OfProcess();
+  if (cache == nullptr || !cache->IsUsable()) return false;
+  cache->Put(OwnKey(), ToJson(rates));
+  return true;
+}
+
+}  // namespace tokamak

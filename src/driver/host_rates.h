@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+
+#include "cost/calibrate.h"
+#include "cost/rates.h"
+#include "support/result.h"
+
+namespace tokamak {
+
+// The processor, as the system names it: "GenuineIntel 6/143 Intel(R) Xeon(R) Processor".
+const CpuFacts& HostFacts();
+
+// The machine file for this process's machine: the user's own in the cache folder (`tokamak
+// calibrate` writes it there), else the one that was shipped for this processor and as many cores
+// (the nearest number), else the default. Read once.
+const Rates& HostRates();
+// The shipped one for GPUs.
+const Rates& GpuRates();
+
+// Keeps a machine file as this user's own, for processes to come; false when there is no folder for
+// it.
+bool KeepHostRates(const Rates& rates);
+
+}  // namespace tokamak

@@ -1,0 +1,227 @@
+#include "driver/measure_steps.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "driver/array_bytes.h"
+#include "driver/host_calls.h"
+#include "driver/host_steps.h"
+#include "driver/kernel_codes.h"
+#include "driver/program_facts.h"
+#include "driver/step_price.h"
+#include "kernel/formulas.h"
+#include "runtime/host_allocator.h"
+#include "runtime/host_memory.h"
+
+namespace tokamak {
+namespace {
+
+double NowUs() {
+  auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration<double, std::micro>(now).count();
+}
+
+double MedianOf(std::vector<double> times) {
+  auto middle = times.begin() + static_cast<ptrdiff_t>(times.size() / 2);
+  std::nth_element(times.begin(), middle, times.end());
+  return *middle;
+}
+
+// Memory that lives as long as the measurement.
+class Memory {
+ public:
+  Memory() = default;
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+  ~Memory() {
+    for (auto& [data, bytes] : taken_) HostAllocator::OfProcess().Free(data, bytes);
+  }
+
+  // Null: the machine has no more.
+  std::byte* Take(int64_t bytes) {
+    auto size = static_cast<size_t>(std::max<int64_t>(bytes, 64));
+    if (size + sum_ > HostMemory() / 4 * 3) return nullptr;
+    void* data = HostAllocator::OfProcess().Allocate(size);
+    if (data == nullptr) return nullptr;
+    taken_.emplace_back(data, size);
+    sum_ += size;
+    return static_cast<std::byte*>(data);
+  }
+
+ private:
+  std::vector<std::pair<void*, size_t>> taken_;
+  size_t sum_ = 0;
+};
+
+// Fills an array: reals in (-1, 1), integers from 0 to 1023, as far as the type goes.
+void Draw(std::byte* data, int64_t bytes, ElementType type, uint64_t seed) {
+  constexpr size_t kBlock = 1 << 16;
+  ScalarType stored = StorageType(type);
+  auto width = static_cast<size_t>(BytesOf(stored));
+  std::vector<std::byte> block(std::min<size_t>(kBlock * width, static_cast<size_t>(bytes)));
+  uint64_t state = seed * 0x9E3779B97F4A7C15u + 1;
+  for (size_t i = 0; i + width <= block.size(); i += width) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    uint64_t drawn = state >> 33;
+    double value = static_cast<double>(static_cast<int64_t>(drawn % 2000003) - 1000001) / 1000002;
+    if (stored == ScalarType::kPred) value = static_cast<double>(drawn & 1);
+    if (IsInteger(stored))
+      value = static_cast<double>(drawn % (width == 1 ? (IsReal(type) ? 48 : 4) : 1024));
+    Bits bits = BitsOfDouble(stored, value);
+    std::memcpy(block.data() + i, &bits, width);
+  }
+  for (size_t at = 0; at < static_cast<size_t>(bytes); at += block.size())
+    std::memcpy(data + at, block.data(), std::min(block.size(), static_cast<size_t>(bytes) - at));
+}
+
+// Measures each step where the run first comes to it.
+class StepTimer final : public StepWatcher {
+ public:
+  StepTimer(const LoweredProgram& program, const StepContext& context,
+            const MeasureOptions& options)
+      : program_(program), context_(context), options_(options) {}
+
+  Status Before(const RunStep& step, std::span<void* const> arguments) override {
+    bool is_launch = step.kind == StepKind::kLaunch, is_product = step.kind == StepKind::kLibrary;
+    auto key = std::make_pair(step.kind, step.target);
+    if ((is_launch || is_product) && times_.count(key) == 0) {
+      if (is_launch) Save(step, arguments);
+      Status measured = Measure(step, times_[key]);
+      Restore();
+      saved_.clear();
+      TOK_RETURN_IF_ERROR(measured);
+    }
+    begin_ = NowUs();
+    return Ok();
+  }
+
+  Status After(const RunStep& step, std::span<void* const>) override {
+    double us = NowUs() - begin_;
+    times_.try_emplace({step.kind, step.target}, us);
+    return Ok();
+  }
+
+  const StepTimes& times() const { return times_; }
+
+ private:
+  struct Saved {
+    std::byte* data;
+    std::vector<std::byte> bytes;
+  };
+
+  // What the kernel writes over and reads.
+  void Save(const RunStep& step, std::span<void* const> arguments) {
+    const Kernel& kernel = program_.kernels[step.target];
+    auto begin = [&](size_t i) { return static_cast<std::byte*>(arguments[i]); };
+    auto size = [&](size_t i) { return kernel.arrays[i].size * BytesOf(kernel.arrays[i].type); };
+    for (size_t i = 0; i < kernel.ArgumentCount(); ++i) {
+      if (kernel.arrays[i].access == Access::kRead) continue;
+      bool read = kernel.arrays[i].access == Access::kReadWrite;
+      for (size_t j = 0; j < kernel.ArgumentCount() && !read; ++j)
+        read = j != i && kernel.arrays[j].access != Access::kWrite &&
+               begin(j) < begin(i) + size(i) && begin(i) < begin(j) + size(j);
+      if (read) saved_.push_back({begin(i), {begin(i), begin(i) + size(i)}});
+    }
+  }
+  void Restore() {
+    for (const Saved& saved : saved_)
+      std::memcpy(saved.data, saved.bytes.data(), saved.bytes.size());
+  }
+
+  Status Measure(const RunStep& step, double& us) {
+    const std::vector<RunStep> one = {step};
+    constexpr double kLeast = 20;  // microseconds that a clock can tell
+    int64_t runs = 1;
+    std::vector<double> times;
+    double begin = NowUs(), limit = options_.seconds * 1e6;
+    while (static_cast<int64_t>(times.size()) < options_.most &&
+           (times.size() < 3 || NowUs() - begin < limit)) {
+      Restore();
+      double start = NowUs();
+      for (int64_t i = 0; i < runs; ++i) TOK_RETURN_IF_ERROR(RunSteps(one, context_));
+      double taken = NowUs() - start;
+      if (taken < kLeast && runs < 10000) {
+        runs *= 4;
+        continue;
+      }
+      // The first run meets cold caches, and threads that sleep.
+      if (warm_) times.push_back(taken / static_cast<double>(runs));
+      warm_ = true;
+    }
+    warm_ = false;
+    us = MedianOf(std::move(times));
+    return Ok();
+  }
+
+  const LoweredProgram& program_;
+  const StepContext& context_;
+  const MeasureOptions& options_;
+  std::vector<Saved> saved_;
+  StepTimes times_;
+  double begin_ = 0;
+  bool warm_ = false;
+};
+
+Error OutOfMemory() {
+  return MakeError(ErrorCode::kOutOfMemory, "measure: the arrays of the program do not fit");
+}
+
+// The memories of a run: arena, parameters, results, constants.
+Result<std::vector<std::byte*>> MakeMemories(const Module& module, const LoweredProgram& program,
+                                             Memory& memory) {
+  std::vector<std::byte*> memories = {memory.Take(program.arena_bytes)};
+  TOK_TRY(std::vector<ParameterInfo> parameters, ParametersOf(module, 1));
+  for (const ParameterInfo& parameter : parameters) {
+    memories.push_back(memory.Take(parameter.bytes));
+    if (memories.back() != nullptr && !parameter.is_token)
+      Draw(memories.back(), parameter.bytes, parameter.type, memories.size());
+  }
+  TOK_TRY(std::vector<ArrayInfo> results, ResultsOf(module, 1));
+  for (const ArrayInfo& result : results) memories.push_back(memory.Take(result.bytes));
+  for (const Instr* constant : program.constants) {
+    memories.push_back(memory.Take(constant->shape().ByteSize()));
+    if (memories.back() == nullptr) break;
+    TOK_TRY(Value value, ValueFromLiteral(constant->attrs<ConstantAttrs>().literal));
+    StoreBytes(value.WithShape(constant->shape().WithoutLayout()), memories.back());
+  }
+  for (const std::byte* taken : memories)
+    if (taken == nullptr) return OutOfMemory();
+  return memories;
+}
+
+}  // namespace
+
+Result<StepTimes> MeasureSteps(const Module& module, LoweredProgram& program,
+                               const MeasureOptions& options) {
+  Memory memory;
+  TOK_TRY(std::vector<std::byte*> memories, MakeMemories(module, program, memory));
+  TOK_TRY(KernelCodes codes, MakeCodes(program.kernels, KernelMaker::kMachineCode));
+  SetGrains(program, HostMachine());
+  std::vector<const KernelCode*> kernels;
+  for (const auto& code : codes.all) kernels.push_back(code.get());
+  std::vector<std::unique_ptr<HostFunction>> functions;
+  std::vector<const HostFunction*> pointers;
+  for (const Instr* instr : program.host_instrs) {
+    functions.push_back(MakeHostStep(*instr));
+    pointers.push_back(functions.back().get());
+  }
+  RunOptions run;
+  run.host_calls = &RegisteredHostCalls();
+  InterpretedSteps host(run);
+  StepContext alone{.memories = memories,
+                    .kernels = kernels,
+                    .products = program.products,
+                    .calls = program.calls,
+                    .functions = pointers,
+                    .host = &host};
+  StepTimer timer(program, alone, options);
+  StepContext watched = alone;
+  watched.watcher = &timer;
+  TOK_RETURN_IF_ERROR(RunSteps(program.steps, watched));
+  return timer.times();
+}
+
+}  // namespace tokamak
