@@ -1,6 +1,8 @@
 #include "cost/json.h"
 
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -45,11 +47,12 @@ constexpr std::pair<const char*, double Work::*> kCounts[] = {
     {"team_bytes", &Work::team_bytes},
 };
 
-// Four digits are more than any measurement has.
+// More digits than any measurement has.
 double Rounded(double value) {
-  if (value == 0 || !std::isfinite(value)) return 0;
-  double unit = std::pow(10, std::floor(std::log10(std::abs(value))) - 3);
-  return unit >= 1 ? std::round(value / unit) * unit : std::round(value / unit) / (1 / unit);
+  if (!std::isfinite(value)) return 0;
+  char text[32];
+  std::snprintf(text, sizeof text, "%.5g", value);
+  return std::strtod(text, nullptr);
 }
 
 json CurveJson(const std::vector<Bandwidth>& curve) {
@@ -114,7 +117,10 @@ std::string ToJson(const Rates& rates) {
   out["bandwidth"] = {{"one", CurveJson(rates.one)}, {"all", CurveJson(rates.all)}};
   for (size_t i = 0; i < kPipes; ++i)
     out["ns"][std::string(NameOf(static_cast<Pipe>(i)))] = Rounded(rates.ns[i]);
-  for (const auto& [name, member] : kNumbers) out[name] = Rounded(rates.*member);
+  for (const auto& [name, member] : kNumbers) {
+    double value = rates.*member;
+    out[name] = value > 1000 ? std::round(value) : Rounded(value);
+  }
   out["fork_us"] = json::array();
   for (double us : rates.fork_us) out["fork_us"].push_back(Rounded(us));
   return out.dump(1);

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "cost/calibrate.h"
+#include "cost/json.h"
+#include "cost/machine_files.h"
 #include "cost/rates.h"
 #include "ir/ir.h"
 #include "kernel/parse.h"
@@ -180,6 +183,73 @@ TEST(Rates, AreBetweenTheirPoints) {
   EXPECT_EQ(BandwidthAt(curve, 10).read, 100);
   EXPECT_EQ(BandwidthAt(curve, 1e9).read, 10);
   EXPECT_NEAR(BandwidthAt(curve, 31622.7766).read, 31.6227766, 1e-3);
+}
+
+TEST(Rates, AreWrittenAndRead) {
+  for (MachineKind kind : {MachineKind::kCpu, MachineKind::kGpu}) {
+    const Rates& rates = DefaultRates(kind);
+    Result<Rates> read = RatesFromJson(ToJson(rates), "test");
+    ASSERT_TRUE(read.ok()) << read.error().message;
+    EXPECT_EQ(ToJson(read.value()), ToJson(rates));
+  }
+  EXPECT_FALSE(RatesFromJson("{}", "test").ok());
+  EXPECT_FALSE(RatesFromJson("[1, 2", "test").ok());
+  for (const MachineFile& file : MachineFiles()) {
+    Result<Rates> read = RatesFromJson(file.text, std::string(file.name));
+    EXPECT_TRUE(read.ok()) << read.error().message;
+  }
+}
+
+TEST(Work, IsWrittenAndRead) {
+  Work work = WorkOf(KernelOf(kScale), 0, WideCpu());
+  Result<Work> read = WorkFromJson(ToJson(work), "test");
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(ToJson(read.value()), ToJson(work));
+}
+
+// Kernels whose times follow from rates lead back to these rates.
+TEST(Rates, AreFitted) {
+  Machine machine = WideCpu();
+  Rates real = DefaultRates(MachineKind::kCpu);
+  real.ns[static_cast<size_t>(Pipe::kSimple)] *= 2.5;
+  real.ns[static_cast<size_t>(Pipe::kDivide)] *= 0.5;
+  machine.rates = &real;
+  std::vector<FitPoint> points;
+  for (double size : {1e4, 1e5, 1e6}) {
+    for (double simple : {1.0, 10.0, 100.0}) {
+      for (double divide : {0.0, 1.0, 10.0}) {
+        Work work = Streams(size);
+        work[Pipe::kSimple] = simple * size / 64;
+        work[Pipe::kDivide] = divide * size / 64;
+        points.push_back({work, PriceOf(work, machine).total(), 1});
+      }
+    }
+  }
+  Rates fitted = FitRates(DefaultRates(MachineKind::kCpu), WideCpu(), points);
+  machine.rates = &fitted;
+  double off = 0;
+  for (const FitPoint& point : points)
+    off += std::abs(PriceOf(point.work, machine).total() / point.measured_us - 1);
+  EXPECT_LT(off / static_cast<double>(points.size()), 0.05);
+  EXPECT_EQ(ToJson(fitted), ToJson(FitRates(DefaultRates(MachineKind::kCpu), WideCpu(), points)));
+}
+
+// A block that is not there has no place.
+TEST(Work, CountsIfsByTheirShare) {
+  Work work = WorkOf(KernelOf(R"(
+kernel some {
+  index 64
+  argument y: f32[100] write align 64
+  grid g < 100 {
+    v0: pred = g < 25
+    if v0 {
+      store y[g] = f32(1)
+    }
+  }
+}
+)"),
+                     0, WideCpu());
+  EXPECT_EQ(work[Pipe::kStore], 25);
 }
 
 // What a planner adds up for an op is what its kernel is counted to do.

@@ -125,8 +125,8 @@ class HostMeasurer final : public Measurer {
     // As many runs at a time as a clock can tell.
     int64_t runs = 1;
     double best = 1e30, begin = NowUs();
-    constexpr double kLeastUs = 200, kMostUs = 60000;
-    for (int round = 0; round < 40 && (round < 4 || NowUs() - begin < kMostUs); ++round) {
+    constexpr double kLeastUs = 200, kMostUs = 100000;
+    for (int round = 0; round < 60 && (round < 4 || NowUs() - begin < kMostUs); ++round) {
       double start = NowUs();
       for (int64_t i = 0; i < runs; ++i) static_cast<void>(RunSteps(steps, context));
       double us = NowUs() - start;
