@@ -51,19 +51,21 @@ Result<std::vector<FitPoint>> PointsOf(const std::string& path) {
   return points;
 }
 
-class Calibrator {
+class Calibrator final : public CalibrationWatcher {
  public:
   Calibrator(const CalibrateCommand& command, Console& console)
       : command_(command), console_(console) {}
 
   Status Run() { return command_.fit.empty() ? Measure() : Fit(); }
 
+  void Progress(const std::string& what, double share) override {
+    if (!command_.quiet) console_.Err(fmt::format("{:3.0f} %  {}\n", share * 100, what));
+  }
+
  private:
   Status Measure() {
     auto begin = std::chrono::steady_clock::now();
-    TOK_TRY(Rates rates, CalibrateHost([&](const std::string& what, double share) {
-              if (!command_.quiet) console_.Err(fmt::format("{:3.0f} %  {}\n", share * 100, what));
-            }));
+    TOK_TRY(Rates rates, CalibrateHost(*this));
     std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
     if (!command_.output.empty()) {
       TOK_RETURN_IF_ERROR(Write(command_.output, ToJson(rates)));

@@ -197,16 +197,38 @@ class Explainer {
                           : entry["calls"] == json(1) ? "once"
                                                       : entry["calls"].dump() + " times";
       console_.Out(fmt::format(
-          "{:<8} {}  reads {} bytes, writes {}, runs {}\n", entry["generator"].get<std::string>(),
+          "{:<8} {}  reads {} bytes, writes {}, runs {}{}\n", entry["generator"].get<std::string>(),
           entry["name"].get<std::string>(), entry["reads_bytes"].get<int64_t>(),
-          entry["writes_bytes"].get<int64_t>(), often));
+          entry["writes_bytes"].get<int64_t>(), often, TimesOf(entry)));
       if (entry.contains("why"))
         console_.Out("           " + entry["why"].get<std::string>() + "\n");
       PrintList(entry, "instrs");
       PrintList(entry, "lines");
     }
+    PrintMachine();
     if (command_.decisions)
       for (const Decision& decision : log_.all()) console_.Out(ToString(decision) + "\n");
+  }
+
+  // ": 12.3 us predicted, 11.8 measured".
+  static std::string TimesOf(const json& entry) {
+    if (entry["predicted_us"].is_null()) return "";
+    std::string text = fmt::format(": {:.3g} us predicted", entry["predicted_us"].get<double>());
+    if (!entry["measured_us"].is_null())
+      text += fmt::format(", {:.3g} measured", entry["measured_us"].get<double>());
+    return text;
+  }
+
+  // Where prices come from.
+  void PrintMachine() {
+    const Rates& rates = RatesOf(machine_);
+    if (rates.is_default) {
+      console_.Out(
+          "prices: this processor was not measured, and is taken for a slow one; "
+          "`tokamak calibrate` measures it\n");
+    } else {
+      console_.Out("prices: " + rates.name + " (" + rates.source + ")\n");
+    }
   }
 
   void PrintList(const json& entry, const char* key) {

@@ -27,8 +27,7 @@ int64_t GridOf(const Kernel& kernel) {
 
 class HostMeasurer final : public Measurer {
  public:
-  explicit HostMeasurer(const std::function<void(const std::string&, double)>& progress)
-      : progress_(progress) {}
+  explicit HostMeasurer(CalibrationWatcher& watcher) : watcher_(watcher) {}
   HostMeasurer(const HostMeasurer&) = delete;
   HostMeasurer& operator=(const HostMeasurer&) = delete;
   ~HostMeasurer() override {
@@ -67,7 +66,7 @@ class HostMeasurer final : public Measurer {
     return std::max(best - kPartUs, 0.05);
   }
 
-  void Progress(const std::string& what, double share) override { progress_(what, share); }
+  void Progress(const std::string& what, double share) override { watcher_.Progress(what, share); }
 
  private:
   // Each array begins a page of its own.
@@ -136,15 +135,15 @@ class HostMeasurer final : public Measurer {
     return best;
   }
 
-  const std::function<void(const std::string&, double)>& progress_;
+  CalibrationWatcher& watcher_;
   std::byte* memory_ = nullptr;
   size_t bytes_ = 0;
 };
 
 }  // namespace
 
-Result<Rates> CalibrateHost(const std::function<void(const std::string&, double)>& progress) {
-  HostMeasurer measurer(progress);
+Result<Rates> CalibrateHost(CalibrationWatcher& watcher) {
+  HostMeasurer measurer(watcher);
   Machine machine = HostMachine();
   machine.rates = nullptr;
   return Calibrate(measurer, machine, HostFacts());

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <functional>
 #include <string>
 
 #include "cost/rates.h"
@@ -8,8 +7,14 @@
 
 namespace tokamak {
 
-// Measures this machine with kernels of the CPU backend. `progress` is told what comes next and how
-// much is done.
-Result<Rates> CalibrateHost(const std::function<void(const std::string&, double)>& progress);
+// Is told what is measured next, and how much is done.
+class CalibrationWatcher {
+ public:
+  virtual ~CalibrationWatcher() = default;
+  virtual void Progress(const std::string& what, double share) = 0;
+};
+
+// Measures this machine with kernels of the CPU backend.
+Result<Rates> CalibrateHost(CalibrationWatcher& watcher);
 
 }  // namespace tokamak
