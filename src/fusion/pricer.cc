@@ -31,6 +31,8 @@ std::string WhyNotUpdate(const Region& region, RegionKind kind) {
 
 std::string WhyNotRoots(const Region& region, RegionKind kind) {
   if (region.roots.size() == 1) return "";
+  for (const Instr* root : region.roots)
+    if (root->shape().IsTuple()) return "what has several results stands alone";
   bool folds = std::all_of(region.roots.begin(), region.roots.end(),
                            [](const Instr* root) { return root->op() == Op::kReduce; });
   switch (kind) {
