@@ -1,6 +1,7 @@
 #include "fusion/search.h"
 
 #include <algorithm>
+#include <map>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -45,6 +46,8 @@ class Search {
     size_t built = pricer_.kernels_built();
     for (int round = 0; round < kMaxRounds && !dirty.empty() && HasBudget(); ++round)
       dirty = Round(dirty);
+    for (auto& [subject, refusal] : refusals_)
+      if (draft_.HomeOf(*subject) >= 0) log_.Add(std::move(refusal));
     log_.Add({.pass = "fuse",
               .rule = exact_ ? "fusion.search" : "fusion.greedy",
               .subject = draft_.computation().name(),
@@ -75,11 +78,7 @@ class Search {
     std::stable_sort(promising.begin(), promising.end(), better);
     for (PricedMove& priced : promising) {
       if (!HasBudget() || refused_.contains(priced.hash)) continue;
-      if (exact_ ? Evaluate(priced) : priced.pays()) {
-        found.push_back(std::move(priced));
-      } else {
-        refused_.insert(priced.hash);
-      }
+      if (exact_ ? Evaluate(priced) : priced.pays()) found.push_back(std::move(priced));
     }
     std::stable_sort(found.begin(), found.end(), better);
     std::vector<int> changed;
@@ -134,8 +133,29 @@ class Search {
       if (priced.after > kDoubt * priced.before) break;
     }
     if (priced.after <= kDoubt * priced.before) return true;
-    refused_.insert(priced.hash);
+    Refuse(priced, "by estimate");
     return false;
+  }
+
+  // Kept until the end: of what is still two kernels then, the reasons are told.
+  void Refuse(const PricedMove& priced, std::string because) {
+    refused_.insert(priced.hash);
+    auto [at, is_new] =
+        refusals_by_.try_emplace({priced.move.subject, priced.move.rule}, refusals_.size());
+    if (is_new) refusals_.emplace_back();
+    refusals_[at->second] = {priced.move.subject, RecordOf(priced, Verdict::kRejected)};
+    refusals_[at->second].second.because = std::move(because);
+  }
+
+  static Decision RecordOf(const PricedMove& priced, Verdict verdict) {
+    return {.pass = "fuse",
+            .rule = priced.move.rule,
+            .verdict = verdict,
+            .subject = LabelOf(*priced.move.subject),
+            .other = LabelOf(*priced.move.other),
+            .origins = priced.move.subject->origins(),
+            .before_us = priced.before,
+            .after_us = priced.after};
   }
 
   // Whether the move is legal and pays.
@@ -146,11 +166,15 @@ class Search {
       priced.before += pricer_.Of(draft_.region(i), HashOfGroup(i)).price.total();
     for (const Region& region : draft_.Try(change)) {
       const RegionPrice& after = pricer_.Of(region);
-      if (!after.IsLegal()) return false;
       priced.after += after.price.total();
-      if (!priced.pays()) return false;
+      if (!after.IsLegal()) {
+        priced.before = priced.after = 0;
+        Refuse(priced, after.why_not);
+        return false;
+      }
     }
-    return true;
+    if (!priced.pays()) Refuse(priced, "");
+    return priced.pays();
   }
 
   // All that a move replaces must still be there: then it is worth what it was worth.
@@ -167,14 +191,7 @@ class Search {
     for (size_t i = 0; i < change.added.size(); ++i)
       changed.push_back(static_cast<int>(draft_.size() + i));
     draft_.Apply(change);
-    log_.Add({.pass = "fuse",
-              .rule = priced.move.rule,
-              .verdict = Verdict::kTaken,
-              .subject = LabelOf(*priced.move.subject),
-              .other = LabelOf(*priced.move.other),
-              .origins = priced.move.subject->origins(),
-              .before_us = priced.before,
-              .after_us = priced.after});
+    log_.Add(RecordOf(priced, Verdict::kTaken));
   }
 
   std::vector<int> Neighbours(const std::vector<int>& changed) const {
@@ -206,6 +223,9 @@ class Search {
   DecisionLog& log_;
   std::vector<uint64_t> hashes_;          // of groups; 0: not known yet
   std::unordered_set<uint64_t> refused_;  // moves, by hash
+  // What was refused last of each value, by rule.
+  std::vector<std::pair<const Instr*, Decision>> refusals_;
+  std::map<std::pair<const Instr*, std::string_view>, size_t> refusals_by_;
   size_t looked_at_ = 0;
 };
 

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "gen/cuts.h"
 #include "gen/gpu/gpu.h"
 #include "gen/roots.h"
 #include "kernel/linear.h"
@@ -18,6 +19,15 @@ namespace {
 constexpr int64_t kThreads = 256, kFewThreads = 64;
 // Vectors of a thread, when there are enough for all multiprocessors many times over.
 constexpr int64_t kUnroll = 2, kSingleUnroll = 4, kMuchWork = 16 * 2048;
+
+// Pieces that are worth code of their own, and how much longer it may be for them.
+constexpr size_t kMaxCuts = 8, kMaxGrowth = 3, kFewNodes = 600;
+
+bool HasPieces(const Region& region) {
+  return std::any_of(region.instrs.begin(), region.instrs.end(), [](const Instr* instr) {
+    return instr->op() == Op::kPad || instr->op() == Op::kConcatenate;
+  });
+}
 
 // Whether the lanes of a loop access each array at one place, or at neighbouring places of which
 // the first is aligned. Small arrays, which caches hold, do not count.
@@ -72,8 +82,22 @@ class LoopBuilder {
         b_(name),
         emitter_(b_, region) {}
 
-  BuildOutcome Build() {
+  // Where the code of elements changes, going through all of them: a pad, a concatenation.
+  std::vector<int64_t> FindCuts() {
+    ValueId variable = kNoValue;
+    int64_t count = ProductOf(dims_, 0, dims_.size());
+    b_.For("i", LoopRole::kGrid, b_.Index(count), [&](Scalar i) {
+      variable = i.id();
+      StoreRoots(b_, emitter_, region_, Delinearized(b_, i, dims_), i);
+    });
+    return CutsOf(b_.kernel(), variable, count);
+  }
+
+  // `cuts`: elements where another piece of code begins.
+  BuildOutcome Build(const std::vector<int64_t>& cuts) {
     vectors_ = ProductOf(dims_, 0, dims_.size()) / lanes_;
+    for (int64_t cut : AlignedCuts(cuts, lanes_, vectors_ * lanes_)) ends_.push_back(cut / lanes_);
+    ends_.push_back(vectors_);
     // The last dimensions that hold whole vectors.
     split_ = dims_.size();
     row_ = 1;
@@ -98,8 +122,23 @@ class LoopBuilder {
   }
 
  private:
+  // Each piece of the elements by code of its own, which knows where it is.
   void Vector(Scalar vector) {
-    b_.If(vector < b_.Index(vectors_), [&] {
+    int64_t begin = 0;
+    for (int64_t end : ends_) {
+      if (ends_.size() == 1) {
+        VectorOf(vector, end);
+      } else {
+        b_.If(b_.Index(begin) <= vector,
+              [&] { VectorOf(GreaterOf(vector, b_.Index(begin)), end); });
+      }
+      begin = end;
+    }
+  }
+
+  void VectorOf(Scalar vector, int64_t end) {
+    b_.If(vector < b_.Index(end), [&] {
+      if (ends_.size() > 1) vector = LesserOf(vector, b_.Index(end - 1));
       Dims outer(dims_.begin(), dims_.begin() + static_cast<int64_t>(split_));
       Dims inner(dims_.begin() + static_cast<int64_t>(split_), dims_.end());
       outer.push_back(row_ / lanes_);
@@ -121,6 +160,7 @@ class LoopBuilder {
   KernelBuilder b_;
   ElementEmitter emitter_;
   int64_t vectors_ = 1, row_ = 1;
+  std::vector<int64_t> ends_;  // of pieces, in vectors
   size_t split_ = 0;
 };
 
@@ -130,10 +170,21 @@ BuildOutcome BuildLoop(const Region& region, const Machine& machine, const std::
   if (std::string why = WhyNoLoop(region); !why.empty()) return {std::nullopt, why};
   int64_t count = DomainOf(*region.roots[0]).ElementCount();
   int64_t lanes = LanesFor(region, machine, count, count);
-  BuildOutcome outcome = LoopBuilder(region, machine, lanes, name).Build();
-  if (!outcome.built || lanes == 1 || WideAccess(outcome.built->kernel, lanes, count).everywhere())
-    return outcome;
-  return LoopBuilder(region, machine, 1, name).Build();
+  BuildOutcome outcome = LoopBuilder(region, machine, lanes, name).Build({});
+  if (outcome.built && lanes > 1 && !WideAccess(outcome.built->kernel, lanes, count).everywhere()) {
+    lanes = 1;
+    outcome = LoopBuilder(region, machine, lanes, name).Build({});
+  }
+  if (!outcome.built || !HasPieces(region)) return outcome;
+  std::vector<int64_t> cuts = LoopBuilder(region, machine, lanes, name).FindCuts();
+  if (cuts.empty() || cuts.size() > kMaxCuts) return outcome;
+  BuildOutcome pieces = LoopBuilder(region, machine, lanes, name).Build(cuts);
+  bool longer =
+      pieces.built && pieces.built->kernel.nodes.size() >
+                          std::max(kFewNodes, kMaxGrowth * outcome.built->kernel.nodes.size());
+  return pieces.built && !longer && pieces.built->in_place.size() >= outcome.built->in_place.size()
+             ? std::move(pieces)
+             : std::move(outcome);
 }
 
 }  // namespace tokamak::gpu
