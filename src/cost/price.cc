@@ -9,6 +9,8 @@ namespace tokamak {
 namespace {
 
 constexpr double kNsPerUs = 1000;
+// Loads of a thread that go on at a time, at most.
+constexpr double kVectorsUnderWay = 8;
 
 // The greater of two, softly: a little more than it when they are near each other.
 double Greater(double x, double y, double softness) {
@@ -126,9 +128,11 @@ Price PriceOnGpu(const Work& work, const Machine& machine, const Rates& rates) {
   double full = work.writes > 0 && work.reads > 0 ? rate.copy
                 : work.reads > 0                  ? rate.read
                                                   : rate.write;
-  // Few threads have few bytes under way: a vector each.
+  // Few threads have few bytes under way: what each reads, up to some vectors.
+  double vector = static_cast<double>(machine.vector_bits) / 8;
+  double each = work.reads / std::max(work.tasks * work.threads, 1.0);
   double in_flight = std::min(teams, work.tasks / cores) * work.threads *
-                     static_cast<double>(machine.vector_bits) / 8;
+                     std::clamp(each, vector / 4, vector * kVectorsUnderWay);
   double share = rates.bytes_in_flight > 0 ? std::min(1.0, in_flight / rates.bytes_in_flight) : 1;
   if (bytes > 0) price.memory = bytes / (full * std::max(share, 1e-3)) / kNsPerUs;
   if (full > 0) price.memory += (work.rereads + work.far_rereads) / (2 * full) / kNsPerUs;
