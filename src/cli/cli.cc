@@ -78,6 +78,9 @@ Examples:
   tokamak explain model.mlir
   tokamak explain model.hlo --json         kernels and decisions, for programs
   tokamak explain model.hlo --strict       exit 3 when there is a host step
+  tokamak explain model.hlo --fusion=rules --decisions   as XLA would, by the paper's rules
+  tokamak explain xla.concat-multi-user    what a rule means
+  tokamak explain --as-given module_0001.jit_f.after_optimizations.txt   what XLA decided
 )";
 constexpr char kCalibrateHelp[] = "Measures this machine: what prices of kernels are made of.";
 constexpr char kCalibrateExamples[] =
@@ -117,6 +120,17 @@ Examples:
   tokamak bisect model.hlo --by time         how long the program runs after each pass
 )";
 
+void AddFusion(CLI::App& command, FusionWords& fusion) {
+  command.add_option("--fusion", fusion.mode,
+                     "What makes kernels of instructions: none, rules, greedy or search");
+  command.add_option("--lift", fusion.lift, "Rules of --fusion=rules that are left out")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  command.add_option("--skip", fusion.skip, "Passes of --fusion=rules that are left out")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+}
+
 void AddRun(CLI::App& app, RunCommand& run) {
   CLI::App* command = app.add_subcommand("run", kRunHelp);
   command->footer(kRunExamples);
@@ -129,6 +143,7 @@ void AddRun(CLI::App& app, RunCommand& run) {
   command->add_option("--outputs", run.outputs, "Write the results to this .npz file");
   command->add_option("--repeat", run.repeat, "Run N times, print times, and compare the bits")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+  AddFusion(*command, run.fusion);
   command->add_option("--seed", run.seed, "Draw the inputs: reals in [-1, 1), integers in [0, 4)");
   command->add_flag(
       "--strict", run.strict,
@@ -249,6 +264,7 @@ void AddKernels(CLI::App& app, KernelsCommand& kernels) {
   command->add_option("--vector-bits", kernels.vector_bits, "Of the machine (default: this one)");
   command->add_option("--library", kernels.library, "Whether it has OpenBLAS (default: auto)")
       ->check(CLI::IsMember({"auto", "on", "off"}));
+  AddFusion(*command, kernels.fusion);
   command->add_flag("--unfused", kernels.unfused, "One kernel for each instruction");
   command->add_flag("--text,!--no-text", kernels.text, "Print the kernels, not only the steps");
   command->add_flag("--decisions", kernels.decisions, "Print every judgement, on standard error");
@@ -270,8 +286,14 @@ void AddCalibrate(CLI::App& app, CalibrateCommand& calibrate) {
 void AddExplain(CLI::App& app, ExplainCommand& explain) {
   CLI::App* command = app.add_subcommand("explain", kExplainHelp);
   command->footer(kExplainExamples);
-  command->add_option("FILE", explain.file, "A program; - is standard input")->required();
+  command->add_option("FILE", explain.file, "A program, - is standard input; or a rule's name")
+      ->required();
   command->add_flag("--json", explain.json, "One line of JSON a program, decisions among it");
+  AddFusion(*command, explain.fusion);
+  command->add_option("--target", explain.target, "host (the default) or h200")
+      ->check(CLI::IsMember({"host", "h200"}));
+  command->add_flag("--as-given", explain.as_given,
+                    "FILE is XLA's after_optimizations text: what XLA made, and where it stopped");
   command->add_flag("--decisions", explain.decisions, "Print every judgement, too");
   command->add_flag("--unfused", explain.unfused, "One kernel for each instruction");
   command->add_flag("--measure", explain.measure,

@@ -14,6 +14,12 @@
 
 namespace tokamak {
 
+// What decides which instructions are one kernel.
+struct FusionWords {
+  std::string mode = "search";          // none, rules, greedy, search
+  std::vector<std::string> lift, skip;  // of rules: rules and passes that are left out
+};
+
 struct RunCommand {
   std::vector<std::string> files;
   std::string backend;  // "": the best one built in
@@ -23,6 +29,7 @@ struct RunCommand {
   // No rewrite that changes a value (the interpreter has none), no host step in place of a kernel;
   // --expect judges by one run.
   bool strict = false;
+  FusionWords fusion;
   int64_t spoil_kernel = -1;      // for tests: this kernel writes a wrong number
   bool oracle = false;            // reals stay double to the end
   bool flush_subnormals = false;  // as XLA CPU does
@@ -89,11 +96,15 @@ struct KernelsCommand {
   std::string library = "auto";  // whether it has OpenBLAS: on, off; auto: as this one
   std::string target = "cpu";    // or cuda
   bool cuda = false;             // as CUDA C++
-  bool hoist = false;            // constants of the entry become arguments: for tests
+  FusionWords fusion;
+  bool hoist = false;  // constants of the entry become arguments: for tests
 };
 int Kernels(const KernelsCommand& command, Console& console);
 
 struct ExplainCommand {
+  FusionWords fusion;
+  std::string target = "host";  // or h200
+  bool as_given = false;        // FILE is what another compiler made of a program
   std::string file;
   bool json = false, decisions = false, strict = false;
   bool unfused = false;   // one kernel for each instruction
@@ -101,6 +112,9 @@ struct ExplainCommand {
   double seconds = 0.03;  // for each
 };
 int Explain(const ExplainCommand& command, Console& console);
+// Its --as-given, and `explain RULE`, which gives nothing when FILE names no rule.
+int ExplainGiven(const ExplainCommand& command, Console& console);
+std::optional<int> ExplainRule(const ExplainCommand& command, Console& console);
 
 struct CalibrateCommand {
   std::string output;   // "": the cache folder

@@ -59,9 +59,16 @@ class Explainer {
     std::string why = WhyNotLowered(module);
     if (why.empty()) {
       LowerOptions options;
-      if (command_.unfused) options.plan.mode = FusionMode::kNone;
-      TOK_TRY(program_, LowerForHost(module, options, log_));
-      if (command_.measure) {
+      TOK_TRY(FusionChoice fusion,
+              ParseFusion(command_.fusion.mode, command_.fusion.lift, command_.fusion.skip));
+      options.plan.mode = command_.unfused ? FusionMode::kNone : fusion.mode;
+      if (command_.target == "h200") {
+        options.machine = machine_ = GpuMachine();
+        TOK_TRY(program_, LowerModule(module, options, log_, fusion.paper));
+      } else {
+        TOK_TRY(program_, LowerForHost(module, options, log_, fusion.paper));
+      }
+      if (command_.measure && command_.target == "host") {
         TOK_TRY(times_, MeasureSteps(module, program_, {.seconds = command_.seconds}));
       }
       Walk(program_.steps, 1);
@@ -249,7 +256,9 @@ class Explainer {
                            {"before_us", decision.before_us},
                            {"after_us", decision.after_us},
                            {"because", decision.because}});
-    json out = {{"target", "cpu"}, {"kernels", steps_}, {"decisions", decisions}};
+    json out = {{"target", command_.target == "host" ? "cpu" : command_.target},
+                {"kernels", steps_},
+                {"decisions", decisions}};
     out["host_steps"] = Count("host");
     out["temporary_bytes"] = program_.arena_bytes;
     out["machine"] = {{"name", RatesOf(machine_).name}, {"rates", RatesOf(machine_).source}};
@@ -270,6 +279,8 @@ class Explainer {
 }  // namespace
 
 int Explain(const ExplainCommand& command, Console& console) {
+  if (command.as_given) return ExplainGiven(command, console);
+  if (std::optional<int> told = ExplainRule(command, console)) return *told;
   return ForEachProgram(command.file, console, [&](Module& program, std::string_view source) {
     if (program.entry() == nullptr) return 0;
     Status shown = Explainer(command, console).Explain(program);

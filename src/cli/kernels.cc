@@ -41,13 +41,15 @@ class Shower {
     LowerOptions options;
     options.machine = command_.target == "cuda" || command_.cuda ? GpuMachine() : HostMachine();
     if (command_.vector_bits > 0) options.machine.vector_bits = command_.vector_bits;
-    if (command_.unfused) options.plan.mode = FusionMode::kNone;
+    TOK_TRY(FusionChoice fusion,
+            ParseFusion(command_.fusion.mode, command_.fusion.lift, command_.fusion.skip));
+    options.plan.mode = command_.unfused ? FusionMode::kNone : fusion.mode;
     ExpandConvolutions(module, log);  // they are contractions, then
     options.machine.matrix_library =
         command_.library == "on" ||
         (command_.library == "auto" && !options.machine.is_gpu() &&
          HasContractions(module, options.machine) && HasMatrixLibrary());
-    TOK_TRY(program_, LowerModule(module, options, log));
+    TOK_TRY(program_, LowerModule(module, options, log, fusion.paper));
     for (size_t i = 0; i < program_.kernels.size(); ++i) {
       Kernel& kernel = program_.kernels[i];
       kernel.notes = NotesOf(program_.sources[i].region);

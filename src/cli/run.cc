@@ -171,6 +171,9 @@ class Runner : private ProgressListener {
       compile.compile.backend = backend_->name;
       compile.compile.strict = compile.compile.require_kernels = command_.strict;
       compile.compile.spoil_kernel = command_.spoil_kernel;
+      compile.compile.fusion = command_.fusion.mode;
+      compile.compile.lift = fmt::format("{}", fmt::join(command_.fusion.lift, ","));
+      compile.compile.skip_passes = fmt::format("{}", fmt::join(command_.fusion.skip, ","));
       compile.hoist = command_.hoist;
       TOK_TRY(program, CompiledRun::Make(module, compile));
       entry["launches"] = program->executable().Launches();

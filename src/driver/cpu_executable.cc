@@ -103,11 +103,13 @@ class CpuExecutable final : public Executable {
     for (const ParameterInfo& parameter : parameters_)
       options.alias_results.push_back(parameter.alias_result);
     options.poison = compile.check_memory;
+    TOK_TRY(FusionChoice fusion, FusionOf(compile));
+    options.plan.mode = fusion.mode;
     if (maker == KernelMaker::kGpuSimulator) {
       options.machine = SimulatedGpu();
-      TOK_TRY(program_, LowerModule(*module_, options, log));
+      TOK_TRY(program_, LowerModule(*module_, options, log, fusion.paper));
     } else {
-      TOK_TRY(program_, LowerForHost(*module_, std::move(options), log));
+      TOK_TRY(program_, LowerForHost(*module_, std::move(options), log, fusion.paper));
     }
     if (compile.require_kernels) TOK_RETURN_IF_ERROR(CheckAllKernels(program_, *module_));
     TOK_TRY(codes_, MakeCodes(program_.kernels, maker));

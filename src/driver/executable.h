@@ -107,8 +107,11 @@ struct CompileOptions {
   bool strict = false;  // every value as the program states it, no rewrite that may change bits
   std::string passes = "default";  // the pipeline, as `tokamak opt --passes` takes it; "": none
   std::string skip_passes;         // passes to be left out, with commas between them
-  bool verified = false;           // this build has verified an equal module before
-  std::string dump_dir;  // where the program is written before and after compilation; "": nowhere
+  // What decides which instructions are one kernel: none, rules (the paper's passes), greedy or
+  // search; and rules of those passes to be left out, with commas between them.
+  std::string fusion = "search", lift;
+  bool verified = false;  // this build has verified an equal module before
+  std::string dump_dir;   // where the program is written before and after compilation; "": nowhere
   // An instruction that only the interpreter could do is an error (TK4005); not for interp itself.
   bool require_kernels = false;
   // What TOKAMAK_CHECK asks for, too: every kernel is compared with the interpreter when it runs;

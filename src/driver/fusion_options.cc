@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <vector>
 
 namespace tokamak {
 namespace {
@@ -10,6 +9,27 @@ namespace {
 constexpr std::array<std::string_view, 4> kModes = {"none", "rules", "greedy", "search"};
 
 }  // namespace
+
+Result<FusionChoice> ParseFusion(std::string_view mode, std::span<const std::string> lift,
+                                 std::span<const std::string> skip) {
+  FusionChoice choice;
+  TOK_TRY(choice.mode, ParseFusionMode(mode));
+  TOK_TRY(choice.paper.lifted, ParseLifted(lift));
+  for (const std::string& name : skip) {
+    TOK_TRY(Pipeline one, ParsePipelineUnchecked(name));
+    for (const Step& step : one) choice.paper.skip.push_back(step.pass);
+  }
+  return choice;
+}
+
+Result<FusionChoice> FusionOf(const CompileOptions& options) {
+  FusionChoice choice;
+  TOK_TRY(choice.mode, ParseFusionMode(options.fusion));
+  TOK_TRY(choice.paper.lifted, ParseLifted(options.lift));
+  TOK_TRY(Pipeline skipped, ParsePipelineUnchecked(options.skip_passes));
+  for (const Step& step : skipped) choice.paper.skip.push_back(step.pass);
+  return choice;
+}
 
 Result<FusionMode> ParseFusionMode(std::string_view text) {
   const auto* it = std::find(kModes.begin(), kModes.end(), text);

@@ -3,12 +3,33 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "driver/executable.h"
 #include "explain/rules.h"
 #include "fusion/plan.h"
+#include "rewrite/pipeline.h"
 #include "support/result.h"
 
 namespace tokamak {
+
+// How the paper's passes run.
+struct PaperOptions {
+  LiftedRules lifted;      // rules that are left out
+  std::vector<Pass> skip;  // passes that are
+};
+
+struct FusionChoice {
+  FusionMode mode = FusionMode::kSearch;
+  PaperOptions paper;
+};
+
+// From the words of --fusion, --lift and --skip.
+Result<FusionChoice> ParseFusion(std::string_view mode, std::span<const std::string> lift,
+                                 std::span<const std::string> skip);
+
+// From the options of a compilation.
+Result<FusionChoice> FusionOf(const CompileOptions& options);
 
 // "none", "rules", "greedy" or "search". TK6107 for anything else.
 Result<FusionMode> ParseFusionMode(std::string_view text);

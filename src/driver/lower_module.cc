@@ -5,16 +5,19 @@
 #include "fusion/expand_convolutions.h"
 #include "fusion/expand_ops.h"
 #include "fusion/expand_random.h"
+#include "fusion/given.h"
 #include "fusion/prepare_scans.h"
 #include "fusion/scatter_places.h"
 #include "fusion/sorts.h"
 #include "fusion/split_reductions.h"
 #include "fusion/split_scatters.h"
+#include "passes/passes.h"
 #include "runtime/matrix_product.h"
 
 namespace tokamak {
 
-Result<LoweredProgram> LowerModule(Module& module, const LowerOptions& options, DecisionLog& log) {
+Result<LoweredProgram> LowerModule(Module& module, const LowerOptions& options, DecisionLog& log,
+                                   const PaperOptions& paper) {
   ExpandOps(module, log);
   ExpandConvolutions(module, log);
   PrepareContractions(module, options.machine, log);
@@ -25,14 +28,24 @@ Result<LoweredProgram> LowerModule(Module& module, const LowerOptions& options, 
   SplitScatters(module, log, options.machine);
   PlaceScatters(module, log, options.machine);
   SplitReductions(module, log, options.machine);
-  return Lower(module, options, log);
+  if (options.plan.mode != FusionMode::kRules) return Lower(module, options, log);
+  PassContext context(log, {}, {.lifted = paper.lifted});
+  PipelineOptions pipeline;
+  pipeline.skip = paper.skip;
+  TOK_TRY([[maybe_unused]] std::vector<PassRun> runs,
+          RunPasses(module, kPaperPipeline, context, pipeline));
+  GivenFusions given = GivenFusions::Dissolve(module);
+  LowerOptions with = options;
+  with.plan.given = &given;
+  return Lower(module, with, log);
 }
 
-Result<LoweredProgram> LowerForHost(Module& module, LowerOptions options, DecisionLog& log) {
+Result<LoweredProgram> LowerForHost(Module& module, LowerOptions options, DecisionLog& log,
+                                    const PaperOptions& paper) {
   options.machine = HostMachine();
   ExpandConvolutions(module, log);  // they are contractions, then
   options.machine.matrix_library = HasContractions(module, options.machine) && HasMatrixLibrary();
-  return LowerModule(module, options, log);
+  return LowerModule(module, options, log, paper);
 }
 
 }  // namespace tokamak

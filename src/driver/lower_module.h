@@ -1,5 +1,6 @@
 #pragma once
 
+#include "driver/fusion_options.h"
 #include "explain/decision.h"
 #include "ir/ir.h"
 #include "lower/lower.h"
@@ -8,9 +9,11 @@
 namespace tokamak {
 
 // From an optimized module to steps, for the machine of `options`: whoever compiles or explains a
-// program goes this way.
-Result<LoweredProgram> LowerModule(Module& module, const LowerOptions& options, DecisionLog& log);
+// program goes this way. `paper`: how the passes of FusionMode::kRules run.
+Result<LoweredProgram> LowerModule(Module& module, const LowerOptions& options, DecisionLog& log,
+                                   const PaperOptions& paper = {});
 // The same for the machine that this process runs on, with its libraries.
-Result<LoweredProgram> LowerForHost(Module& module, LowerOptions options, DecisionLog& log);
+Result<LoweredProgram> LowerForHost(Module& module, LowerOptions options, DecisionLog& log,
+                                    const PaperOptions& paper = {});
 
 }  // namespace tokamak

@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "driver/dump.h"
+#include "driver/fusion_options.h"
 #include "rewrite/pipeline.h"
 #include "support/edit_distance.h"
 
@@ -14,6 +15,9 @@ namespace {
 constexpr NamedOption kOptions[] = {
     {"tokamak_backend", "string", "", "what runs the program: interp, cpu or cuda"},
     {"tokamak_dump_to", "string", "", "folder for the program before and after compilation"},
+    {"tokamak_fusion", "string", "search",
+     "what decides which instructions are one kernel: none, rules, greedy or search"},
+    {"tokamak_lift", "string", "", "rules of tokamak_fusion=rules that are left out"},
     {"tokamak_passes", "string", "default", "the passes that run, such as inline,(simplify,cse)*"},
     {"tokamak_require_kernels", "bool", "false",
      "an instruction that only the interpreter could do is an error"},
@@ -82,6 +86,11 @@ Status CheckedPipeline(const CompileOptions& options) {
   return Ok();
 }
 
+Status CheckedFusion(const CompileOptions& options) {
+  Result<FusionChoice> fusion = FusionOf(options);
+  return fusion.ok() ? Ok() : Status(std::move(fusion.error()));
+}
+
 }  // namespace
 
 std::span<const NamedOption> AllOptions() {
@@ -98,6 +107,12 @@ Status SetOption(CompileOptions& options, std::string_view name, const OptionVal
     TOK_TRY(options.backend, Text(*option, value));
   } else if (name == "tokamak_dump_to") {
     TOK_TRY(options.dump_dir, Text(*option, value));
+  } else if (name == "tokamak_fusion") {
+    TOK_TRY(options.fusion, Text(*option, value));
+    return CheckedFusion(options);
+  } else if (name == "tokamak_lift") {
+    TOK_TRY(options.lift, Text(*option, value));
+    return CheckedFusion(options);
   } else if (name == "tokamak_passes") {
     TOK_TRY(options.passes, Text(*option, value));
     TOK_RETURN_IF_ERROR(CheckedPipeline(options));

@@ -1,7 +1,9 @@
 #include "fusion/plan.h"
 
+#include "fusion/cut.h"
 #include "fusion/draft.h"
 #include "fusion/first_planner.h"
+#include "fusion/given.h"
 #include "fusion/pricer.h"
 #include "fusion/search.h"
 
@@ -34,6 +36,8 @@ ComputationPlan PlanBySearch(const Computation& computation, const Machine& mach
 
 ComputationPlan PlanComputation(const Computation& computation, const Machine& machine,
                                 const PlanOptions& options, DecisionLog& log) {
+  if (options.given != nullptr)
+    return BuildCut(computation, options.given->CutOf(computation, machine), machine, log);
   switch (options.mode) {
     case FusionMode::kGreedy:
       return PlanGreedily(computation, machine, log);

@@ -39,8 +39,11 @@ enum class FusionMode : uint8_t {
   kSearch,  // the best plan that is found in the time given
 };
 
+class GivenFusions;
+
 struct PlanOptions {
   FusionMode mode = FusionMode::kSearch;
+  const GivenFusions* given = nullptr;  // of kRules: those that the passes made
 };
 
 // Cuts a computation into regions and builds their kernels. Every judgement is a record.

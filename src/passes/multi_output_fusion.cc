@@ -43,10 +43,10 @@ class MultiOutputFuser {
     std::vector<Instr*> users = KernelsAmong(fuse::DistinctUsers(shared));
     for (size_t i = 0; i < users.size(); ++i) {
       for (size_t j = i + 1; j < users.size() && j <= i + kMostSiblings; ++j) {
+        if (Uses(*users[i], *users[j]) || Uses(*users[j], *users[i])) continue;
         if (!Judged(*users[i], *users[j])) continue;
         records_.Moved(FusionRule::kSibling, *users[j], users[i], LabelOf(shared));
-        bool turned = std::ranges::count(users[i]->operands(), users[j]) > 0;
-        users[i] = turned ? editor_.Join(users[j], users[i]) : editor_.Join(users[i], users[j]);
+        users[i] = editor_.Join(users[i], users[j]);
         users.erase(users.begin() + static_cast<std::ptrdiff_t>(j--));
         changed = Changed::kYes;
       }
@@ -76,6 +76,11 @@ class MultiOutputFuser {
     if (!refused && !judge_.IsAcyclic(a, b)) refused = fuse::Refusal{FusionRule::kCycle, ""};
     if (refused) records_.Refused(*refused, a, &b);
     return !refused;
+  }
+
+  // One of them needs the other: that is for JoinWithUser.
+  static bool Uses(const Instr& user, const Instr& producer) {
+    return std::ranges::count(user.operands(), &producer) > 0;
   }
 
   // What is free to compute is no kernel whose reads could be shared.

@@ -92,8 +92,16 @@ bool IsExact(const Instr& instr) {
 
 class OnBackend : public Transformation {
  public:
-  explicit OnBackend(std::string backend) : backend_(std::move(backend)) {}
-  std::string name() const override { return "on:" + backend_; }
+  // "cpu", or "cpu/rules": what decides about fusion (CompileOptions::fusion).
+  explicit OnBackend(std::string backend) : backend_(std::move(backend)) {
+    size_t slash = backend_.find('/');
+    if (slash == std::string::npos) return;
+    fusion_ = backend_.substr(slash + 1);
+    backend_.resize(slash);
+  }
+  std::string name() const override {
+    return "on:" + backend_ + (fusion_.empty() ? "" : "/" + fusion_);
+  }
   bool Keeps(const Module& module) const override {
     for (const auto& computation : module.computations())
       for (const Instr* instr : computation->Instrs())
@@ -115,13 +123,14 @@ class OnBackend : public Transformation {
     CompiledRunOptions options;
     options.compile.backend = backend_;
     options.compile.strict = true;
+    if (!fusion_.empty()) options.compile.fusion = fusion_;
     options.hoist = true;
     TOK_TRY(CompiledRun program, CompiledRun::Make(module, options));
     return program.Run(inputs);
   }
 
  private:
-  std::string backend_;
+  std::string backend_, fusion_;
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "runner/run_test.h"
 
 #include <algorithm>
+#include <sstream>
 #include <time.h>
 
 #include "cli/commands.h"
@@ -70,6 +71,26 @@ std::string Join(const std::vector<ExpectedError>& errors) {
   std::string text;
   for (const ExpectedError& error : errors) text += (text.empty() ? "" : ", ") + ToString(error);
   return text.empty() ? "none" : text;
+}
+
+// Steps that `kernels` and `explain` count in one line: "2 launches, 1 library calls, 0 host steps,
+// 0 copies, ...". -1: there is no such line.
+int64_t KernelsIn(const std::string& output) {
+  int64_t sum = -1;
+  for (const std::string& line : SolidLines(output)) {
+    if (line.find(" host steps, ") == std::string::npos) continue;
+    std::istringstream words(line);
+    int64_t number = 0;
+    std::string what;
+    sum = 0;
+    while (words >> number >> what) {
+      if (what == "bytes") break;
+      sum += number;
+      bool ended = what.ends_with(',') || what.ends_with(';');
+      while (!ended && words >> what) ended = what.ends_with(',') || what.ends_with(';');
+    }
+  }
+  return sum;
 }
 
 class Tester {
@@ -158,6 +179,9 @@ class Tester {
       if (console.out.find(line) == std::string::npos)
         Fail("expected '" + line + "'; got:\n" + console.out);
     }
+    if (run.kernels && KernelsIn(console.out) != *run.kernels)
+      Fail("expected " + std::to_string(*run.kernels) + " kernels; got " +
+           std::to_string(KernelsIn(console.out)) + ":\n" + console.out);
     if (run.after) CheckAfter(run, console.out);
   }
 

@@ -134,6 +134,8 @@ class Parser {
       run.exit = static_cast<int>(number);
     } else if (directive.key == "CHECKS" && ToInt(rest, number)) {
       run.checks = number;
+    } else if (directive.key == "KERNELS" && ToInt(rest, number)) {
+      run.kernels = number;
     } else {
       return Bad(file_.path, at, "'" + std::string(directive.key) + ": " + rest + "' says nothing");
     }

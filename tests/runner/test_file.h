@@ -33,7 +33,7 @@ struct TestRun {
   std::optional<std::vector<std::string>> after;
   size_t after_begin = 0, after_end = 0;  // its lines, counted from 0
   std::optional<int> exit;
-  std::optional<int64_t> checks;
+  std::optional<int64_t> checks, kernels;
 };
 
 struct TestFile {

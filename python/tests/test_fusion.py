@@ -1,0 +1,30 @@
+"""tokamak_fusion and tokamak_lift through JAX."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+
+def softmax_of_both(x, y):
+    both = jnp.concatenate([x, y])
+    return jax.nn.softmax(both * 2), jnp.tanh(both)
+
+
+@pytest.mark.parametrize("fusion", ["none", "rules", "greedy", "search"])
+def test_each_way_computes_the_same(fusion):
+    x, y = jnp.arange(24.0).reshape(4, 6), jnp.ones((4, 6))
+    expected = jax.jit(softmax_of_both, compiler_options={"tokamak_backend": "interp"})(x, y)
+    options = {"tokamak_backend": "cpu", "tokamak_fusion": fusion, "tokamak_lift": "concat-multi-user"}
+    for got, want in zip(jax.jit(softmax_of_both, compiler_options=options)(x, y), expected):
+        np.testing.assert_allclose(got, want, rtol=1e-5)
+
+
+@pytest.mark.parametrize("option, value, says", [
+    ("tokamak_fusion", "most", "none of none, rules, greedy and search"),
+    ("tokamak_lift", "concat-multi-users", "did you mean 'xla.concat-multi-user'"),
+    ("tokamak_lift", "cycle", "xla.cycle is a law and cannot be lifted"),
+])
+def test_other_words_are_refused(option, value, says):
+    with pytest.raises(jax.errors.JaxRuntimeError, match=says):
+        jax.jit(lambda x: x + 1, compiler_options={option: value})(jnp.ones(3))
