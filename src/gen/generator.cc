@@ -82,6 +82,12 @@ BuildOutcome BuildGpu(const Region& region, RegionKind kind, const Machine& mach
 
 BuildOutcome BuildRegion(const Region& region, RegionKind kind, const Machine& machine,
                          const std::string& name) {
+  // Others would not see it.
+  for (const Instr* instr : region.instrs)
+    if ((instr->op() == Op::kScan && kind != RegionKind::kScan) ||
+        (instr->op() == Op::kSort && kind != RegionKind::kSort) ||
+        (instr->op() == Op::kScatter && kind != RegionKind::kScatter))
+      return {std::nullopt, std::string(instr->info().name) + ": has a generator of its own"};
   return machine.is_gpu() ? BuildGpu(region, kind, machine, name)
                           : BuildCpu(region, kind, machine, name);
 }

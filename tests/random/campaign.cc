@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstring>
 #include <deque>
+#include <set>
 #include <thread>
 #include <unistd.h>
 
@@ -57,8 +58,10 @@ struct Desk {
 };
 
 void CountOps(const Module& module, Tally& tally) {
+  std::set<std::string_view> ops;
   for (const auto& computation : module.computations())
-    for (const Instr* instr : computation->Instrs()) ++tally.ops[std::string(instr->info().name)];
+    for (const Instr* instr : computation->Instrs()) ops.insert(instr->info().name);
+  for (std::string_view op : ops) ++tally.ops[std::string(op)];
 }
 
 void CheckSeed(const Shared& shared, uint64_t seed, Tally& tally) {

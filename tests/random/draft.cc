@@ -210,10 +210,25 @@ ElementType Draft::IndexType() {
 
 Dims Draft::AnyDims() {
   if (!values_.empty() && random().Percent(50)) return Any()->shape().dims();
+  if (plot_.size.wide) return WideDims();
   int64_t rank = random().Pick({0, 1, 1, 1, 2, 2, 2, 3, 3, 4});
   Dims dims;
   for (int64_t d = 0; d < rank; ++d)
     dims.push_back(random().Percent(2) ? 0 : random().Pick({1, 1, 2, 2, 3, 3, 4, 4, 5, 8}));
+  return dims;
+}
+
+Dims Draft::WideDims() {
+  int64_t rank = random().Pick({0, 1, 1, 2, 2, 2, 2, 3, 3, 4}), elements = 1;
+  Dims dims;
+  for (int64_t d = 0; d < rank; ++d) {
+    int64_t most = plot_.size.max_elements / std::max<int64_t>(elements, 1);
+    int64_t size = random().Pick({0, 1, 2, 3, 4, 5, 8, 16, 17, 31, 33, 64, 100, 127, 300});
+    if (size == 0 && !random().Percent(20)) size = 7;
+    dims.push_back(std::min(size, most));
+    elements *= dims.back();
+  }
+  random().Shuffle(dims);
   return dims;
 }
 

@@ -101,6 +101,7 @@ class Draft {
   ElementType IndexType();
   Shape AnyShape(ElementType type);  // often one that is there already
   Dims AnyDims();
+  Dims WideDims();
   Dims Permutation(int64_t rank);
 
   const std::vector<Instr*>& values() const { return values_; }

@@ -95,8 +95,10 @@ Instr* Matrix(Draft& draft, ElementType type, int64_t rows, int64_t columns) {
 // Matrices that were moved, joined or are constant; two products of one matrix.
 bool DrawMatrixProducts(Draft& draft) {
   ElementType type = draft.AnyType(kNumber);
-  int64_t m = draft.random().Between(1, 4), k = draft.random().Between(1, 5),
-          n = draft.random().Between(1, 4);
+  const ProgramSize& size = draft.plot().size;
+  int64_t m = draft.random().Between(1, size.Of(4, 60)),
+          k = draft.random().Between(1, size.Of(5, 60)),
+          n = draft.random().Between(1, size.Of(4, 60));
   Instr* x = Matrix(draft, type, m, k);
   Instr* y = Matrix(draft, type, k, n);
   DotAttrs attrs{{}, {}, {1}, {0}, {}, {}, {}, {}};
@@ -125,6 +127,7 @@ Dims Labels(Draft& draft, size_t rank) {
 }
 
 bool DrawConvolution(Draft& draft) {
+  const ProgramSize& size = draft.plot().size;
   ElementType type = draft.AnyType(kNumber);
   size_t spatial = static_cast<size_t>(draft.random().Pick({0, 1, 1, 2}));
   Dims in = Labels(draft, spatial + 2), kernel = Labels(draft, spatial + 2),
@@ -132,8 +135,14 @@ bool DrawConvolution(Draft& draft) {
   int64_t groups = draft.random().Percent(80) ? 1 : 2;
   bool batch_groups = groups > 1 && draft.random().Percent(40);
   int64_t batch = draft.random().Between(1, 2) * (batch_groups ? groups : 1);
-  int64_t features = draft.random().Between(1, 2);
-  int64_t outputs = draft.random().Between(1, 2) * groups;
+  int64_t features = draft.random().Between(1, size.Of(2, 9));
+  int64_t outputs = draft.random().Between(1, size.Of(2, 20)) * groups;
+  if (size.wide && draft.random().Percent(20)) {  // depthwise
+    groups = draft.random().Between(2, 12);
+    batch_groups = false;
+    features = 1;
+    outputs = groups * draft.random().Between(1, 2);
+  }
   ConvolutionAttrs attrs;
   attrs.dims.input_batch = in[0], attrs.dims.input_feature = in[1];
   attrs.dims.kernel_input = kernel[0], attrs.dims.kernel_output = kernel[1];
@@ -157,7 +166,7 @@ bool DrawConvolution(Draft& draft) {
     if (draft.random().Percent(15)) w.window_dilation = 2;
     w.reversed = draft.random().Percent(15);
     attrs.window.push_back(w);
-    x_dims[At(in[i + 2])] = draft.random().Between(1, 5);
+    x_dims[At(in[i + 2])] = draft.random().Between(1, size.Of(5, 14));
     kernel_dims[At(kernel[i + 2])] = w.size;
   }
   attrs.precision = AnyPrecision(draft);

@@ -168,6 +168,8 @@ bool DrawLoop(Draft& draft) {
   for (const Instr* value : init)
     if (value == nullptr) return false;
   bool as_tuple = draft.random().Percent(40);
+  for (const Instr* value : init)  // no element of a tuple would be
+    if (as_tuple && value->shape().ElementCount() > draft.plot().size.max_elements) return false;
   Computation* condition = DrawCondition(draft, how, init, as_tuple);
   Computation* body = DrawLoopBody(draft, how, init, as_tuple, fed);
   if (condition == nullptr || body == nullptr) return false;

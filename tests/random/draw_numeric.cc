@@ -9,7 +9,8 @@ namespace {
 bool DrawFft(Draft& draft) {
   FftType type =
       draft.random().Pick({FftType::kFft, FftType::kIfft, FftType::kRfft, FftType::kIrfft});
-  int64_t length = draft.random().Between(1, 6), rows = draft.random().Between(1, 3);
+  int64_t length = draft.random().Between(1, draft.plot().size.Of(6, 70)),
+          rows = draft.random().Between(1, 3);
   bool half = type == FftType::kIrfft;
   Shape shape = Shape::Array(type == FftType::kRfft ? ElementType::kF32 : ElementType::kC64,
                              {rows, half ? length / 2 + 1 : length});
@@ -31,7 +32,7 @@ ElementType WideReal(Draft& draft) {
 
 bool DrawCholesky(Draft& draft) {
   ElementType type = WideReal(draft);
-  Instr* a = SquareMatrix(draft, type, draft.random().Between(1, 3));
+  Instr* a = SquareMatrix(draft, type, draft.random().Between(1, draft.plot().size.Of(3, 20)));
   return draft.Put(Op::kCholesky, {a}, CholeskyAttrs{draft.random().Percent(50)}) != nullptr;
 }
 

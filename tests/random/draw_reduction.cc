@@ -233,7 +233,8 @@ bool DrawSort(Draft& draft) {
 bool DrawTopK(Draft& draft) {
   Instr* x = draft.AnyThat([](const Shape& s) { return s.rank() > 0 && !IsComplex(s.type()); });
   if (x == nullptr) return false;
-  TopKAttrs attrs{draft.random().Between(0, std::min<int64_t>(x->shape().dims().back(), 4)),
+  TopKAttrs attrs{draft.random().Between(
+                      0, std::min<int64_t>(x->shape().dims().back(), draft.plot().size.Of(4, 40))),
                   draft.random().Percent(80), true};
   Instr* both = draft.Put(Op::kTopK, {x}, attrs);
   if (both == nullptr) return false;

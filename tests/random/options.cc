@@ -49,6 +49,9 @@ bool ParseFlag(std::string_view word, Options& options) {
     options.print = true;
   } else if (word == "--hash") {
     options.hash = true;
+  } else if (word == "--wide") {
+    options.size.wide = true;
+    options.size.max_elements = 6000;
   } else if (word == "--statistics") {
     options.statistics = true;
   } else if (word == "--round-trip") {
@@ -103,7 +106,7 @@ std::string HelpText() {
   std::string text =
       "usage: random_programs [--seeds A..B] [--round-trip] [--pass NAME]... [--pipeline] [--all]\n"
       "                       [--jobs N] [--keep DIR] [--max-instrs N] [--most-findings N]\n"
-      "                       [--print] [--hash] [--statistics] [FILE]...\n"
+      "                       [--wide] [--print] [--hash] [--statistics] [FILE]...\n"
       "\n"
       "Draws a random well-typed program for each seed A, A+1 ... B-1 (0..1000), sends it through\n"
       "the transformations asked for, and compares what the interpreter computes before and "
@@ -119,7 +122,15 @@ std::string HelpText() {
       "  --hash         prints a hash of all of them: equal on every machine, and as long as "
       "nothing\n"
       "                 about drawing changes\n"
-      "  --statistics   counts ops, and the reasons for which the interpreter refuses programs\n"
+      "  --wide         other programs: larger arrays, and more that scans, sorts, scatters, "
+      "multiplies\n"
+      "  --statistics   counts the programs in which each op occurs, and the reasons for which "
+      "the\n"
+      "                 interpreter refuses programs. With TOKAMAK_CHECK=kernels each kernel of "
+      "on:cpu is\n"
+      "                 compared with the interpreter, reals within a tolerance: also where no "
+      "bits are\n"
+      "                 promised\n"
       "\n"
       "transformations (--pass NAME):";
   for (const std::string& name : TransformationNames()) text += " " + name;

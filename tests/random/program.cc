@@ -13,22 +13,43 @@ struct DrawerTable {
   int64_t weight = 0;
 };
 
-const DrawerTable& AllDrawers() {
-  static const DrawerTable table = [] {
-    DrawerTable all;
-    for (auto drawers :
-         {ElementwiseDrawers(), AlgebraDrawers(), MovementDrawers(), MovementPairDrawers(),
-          IndexingDrawers(), ReductionDrawers(), ContractionDrawers(), NumericDrawers(),
-          RandomDrawers(), ControlDrawers(), LoopDrawers(), StructureDrawers(), HostDrawers()})
-      all.drawers.insert(all.drawers.end(), drawers.begin(), drawers.end());
-    for (const Drawer& drawer : all.drawers) all.weight += drawer.weight;
-    return all;
-  }();
-  return table;
+// Weights in wide programs, where they are others. What the host does has no place there.
+struct WideWeight {
+  std::string_view name;
+  int weight;
+};
+constexpr WideWeight kWideWeights[] = {
+    {"dot", 60},         {"matrix-products", 60},
+    {"convolution", 60}, {"reduce-window", 50},
+    {"sort", 50},        {"variadic-window", 20},
+    {"topk", 50},        {"select-and-scatter", 50},
+    {"scan", 50},        {"gather", 60},
+    {"scatter", 60},     {"dynamic-update-slice", 40},
+    {"fft", 40},         {"triangular-solve", 25},
+    {"cholesky", 25},    {"infeed", 0},
+    {"send-recv", 0},    {"check", 0},
+    {"collective", 0},   {"dynamic", 0},
+    {"dependency", 0},   {"custom-call", 0},
+};
+
+DrawerTable TableOf(bool wide) {
+  DrawerTable all;
+  for (auto drawers :
+       {ElementwiseDrawers(), AlgebraDrawers(), MovementDrawers(), MovementPairDrawers(),
+        IndexingDrawers(), ReductionDrawers(), ContractionDrawers(), NumericDrawers(),
+        RandomDrawers(), ControlDrawers(), LoopDrawers(), StructureDrawers(), HostDrawers()})
+    all.drawers.insert(all.drawers.end(), drawers.begin(), drawers.end());
+  for (Drawer& drawer : all.drawers) {
+    for (const WideWeight& other : kWideWeights)
+      if (wide && other.name == drawer.name) drawer.weight = other.weight;
+    all.weight += drawer.weight;
+  }
+  return all;
 }
 
-const Drawer& PickDrawer(Random& random) {
-  const DrawerTable& table = AllDrawers();
+const Drawer& PickDrawer(Random& random, bool wide) {
+  static const DrawerTable narrow_table = TableOf(false), wide_table = TableOf(true);
+  const DrawerTable& table = wide ? wide_table : narrow_table;
   int64_t at = random.Below(table.weight);
   for (const Drawer& drawer : table.drawers) {
     at -= drawer.weight;
@@ -131,7 +152,7 @@ void DrawOn(Draft& draft, int instrs) {
   Plot& plot = draft.plot();
   int end = std::min(plot.instrs + instrs, plot.target);
   for (int attempts = 0; plot.instrs < end && attempts < 4 * instrs; ++attempts) {
-    const Drawer& drawer = PickDrawer(plot.random);
+    const Drawer& drawer = PickDrawer(plot.random, plot.size.wide);
     // The entry's result is still to come.
     if (draft.HasRoom(drawer.instrs + 2)) drawer.draw(draft);
   }

@@ -11,6 +11,11 @@ namespace tokamak::fuzz {
 struct ProgramSize {
   int max_instrs = 40;  // of all computations together
   int64_t max_elements = 1000;
+  // Larger arrays, and in most programs what folds, scans, sorts, scatters, multiplies: what the
+  // generators of backends are for.
+  bool wide = false;
+  // The first of a number, the second when programs are wide.
+  int64_t Of(int64_t narrow, int64_t when_wide) const { return wide ? when_wide : narrow; }
 };
 
 // A random program that verifies. One number is the whole of it: equal seeds
