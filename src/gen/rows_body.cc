@@ -125,8 +125,8 @@ void RowsBody::StoreRows() {
 void RowsBody::StoreElements() {
   std::vector<const Instr*> roots;
   for (const Instr* root : region_.roots) {
-    if (!root->shape().IsArray() || root->shape().ElementCount() == rows_) continue;
-    if (root->shape().ElementCount() != rows_ * row_)
+    if (PartsOf(root->shape())[0].ElementCount() == rows_) continue;
+    if (!root->shape().IsArray() || root->shape().ElementCount() != rows_ * row_)
       return emitter_.Fail("a root has neither a row's elements nor one a row");
     roots.push_back(root);
   }

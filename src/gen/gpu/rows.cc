@@ -235,8 +235,8 @@ class RowsBuilder {
   void StoreElements() {
     std::vector<const Instr*> roots;
     for (const Instr* root : region_.roots) {
-      if (!root->shape().IsArray() || root->shape().ElementCount() == found_.rows) continue;
-      if (root->shape().ElementCount() != found_.rows * found_.row)
+      if (PartsOf(root->shape())[0].ElementCount() == found_.rows) continue;
+      if (!root->shape().IsArray() || root->shape().ElementCount() != found_.rows * found_.row)
         return emitter_.Fail("a root has neither a row's elements nor one a row");
       roots.push_back(root);
     }
