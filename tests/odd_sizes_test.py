@@ -410,6 +410,7 @@ PROGRAMS = {
     "long lines, sorted": lambda: sorts(["f32", "u32", "f64"], TWO_KEYS, [(65539,), (2, 131075)]),
     "long lines of numbers, sorted": lambda: sorts(["f32"], NUMBERS, [(131075,), (65536,)]),
     "nine elements of long lines": lambda: tops("f32", 9, "false", [(2, 65537), (200001,)]),
+    "three hundred elements of long lines": lambda: tops("f32", 300, "true", [(1, 200001), (3, 4097), (1, 301), (20, 1300)]),
     "one element of each line": lambda: tops("f32", 1, "true"),
     "three elements of each line": lambda: tops("s32", 3, "false"),
     "a hundred elements of each line": lambda: tops("f16", 100, "true"),

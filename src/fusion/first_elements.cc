@@ -20,13 +20,15 @@ int64_t FirstOf(const Instr& instr) {
 
 class FirstElements {
  public:
-  explicit FirstElements(Instr& sort) : sort_(sort), dims_(sort.operand(0)->shape().dims()) {}
+  // `nearly`: the order of what is equal, and of NaN, is open.
+  explicit FirstElements(Instr& sort, bool nearly = false)
+      : sort_(sort), dims_(sort.operand(0)->shape().dims()), nearly_(nearly) {}
 
   bool Find() {
     std::optional<std::vector<KeyOfSort>> keys = KeysOf(sort_);
     if (!keys || keys->size() != 1 || sort_.parent()->root() == &sort_) return false;
     KeyOrder order = (*keys)[0].order;
-    if (order == KeyOrder::kNumbers || order == KeyOrder::kPlain) return false;
+    if (!nearly_ && (order == KeyOrder::kNumbers || order == KeyOrder::kPlain)) return false;
     is_descending_ = (*keys)[0].is_descending;
     key_ = (*keys)[0].operand;
     int64_t along = sort_.attrs<SortAttrs>().dimension;
@@ -85,6 +87,7 @@ class FirstElements {
 
   Instr& sort_;
   Dims dims_;
+  bool nearly_;
   size_t key_ = 0;
   bool is_descending_ = false;
   int64_t k_ = 0;
@@ -173,6 +176,7 @@ bool TryApproxTopK(Instr& call, DecisionLog& log) {
   computation.ReplaceUses(&call, value);
   if (is_root) computation.set_root(value);
   computation.Remove(&call);
+  if (FirstElements first(*sorted, true); IsSortable(*sorted) && first.Find()) first.Take();
   return true;
 }
 

@@ -64,7 +64,7 @@ class TopKCall final : public LibraryCall {
  public:
   explicit TopKCall(TopKForm form);
   void Run(std::span<void* const> arguments, const std::atomic<bool>* stop) const override;
-  int64_t ScratchBytes() const override { return blocks_ * block_bytes_; }
+  int64_t ScratchBytes() const override { return blocks_ * block_bytes_ + join_bytes_; }
   std::string Text() const override;
   double Micros() const override;
 
@@ -79,7 +79,8 @@ class TopKCall final : public LibraryCall {
 
   TopKForm form_;
   int64_t parts_ = 1;  // of each line
-  int64_t blocks_ = 1, block_bytes_ = 0;
+  int64_t room_ = 0;   // for candidates of a line, where they are not kept in order
+  int64_t blocks_ = 1, block_bytes_ = 0, join_bytes_ = 0;
 };
 
 }  // namespace tokamak

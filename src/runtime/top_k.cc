@@ -1,5 +1,6 @@
-// The greatest or least elements of lines: those before them are kept in order while they are few,
-// else chosen first and sorted then. Long lines are cut into parts, whose elements meet again.
+// The greatest or least elements of lines: those that come before them are kept in order while they
+// are few, else gathered, chosen from and sorted at the end. Long lines are cut into parts, whose
+// elements meet again.
 
 #include <type_traits>
 
@@ -18,6 +19,8 @@ using sorting::WithOrder;
 constexpr int64_t kMostBlocks = 32, kFewElements = 8192;
 // So many are kept in order while the line is read.
 constexpr int64_t kFewKept = 64;
+// Room for candidates when more are wanted, at least.
+constexpr int64_t kLeastRoom = 1024;
 // Parts of a long line, when there are few lines.
 constexpr int64_t kLongTopLine = 1 << 15, kFewLines = 16, kMostTopParts = 32;
 
@@ -94,24 +97,54 @@ void KeepFew(const Keys& keys, int64_t begin, int64_t end, int64_t k, Candidate<
   look(end);
 }
 
+// The same of any k: elements that come before the k-th of those seen so far are gathered, and
+// chosen from when there are `room` of them.
 template <typename Keys, typename Raw>
-void Choose(const Keys& keys, int64_t length, int64_t k, Candidate<Raw>* all) {
-  for (int64_t i = 0; i < length; ++i) all[i] = {keys.At(i), static_cast<uint32_t>(i)};
-  if (k < length) std::nth_element(all, all + k, all + length);
-  std::sort(all, all + k);
+void KeepMany(const Keys& keys, int64_t begin, int64_t end, int64_t k, int64_t room,
+              Candidate<Raw>* kept) {
+  int64_t count = std::min(room, end - begin), i = begin;
+  for (; i < begin + count; ++i) kept[i - begin] = {keys.At(i), static_cast<uint32_t>(i)};
+  Raw worst{};
+  auto choose = [&] {
+    if (k < count) std::nth_element(kept, kept + k - 1, kept + count);
+    count = k;
+    worst = kept[k - 1].key;
+  };
+  choose();
+  constexpr int64_t kStretch = 32;
+  auto look = [&](int64_t last) {
+    for (; i < last; ++i) {
+      Raw key = keys.At(i);
+      kept[count] = {key, static_cast<uint32_t>(i)};
+      count += key < worst ? 1 : 0;
+      if (count == room) choose();
+    }
+  };
+  while (i + kStretch <= end) {
+    if (AnyBefore<kStretch>(keys, i, worst)) {
+      look(i + kStretch);
+    } else {
+      i += kStretch;
+    }
+  }
+  look(end);
+  choose();
+  std::sort(kept, kept + k);
 }
 
 }  // namespace
 
 TopKCall::TopKCall(TopKForm form) : form_(form) {
+  if (form_.k > kFewKept) room_ = std::min(form_.length, std::max(4 * form_.k, kLeastRoom));
   blocks_ = std::clamp<int64_t>(form_.lines, 1, kMostBlocks);
-  if (form_.k > kFewKept) {
-    block_bytes_ = Aligned(form_.length * 16);
-  } else if (form_.lines <= kFewLines && form_.length >= 2 * kLongTopLine) {
-    parts_ = std::min(kMostTopParts, form_.length / kLongTopLine);
+  int64_t part = std::max(kLongTopLine, 16 * form_.k);
+  if (form_.lines <= kFewLines && form_.length >= 2 * part) {
+    parts_ = std::min(kMostTopParts, form_.length / part);
     blocks_ = form_.lines * parts_;
-    block_bytes_ = Aligned(form_.k * 16);
+    join_bytes_ = Aligned(parts_ * form_.k * 16);
   }
+  // One more, which an element is written to before it is known whether it stays.
+  if (room_ > 0 || parts_ > 1) block_bytes_ = Aligned((std::max(room_, form_.k) + 1) * 16);
 }
 
 template <typename Raw>
@@ -123,13 +156,13 @@ void TopKCall::RunLine(std::span<void* const> arguments, int64_t line, int64_t b
   const Raw* data = static_cast<const Raw*>(arguments[0]) + line * form_.length;
   Raw turned = form_.key.is_descending ? static_cast<Raw>(~Raw{0}) : Raw{0};
   std::array<Kept, kFewKept> few;
-  Kept* chosen = form_.k <= kFewKept && parts_ == 1 ? few.data() : scratch(block);
+  Kept* chosen = room_ == 0 && parts_ == 1 ? few.data() : scratch(block);
+  int64_t part = block % parts_;
+  int64_t begin = form_.length * part / parts_, end = form_.length * (part + 1) / parts_;
   WithOrder(form_.key.order, [&]<SortOrder order>() {
     Keys<order, Raw> keys{data, static_cast<Raw>(form_.key.infinity), turned};
-    if (form_.k > kFewKept) return Choose(keys, form_.length, form_.k, chosen);
-    int64_t part = block % parts_;
-    KeepFew(keys, form_.length * part / parts_, form_.length * (part + 1) / parts_, form_.k,
-            chosen);
+    if (room_ > 0) return KeepMany(keys, begin, end, form_.k, room_, chosen);
+    KeepFew(keys, begin, end, form_.k, chosen);
   });
   if (parts_ == 1) Store<Raw>(arguments, line, chosen);
 }
@@ -149,15 +182,17 @@ void TopKCall::Store(std::span<void* const> arguments, int64_t line, const void*
 // What the parts of a line kept, as one.
 template <typename Raw>
 void TopKCall::JoinParts(std::span<void* const> arguments, int64_t line) const {
-  std::array<Candidate<Raw>, 2 * kFewKept> all;
-  auto k = static_cast<size_t>(form_.k);
+  using Kept = Candidate<Raw>;
+  auto* scratch = static_cast<std::byte*>(arguments[3]);
+  auto* all = reinterpret_cast<Kept*>(scratch + blocks_ * block_bytes_);
   for (int64_t part = 0; part < parts_; ++part) {
-    const auto* kept = reinterpret_cast<const Candidate<Raw>*>(
-        static_cast<const std::byte*>(arguments[3]) + (line * parts_ + part) * block_bytes_);
-    std::copy(kept, kept + k, all.begin() + (part == 0 ? 0 : form_.k));
-    if (part > 0) std::inplace_merge(all.begin(), all.begin() + form_.k, all.begin() + 2 * form_.k);
+    const auto* kept =
+        reinterpret_cast<const Kept*>(scratch + (line * parts_ + part) * block_bytes_);
+    std::copy(kept, kept + form_.k, all + part * form_.k);
   }
-  Store<Raw>(arguments, line, all.data());
+  std::nth_element(all, all + form_.k - 1, all + parts_ * form_.k);
+  std::sort(all, all + form_.k);
+  Store<Raw>(arguments, line, all);
 }
 
 void TopKCall::Run(std::span<void* const> arguments, const std::atomic<bool>* stop) const {
