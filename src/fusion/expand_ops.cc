@@ -146,10 +146,13 @@ void ExpandBy(std::span<const Row> rows, Module& module, DecisionLog& log) {
 }  // namespace
 
 void ExpandOps(Module& module, DecisionLog& log) {
-  constexpr Row kRows[] = {
-      {ExpandEmpty, "expand.of-nothing"},         {ExpandSelectAndScatter, "expand.wide-pick"},
-      {ExpandNarrowSolve, "expand.narrow-solve"}, {ExpandComplexAtan2, "expand.atan2"},
-      {ExpandComplexPower, "expand.power"},       {ExpandKnownShape, "expand.known-shape"}};
+  constexpr Row kRows[] = {{ExpandEmpty, "expand.of-nothing"},
+                           {ExpandSelectAndScatter, "expand.wide-pick"},
+                           {ExpandNarrowSolve, "expand.narrow-solve"},
+                           {ExpandComplexAtan2, "expand.atan2"},
+                           {ExpandPotrf, "expand.potrf"},
+                           {ExpandComplexPower, "expand.power"},
+                           {ExpandKnownShape, "expand.known-shape"}};
   ExpandQuantized(module, log);
   ExpandBy(kRows, module, log);
 }

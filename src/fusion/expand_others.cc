@@ -22,6 +22,77 @@ bool ExpandNarrowSolve(Instr& instr) {
   return true;
 }
 
+namespace {
+
+bool IsZero(const Instr* x) {
+  if (x->op() == Op::kBroadcast) x = x->operand(0);
+  if (x->op() != Op::kConstant || !x->shape().IsArray() || !IsInteger(x->shape().type()))
+    return false;
+  const Literal& literal = x->attrs<ConstantAttrs>().literal;
+  for (int64_t i = 0; i < x->shape().ElementCount(); ++i)
+    if (literal.IntAt(i) != 0) return false;
+  return true;
+}
+
+// Whether nobody asks for more of a result than whether it is 0.
+bool IsOnlyComparedWithZero(const Instr& call, int64_t result) {
+  for (const Instr* part : call.users()) {
+    if (part->op() != Op::kGetTupleElement || part->parent()->root() == part) return false;
+    if (part->attrs<TupleIndexAttrs>().index != result) continue;
+    for (const Instr* user : part->users()) {
+      if (user->op() != Op::kCompare) return false;
+      CompareDirection direction = user->attrs<CompareAttrs>().direction;
+      if (direction != CompareDirection::kEq && direction != CompareDirection::kNe) return false;
+      if (!IsZero(user->operand(user->operand(0) == part ? 1 : 0))) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+// LAPACK's potrf: a factor in one triangle, the other as it was, and where it failed, or 0. Of what
+// is not positive definite our factor is NaN, so that only whether it failed is known.
+bool ExpandPotrf(Instr& instr) {
+  if (instr.op() != Op::kCustomCall || instr.operand_count() != 1 || !instr.shape().IsTuple())
+    return false;
+  const CustomCallAttrs& attrs = instr.attrs<CustomCallAttrs>();
+  const std::string& name = attrs.target;
+  if (!name.starts_with("lapack_") || !name.ends_with("potrf_ffi") || attrs.has_side_effect ||
+      instr.parent()->root() == &instr)
+    return false;
+  const Shape given = instr.operand(0)->shape().WithoutLayout();
+  const std::vector<Shape> results = PartsOf(instr.shape());
+  if (!IsPlainArray(given) || given.rank() < 2 || given.ElementCount() == 0 ||
+      results.size() != 2 || results[0].dims() != given.dims() ||
+      results[1].type() != ElementType::kS32 || !IsOnlyComparedWithZero(instr, 1))
+    return false;
+  const AttrValue* letter = Find(attrs.backend_dict, "uplo");
+  const IntAttr* triangle = letter == nullptr ? nullptr : letter->As<IntAttr>();
+  bool lower = triangle == nullptr || triangle->value == 'L';
+  Expansion make(instr);
+  Instr* a = instr.operand(0);
+  Instr* factor = make.Make(Op::kCholesky, given, {a}, CholeskyAttrs{.lower = lower});
+  Shape places = Shape::Array(ElementType::kS32, given.dims());
+  auto along = [&](int64_t d) { return make.Make(Op::kIota, places, {}, IotaAttrs{d}); };
+  auto compare = [&](Instr* x, Instr* y, CompareDirection direction) {
+    return make.Make(Op::kCompare, Shape::Array(ElementType::kPred, x->shape().dims()), {x, y},
+                     CompareAttrs{direction, CompareType::kNone});
+  };
+  Instr *row = along(given.rank() - 2), *column = along(given.rank() - 1);
+  Instr* kept = compare(row, column, lower ? CompareDirection::kGe : CompareDirection::kLe);
+  Instr* both = make.Make(Op::kSelect, given, {kept, factor, a});
+  // The first element of each factor: NaN is not equal to itself.
+  SliceAttrs corner{Dims(given.dims().size()), given.dims(), Dims(given.dims().size(), 1)};
+  corner.limits[corner.limits.size() - 2] = corner.limits.back() = 1;
+  Instr* first = make.Make(Op::kSlice, Shape::Array(given.type(), corner.limits), {factor}, corner);
+  first = make.Make(Op::kReshape, Shape::Array(given.type(), results[1].dims()), {first});
+  Instr* failed = make.Make(Op::kConvert, results[1].WithoutLayout(),
+                            {compare(first, first, CompareDirection::kNe)});
+  make.Replace(make.Make(Op::kTuple, instr.shape(), {both, failed}));
+  return true;
+}
+
 // -i log((x + i y) / sqrt(x x + y y)), of complex numbers.
 bool ExpandComplexAtan2(Instr& instr) {
   if (instr.op() != Op::kAtan2 || !IsPlainArray(instr.shape())) return false;

@@ -142,8 +142,7 @@ class Placement {
 
 // A scatter that the runtime could do if its places were an array.
 bool IsWanted(const Instr& scatter) {
-  if (WhyNoScatter(scatter) || scatter.has_extras() || scatter.is_control_predecessor())
-    return false;
+  if (WhyNoScatter(scatter) || IsTied(scatter)) return false;
   const Shape &shape = scatter.shape(), &updates = scatter.operand(2)->shape();
   const ScatterAttrs& attrs = scatter.attrs<ScatterAttrs>();
   if (attrs.scatter_dims_to_operand_dims.empty()) return false;

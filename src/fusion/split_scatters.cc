@@ -158,7 +158,7 @@ void Log(const Instr& scatter, DecisionLog& log, std::string_view rule, std::str
 }
 
 bool IsSplittable(const Instr& scatter) {
-  return !WhyNoScatter(scatter) && !scatter.has_extras() && !scatter.is_control_predecessor() &&
+  return !WhyNoScatter(scatter) && !IsTied(scatter) &&
          !scatter.attrs<ScatterAttrs>().scatter_dims_to_operand_dims.empty();
 }
 

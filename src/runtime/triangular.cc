@@ -4,10 +4,14 @@
 #include <cmath>
 #include <complex>
 #include <limits>
+#include <type_traits>
 #include <vector>
 
 #include "runtime/clones.h"
+#include "runtime/host_allocator.h"
+#include "runtime/panels.h"
 #include "runtime/thread_pool.h"
+#include "support/check.h"
 
 namespace tokamak {
 namespace {
@@ -15,16 +19,13 @@ namespace {
 using Complex = std::complex<double>;
 
 // Columns of a panel, which stays in the nearest cache, and rows worth another thread.
-constexpr int64_t kPanel = 32, kGrainProducts = 1 << 16;
+constexpr int64_t kPanel = 32, kGrainProducts = 1 << 16, kRowGroup = 16, kGrainCopied = 1 << 14;
 
 double Conj(double x) {
   return x;
 }
 Complex Conj(Complex x) {
   return std::conj(x);
-}
-double RealOf(double x) {
-  return x;
 }
 double RealOf(Complex x) {
   return x.real();
@@ -57,10 +58,6 @@ TOK_INLINE void SubtractRows(T* __restrict to, int64_t width, const T* factors,
   }
 }
 
-TOK_CLONES void Subtract(double* to, int64_t width, const double* factors, const double* rows,
-                         int64_t apart, int64_t count) {
-  SubtractRows(to, width, factors, rows, apart, count);
-}
 TOK_CLONES void Subtract(Complex* to, int64_t width, const Complex* factors, const Complex* rows,
                          int64_t apart, int64_t count) {
   SubtractRows(to, width, factors, rows, apart, count);
@@ -98,30 +95,123 @@ bool Factor(T* a, int64_t n) {
   return true;
 }
 
+// The same of doubles, the products by tiles.
+bool Factor(double* a, int64_t n) {
+  using panels::kWidth;
+  double columns[kWidth * kWidth];
+  std::vector<double> across;
+  for (int64_t p = 0; p < n; p += kWidth) {
+    int64_t size = std::min(kWidth, n - p), width = panels::PaddedWidth(size);
+    across.assign(static_cast<size_t>(p * width), 0);
+    for (int64_t j = 0; j < size; ++j)
+      for (int64_t k = 0; k < p; ++k)
+        across[static_cast<size_t>(k * width + j)] = a[(p + j) * n + k];
+    // The last panel has no room for all of its width: it stands in another place meanwhile.
+    double last[kWidth * kWidth];
+    auto subtract = [&](int64_t begin, int64_t end) {
+      if (p == 0) return;
+      bool fits = size == width;
+      for (int64_t i = begin; i < end && !fits; ++i)
+        for (int64_t j = 0; j < size; ++j) last[(i - p) * width + j] = a[i * n + p + j];
+      panels::SubtractProduct({.c = fits ? a + begin * n + p : last + (begin - p) * width,
+                               .a = a + begin * n,
+                               .b = across.data(),
+                               .c_row = fits ? n : width,
+                               .a_row = n,
+                               .rows = end - begin,
+                               .depth = p,
+                               .width = width});
+      for (int64_t i = begin; i < end && !fits; ++i)
+        for (int64_t j = 0; j < size; ++j) a[i * n + p + j] = last[(i - p) * width + j];
+    };
+    subtract(p, p + size);
+    if (!panels::FactorBlock(a + p * n + p, n, size, width, columns)) return false;
+    int64_t first = p + size, groups = (n - first + kRowGroup - 1) / kRowGroup;
+    int64_t grain = kGrainProducts / (kRowGroup * (p + width) * width) + 1;
+    ThreadPool::OfProcess().For(groups, grain, [&](int64_t group, int64_t groups_end) {
+      int64_t begin = first + group * kRowGroup;
+      int64_t end = std::min(n, first + groups_end * kRowGroup);
+      subtract(begin, end);
+      panels::SolveRows(a + begin * n + p, n, end - begin, size, width, columns);
+    });
+  }
+  return true;
+}
+
+// Memory to work in. Large matrices get pages that were there before.
+template <typename T>
+class Scratch {
+ public:
+  explicit Scratch(int64_t count) : bytes_(static_cast<size_t>(count) * sizeof(T)) {
+    data_ = static_cast<T*>(HostAllocator::OfProcess().Allocate(bytes_));
+    TOK_CHECK(data_ != nullptr, "there is memory for a matrix");
+  }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  ~Scratch() { HostAllocator::OfProcess().Free(data_, bytes_); }
+  T* data() const { return data_; }
+
+ private:
+  size_t bytes_;
+  T* data_;
+};
+
+// Elements one after the other, in another type.
+template <typename From, typename To>
+void Convert(const From* from, To* to, int64_t count) {
+  if constexpr (std::is_same_v<From, float> || std::is_same_v<To, float>) {
+    panels::Convert(from, to, count);
+  } else {
+    for (int64_t i = 0; i < count; ++i) to[i] = To(from[i]);
+  }
+}
+
+// The lower triangle of what is turned over, by squares.
+template <typename From, typename To>
+void Transpose(const From* from, To* to, int64_t n) {
+  for (int64_t row = 0; row < n; row += kPanel)
+    for (int64_t column = 0; column <= row; column += kPanel)
+      for (int64_t i = row; i < std::min(row + kPanel, n); ++i)
+        for (int64_t j = column; j < std::min(column + kPanel, i + 1); ++j)
+          to[i * n + j] = To(from[j * n + i]);
+}
+
 template <typename Stored, typename T>
 void Cholesky(const CholeskyCall& call, const Stored* from, Stored* to) {
   int64_t n = call.n, each = std::max<int64_t>(1, kGrainProducts / std::max<int64_t>(1, n * n * n));
   ThreadPool::OfProcess().For(call.batch, each, [&](int64_t begin, int64_t end) {
-    std::vector<T> a(static_cast<size_t>(n * n));
+    Scratch<T> scratch(n * n);
+    T* a = scratch.data();
     for (int64_t m = begin; m < end; ++m) {
       const Stored* in = from + m * n * n;
       Stored* out = to + m * n * n;
       // The upper one is the lower one of the transposed matrix.
-      auto place = [&](int64_t i, int64_t j) { return call.lower ? i * n + j : j * n + i; };
-      for (int64_t i = 0; i < n; ++i)
-        for (int64_t j = 0; j <= i; ++j) a[static_cast<size_t>(i * n + j)] = T(in[place(i, j)]);
-      bool good = Factor(a.data(), n);
-      for (int64_t i = 0; i < n; ++i)
-        for (int64_t j = 0; j < n; ++j)
-          out[place(i, j)] = !good    ? Stored(std::numeric_limits<float>::quiet_NaN())
-                             : j <= i ? Stored(a[static_cast<size_t>(i * n + j)])
-                                      : Stored(0);
+      if (call.lower) {
+        for (int64_t i = 0; i < n; ++i) Convert(in + i * n, a + i * n, i + 1);
+      } else {
+        Transpose(in, a, n);
+      }
+      if (!Factor(a, n)) {
+        std::fill(out, out + n * n, Stored(std::numeric_limits<float>::quiet_NaN()));
+        continue;
+      }
+      for (int64_t i = 0; i < n; ++i) {
+        int64_t first = call.lower ? i + 1 : 0, last = call.lower ? n : i;
+        if (call.lower) Convert(a + i * n, out + i * n, i + 1);
+        std::fill(out + i * n + first, out + i * n + last, Stored(0));
+      }
+      if (call.lower) continue;
+      for (int64_t row = 0; row < n; row += kPanel)
+        for (int64_t column = 0; column <= row; column += kPanel)
+          for (int64_t j = column; j < std::min(column + kPanel, n); ++j)
+            for (int64_t i = std::max(row, j); i < std::min(row + kPanel, n); ++i)
+              out[j * n + i] = Stored(a[i * n + j]);
     }
   });
 }
 
-// One matrix: a forward substitution with the matrix `a`, rows before it solved first, for columns
-// begin .. end - 1 of the right sides.
+// A forward substitution with the matrix `a`, rows before it solved first, for `width` columns of
+// the right sides.
 template <typename T>
 void Solve(const T* a, int64_t n, bool unit, T* x, int64_t width) {
   for (int64_t i = 0; i < n; ++i) {
@@ -133,45 +223,114 @@ void Solve(const T* a, int64_t n, bool unit, T* x, int64_t width) {
   }
 }
 
+// The same of doubles, the products by tiles.
+void Solve(const double* a, int64_t n, bool unit, double* x, int64_t width) {
+  for (int64_t i = 0; i < n; i += kPanel) {
+    int64_t size = std::min(kPanel, n - i);
+    panels::SubtractProduct({.c = x + i * width,
+                             .a = a + i * n,
+                             .b = x,
+                             .c_row = width,
+                             .a_row = n,
+                             .rows = size,
+                             .depth = i,
+                             .width = width});
+    panels::SolveBlock(a + i * n + i, n, size, unit, x + i * width, width);
+  }
+}
+
 template <typename Stored, typename T>
-void Triangular(const TriangularCall& call, const Stored* from, const Stored* right, Stored* to) {
-  const int64_t n = call.n, count = call.left ? call.columns : call.rows;
-  // x op(a) = b is op(a)^T x^T = b^T.
-  const bool transposed = call.transposed == call.left;
-  const bool forward = call.lower != transposed;
-  auto turn = [&](int64_t i) { return forward ? i : n - 1 - i; };
-  std::vector<T> a(static_cast<size_t>(n * n));
-  for (int64_t m = 0; m < call.batch; ++m) {
-    const Stored* matrix = from + m * n * n;
-    for (int64_t i = 0; i < n; ++i) {
-      for (int64_t j = 0; j <= i; ++j) {
-        int64_t r = turn(i), c = turn(j);
-        T element(transposed ? matrix[c * n + r] : matrix[r * n + c]);
-        a[static_cast<size_t>(i * n + j)] = call.conjugated ? Conj(element) : element;
-      }
-    }
-    const Stored* b = right + m * call.rows * call.columns;
-    Stored* out = to + m * call.rows * call.columns;
-    auto place = [&](int64_t i, int64_t c) {
-      return call.left ? turn(i) * call.columns + c : c * call.columns + turn(i);
-    };
-    int64_t blocks = (count + kPanel - 1) / kPanel;
-    int64_t grain = kGrainProducts / std::max<int64_t>(1, n * n * std::min(count, kPanel)) + 1;
-    ThreadPool::OfProcess().For(blocks, grain, [&](int64_t begin, int64_t end) {
-      std::vector<T> x(static_cast<size_t>(n * kPanel));
-      for (int64_t block = begin; block < end; ++block) {
-        int64_t first = block * kPanel, width = std::min(kPanel, count - first);
-        for (int64_t i = 0; i < n; ++i)
-          for (int64_t c = 0; c < width; ++c)
-            x[static_cast<size_t>(i * width + c)] = T(b[place(i, first + c)]);
-        Solve(a.data(), n, call.unit, x.data(), width);
-        for (int64_t i = 0; i < n; ++i)
-          for (int64_t c = 0; c < width; ++c)
-            out[place(i, first + c)] = Stored(x[static_cast<size_t>(i * width + c)]);
+class TriangularSolve {
+ public:
+  explicit TriangularSolve(const TriangularCall& call)
+      : call_(call),
+        n_(call.n),
+        count_(call.left ? call.columns : call.rows),
+        // x op(a) = b is op(a)^T x^T = b^T.
+        transposed_(call.transposed == call.left),
+        forward_(call.lower != transposed_) {}
+
+  void Run(const Stored* from, const Stored* right, Stored* to) const {
+    ThreadPool& pool = ThreadPool::OfProcess();
+    int64_t matrix = n_ * n_, sides = call_.rows * call_.columns;
+    int64_t grain = kGrainProducts / std::max<int64_t>(1, n_ * sides) + 1;
+    // What is left of the threads when there are few matrices shares out the columns of each.
+    pool.For(call_.batch, grain, [&](int64_t begin, int64_t end) {
+      Scratch<T> a(matrix);
+      for (int64_t m = begin; m < end; ++m) {
+        Fetch(from + m * matrix, a.data());
+        SolveColumns(a.data(), right + m * sides, to + m * sides);
       }
     });
   }
-}
+
+ private:
+  int64_t Turn(int64_t i) const { return forward_ ? i : n_ - 1 - i; }
+
+  // The lower triangle of the matrix that is solved forward, by squares: they are read across.
+  void Fetch(const Stored* matrix, T* a) const {
+    int64_t squares = (n_ + kPanel - 1) / kPanel;
+    int64_t grain = kGrainCopied / std::max<int64_t>(1, n_ * kPanel) + 1;
+    ThreadPool::OfProcess().For(squares, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t square = begin; square < end; ++square)
+        for (int64_t other = 0; other <= square; ++other)
+          FetchSquare(matrix, a, square * kPanel, other * kPanel);
+    });
+  }
+  void FetchSquare(const Stored* matrix, T* a, int64_t row, int64_t column) const {
+    for (int64_t i = row; i < std::min(row + kPanel, n_); ++i) {
+      int64_t r = Turn(i), count = std::min(kPanel, i + 1 - column);
+      if (forward_ && !transposed_ && !call_.conjugated) {
+        Convert(matrix + r * n_ + column, a + i * n_ + column, count);
+        continue;
+      }
+      for (int64_t j = column; j <= std::min(i, column + kPanel - 1); ++j) {
+        int64_t c = Turn(j);
+        T element(transposed_ ? matrix[c * n_ + r] : matrix[r * n_ + c]);
+        a[i * n_ + j] = call_.conjugated ? Conj(element) : element;
+      }
+    }
+  }
+
+  // Right sides that are rows in memory are read, and written, across, by squares; others a row at
+  // a time, of which the body is told the first column alone.
+  template <typename Body>
+  void ForSquares(int64_t columns, Body&& body) const {
+    for (int64_t begin = 0; begin < n_; begin += kPanel)
+      for (int64_t c = 0; c < (call_.left ? 1 : columns); ++c)
+        for (int64_t i = begin; i < std::min(n_, begin + kPanel); ++i) body(i, c);
+  }
+
+  void SolveColumns(const T* a, const Stored* b, Stored* out) const {
+    auto place = [&](int64_t i, int64_t c) {
+      return call_.left ? Turn(i) * call_.columns + c : c * call_.columns + Turn(i);
+    };
+    int64_t blocks = (count_ + kPanel - 1) / kPanel;
+    int64_t grain = kGrainProducts / std::max<int64_t>(1, n_ * n_ * std::min(count_, kPanel)) + 1;
+    ThreadPool::OfProcess().For(blocks, grain, [&](int64_t begin, int64_t end) {
+      Scratch<T> scratch(n_ * kPanel);
+      T* x = scratch.data();
+      for (int64_t block = begin; block < end; ++block) {
+        int64_t first = block * kPanel, columns = std::min(kPanel, count_ - first);
+        int64_t width = std::is_same_v<T, double> ? panels::PaddedWidth(columns) : columns;
+        if (columns < width) std::fill(x, x + n_ * width, T(0));
+        ForSquares(columns, [&](int64_t i, int64_t c) {
+          if (call_.left) return Convert(b + place(i, first), x + i * width, columns);
+          x[i * width + c] = T(b[place(i, first + c)]);
+        });
+        Solve(a, n_, call_.unit, x, width);
+        ForSquares(columns, [&](int64_t i, int64_t c) {
+          if (call_.left) return Convert(x + i * width, out + place(i, first), columns);
+          out[place(i, first + c)] = Stored(x[i * width + c]);
+        });
+      }
+    });
+  }
+
+  const TriangularCall& call_;
+  const int64_t n_, count_;
+  const bool transposed_, forward_;
+};
 
 // Calls `body` with an array of the element's type and the type that sums are made in.
 template <typename Body>
@@ -198,8 +357,8 @@ void RunCholesky(const CholeskyCall& call, const void* a, void* factor) {
 
 void RunTriangular(const TriangularCall& call, const void* a, const void* b, void* x) {
   Dispatch(call.element, [&]<typename Stored, typename T>(Stored, T) {
-    Triangular<Stored, T>(call, static_cast<const Stored*>(a), static_cast<const Stored*>(b),
-                          static_cast<Stored*>(x));
+    TriangularSolve<Stored, T>(call).Run(static_cast<const Stored*>(a),
+                                         static_cast<const Stored*>(b), static_cast<Stored*>(x));
   });
 }
 
