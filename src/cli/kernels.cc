@@ -5,6 +5,7 @@
 #include "driver/all_kernels.h"
 #include "driver/compiled_run.h"
 #include "driver/cuda_source.h"
+#include "driver/host_rates.h"
 #include "driver/kernel_codes.h"
 #include "driver/lower_module.h"
 #include "fusion/contraction.h"
@@ -40,6 +41,7 @@ class Shower {
     }
     LowerOptions options;
     options.machine = command_.target == "cuda" || command_.cuda ? GpuMachine() : HostMachine();
+    if (options.machine.is_gpu()) options.machine.rates = &GpuRates();
     if (command_.vector_bits > 0) options.machine.vector_bits = command_.vector_bits;
     TOK_TRY(FusionChoice fusion,
             ParseFusion(command_.fusion.mode, command_.fusion.lift, command_.fusion.skip));

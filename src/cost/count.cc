@@ -134,6 +134,44 @@ class Counter {
     return Pattern::kNeighbours;
   }
 
+  // Elements from here on that the innermost loops meet in order.
+  double RunOf(ValueId index) const {
+    std::optional<LinearIndex> linear = LinearOf(kernel_, index);
+    if (!linear) return 1;
+    double run = 1;
+    // Lanes go together, wherever their loop stands.
+    for (bool lanes : {true, false}) {
+      for (size_t i = loops_.size(); i-- > 0;) {
+        if (IsLane(loops_[i].loop) != lanes) continue;
+        double factor = 0;
+        for (const auto& [value, times] : linear->terms)
+          factor += static_cast<double>(times) * FactorIn(value, loops_[i].loop);
+        if (factor != 0 && factor != run) return run;
+        if (factor == run) run *= std::max(loops_[i].trips, 1.0);
+      }
+    }
+    return run;
+  }
+  // By how much a value grows from round to round of a loop; what is cut off at the end does not
+  // count. -1: in another way.
+  double FactorIn(ValueId value, LoopId loop) const {
+    const ScalarNode& node = kernel_.node(value);
+    if (node.prim == Prim::kLoop) return node.loop() == loop ? 1 : 0;
+    if (!facts_.DependsOn(value, loop)) return 0;
+    if (node.prim != Prim::kMin) return -1;
+    size_t moving = kernel_.IsConstant(node.operands[0]) ? 1 : 0;
+    if (!kernel_.IsConstant(node.operands[1 - moving])) return -1;
+    std::optional<LinearIndex> linear = LinearOf(kernel_, node.operands[moving]);
+    double factor = 0;
+    if (linear)
+      for (const auto& [inner, times] : linear->terms) {
+        const ScalarNode& variable = kernel_.node(inner);
+        if (variable.prim == Prim::kLoop && variable.loop() == loop)
+          factor += static_cast<double>(times);
+      }
+    return factor == 0 ? -1 : factor;
+  }
+
   // An array of registers that is in registers indeed: places are known when it is compiled.
   bool IsInRegisters(ArrayId array, ValueId index) const {
     const Array& a = kernel_.array(array);
@@ -183,7 +221,8 @@ class Counter {
                               : 1;
       work_[is_store ? Pipe::kStore : Pipe::kLoad] += times * vectors;
     }
-    ArrayAccess access{.array = array, .is_store = is_store, .block = 1, .loops = loops_};
+    ArrayAccess access{
+        .array = array, .is_store = is_store, .block = 1, .run = RunOf(index), .loops = loops_};
     for (ArrayAccess::Around& around : access.loops)
       around.moves = facts_.DependsOn(index, around.loop);
     accesses_.push_back(std::move(access));
@@ -200,7 +239,8 @@ class Counter {
     work_[pipe] += times * rows * columns * depth;
     work_[Pipe::kTurn] += times;
     auto add = [&](ArrayId array, ValueId index, double block, bool is_store) {
-      ArrayAccess access{.array = array, .is_store = is_store, .block = block, .loops = loops_};
+      ArrayAccess access{
+          .array = array, .is_store = is_store, .block = block, .run = block, .loops = loops_};
       for (ArrayAccess::Around& around : access.loops)
         around.moves = facts_.DependsOn(index, around.loop);
       accesses_.push_back(std::move(access));

@@ -18,6 +18,7 @@ constexpr std::pair<const char*, double Rates::*> kNumbers[] = {
     {"l2_bytes", &Rates::l2_bytes},
     {"l3_bytes", &Rates::l3_bytes},
     {"latency_ns", &Rates::latency_ns},
+    {"line_ns", &Rates::line_ns},
     {"step_us", &Rates::step_us},
     {"task_us", &Rates::task_us},
     {"grain_us", &Rates::grain_us},

@@ -50,7 +50,8 @@ double MemoryUs(const Work& work, const Rates& rates, double threads) {
   Bandwidth near = BandwidthAt(rates.one, rates.l2_bytes / 2);
   Bandwidth far =
       BandwidthAt(rates.one, std::max(rates.l2_bytes * 2, std::min(bytes, rates.l3_bytes / 2)));
-  ns += (work.rereads / near.read + work.far_rereads / far.read) / threads;
+  ns += (work.rereads / near.read + work.far_rereads / far.read + work.lines * rates.line_ns) /
+        threads;
   return ns / kNsPerUs;
 }
 

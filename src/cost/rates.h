@@ -29,6 +29,7 @@ struct Rates {
   std::array<double, kPipes>
       ns{};                     // of an operation on one core (multiprocessor), when there are many
   double latency_ns = 1.5;      // of one that waits for the one before
+  double line_ns = 1;           // more for each part of a far array that lies apart
   double step_us = 0.2;         // a step on the calling thread
   double task_us = 0.01;        // an iteration of the grid
   std::vector<double> fork_us;  // sharing out among 1, 2, 4, 8 ... threads, the last: all

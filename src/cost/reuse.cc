@@ -22,6 +22,9 @@ class Traffic {
     for (const ArrayAccess& access : accesses_) {
       if (!IsArgument(access)) continue;
       (access.is_store ? written : read)[Number(access)] += BytesWithin(access, 0);
+      double run = access.run * static_cast<double>(BytesOf(kernel_.array(access.array).type));
+      if (run < kLongRun && SizeOf(Number(access)) > rates_.l2_bytes)
+        work_.lines += BytesWithin(access, 0) / run;
       if (!access.is_store && accesses_.size() <= kMostAccesses) AddRounds(access);
     }
     for (size_t i = 0; i < kernel_.ArgumentCount(); ++i) {
@@ -107,7 +110,8 @@ class Traffic {
     return sum;
   }
 
-  static constexpr double kShare = 0.75;  // of a cache that is ours
+  static constexpr double kShare = 0.75;    // of a cache that is ours
+  static constexpr double kLongRun = 1024;  // bytes: as good as one after the other
   Work& work_;
   const Kernel& kernel_;
   const std::vector<ArrayAccess>& accesses_;

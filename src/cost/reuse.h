@@ -12,6 +12,7 @@ struct ArrayAccess {
   ArrayId array{};
   bool is_store = false;
   double block = 1;  // elements at a time
+  double run = 1;    // elements that lie side by side and are met one after the other
   // The loops around it, outermost first, with their rounds, and whether the place depends on them.
   struct Around {
     LoopId loop{};

@@ -124,6 +124,7 @@ kernel across {
   EXPECT_EQ(work[Pipe::kScatter], 0);
   EXPECT_EQ(work.reads, 2 * 4 * 1048576);
   EXPECT_EQ(work.far_rereads, 4.0 * 1048576 * 1023);
+  EXPECT_EQ(work.lines, 1048576 + 1048576 / 16);  // x an element at a time, z a vector
 }
 
 Work Streams(double bytes) {

@@ -126,6 +126,7 @@ Result<KernelCodes> MakeCodes(const std::vector<Kernel>& kernels, KernelMaker ma
 Machine SimulatedGpu() {
   Machine machine = GpuMachine();
   machine.cores = 1;
+  machine.rates = &GpuRates();
   return machine;
 }
 
