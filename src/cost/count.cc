@@ -237,6 +237,10 @@ class Counter {
                 : BytesOf(type) > 4 ? Pipe::kMultiply64
                                     : Pipe::kMultiply;
     work_[pipe] += times * rows * columns * depth;
+    // Sums come from memory and go there.
+    double sums = times * rows * VectorsOf(columns, pipe == Pipe::kMultiply64 ? 64 : 32, machine_);
+    if (!product.fresh) work_[Pipe::kLoad] += sums;
+    work_[Pipe::kStore] += sums;
     work_[Pipe::kTurn] += times;
     auto add = [&](ArrayId array, ValueId index, double block, bool is_store) {
       ArrayAccess access{

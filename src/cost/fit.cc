@@ -45,7 +45,7 @@ std::vector<Knob> KnobsOf(const Rates& rates) {
 }
 
 // The farther a rate is from what was measured for itself, the more it must help.
-constexpr double kStay = 0.01;
+constexpr double kStay = 0.05;
 
 double Loss(const Rates& rates, Machine machine, std::span<const FitPoint> points,
             const std::vector<Knob>& knobs) {
