@@ -1,0 +1,68 @@
+#!/usr/bin/env python3
+"""`tokamak explain --as-given` on what XLA's CPU compiler makes of CartPole and a layer of BERT here and now (dumps/make.py), and
+on fused programs of the corpora, among them those for GPUs and TPUs.
+
+    dumps_test.py build/bin/tokamak [FOLDER of unpacked corpora]"""
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+FUSED = re.compile(r"kind=k(Loop|Input|Output|Custom)")
+
+
+def explain(tokamak, path):
+    done = subprocess.run([tokamak, "explain", "--as-given", "--json", str(path)], capture_output=True, text=True, timeout=120)
+    told = json.loads(done.stdout.splitlines()[0]) if done.returncode == 0 and done.stdout else None
+    return done, told
+
+
+def faults(path, done, told):
+    """What is wrong with what was told of a dump."""
+    if told is None:
+        return [f"exit {done.returncode}: {done.stderr[:300]}"]
+    given, wrong = told["given"], []
+    names = {kernel["name"] for kernel in given["kernels"]}
+    if given["fusions"] > len(given["kernels"]):
+        wrong.append("more fusions than kernels")
+    if given["fusions"] == 0 and re.search(r"^ENTRY(.|\n)*?kind=k", path.read_text(), re.M):
+        wrong.append("its fusions were not seen")
+    for boundary in given["boundaries"]:
+        if not boundary["cause"] or boundary["from"] not in names:
+            wrong.append(f"a boundary without a cause or a kernel: {boundary}")
+    if "interpreted" not in told["tokamak"] and told["tokamak"]["total"] == 0 and given["kernels"]:
+        wrong.append("Tokamak makes nothing of it")
+    return wrong
+
+
+def fresh(folder):
+    """New dumps; none without JAX."""
+    made = subprocess.run([sys.executable, str(HERE / "dumps/make.py"), folder], capture_output=True, text=True)
+    if made.returncode != 0 and "No module named 'jax'" in made.stderr:
+        print("note: no JAX here, so no new dumps")
+        return []
+    return sorted(Path(folder).glob("*.txt")) or [Path("dumps/make.py made nothing: " + made.stderr[-300:])]
+
+
+def main(tokamak, corpora):
+    passed = failed = 0
+    with tempfile.TemporaryDirectory() as folder:
+        paths = sorted((HERE / "dumps").glob("*.txt")) + fresh(folder)
+        fused = (path for path in sorted(Path(corpora).rglob("*.hlo")) if FUSED.search(path.read_text(errors="replace")))
+        for path in [*paths, *fused]:
+            done, told = explain(tokamak, path)
+            if told is None and done.returncode in (2, 3) and path.suffix == ".hlo":
+                continue  # a program that is refused for what it is, not for its fusions
+            wrong = faults(path, done, told)
+            passed, failed = passed + (not wrong), failed + bool(wrong)
+            for what in wrong:
+                print(f"FAILED {path}: {what}")
+    print(f"tally: {passed} passed, {failed} failed, 0 skipped")
+    return failed > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else HERE.parents[1] / "build/corpus"))
