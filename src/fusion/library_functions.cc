@@ -33,7 +33,8 @@ bool IsPlainFft(const Instr& fft) {
       return IsReal(from) && IsComplex(to) && out.back() == in.back() / 2 + 1 &&
              2 * InfoOf(from).bits == InfoOf(to).bits;
     case FftType::kIrfft:
-      return IsComplex(from) && IsReal(to) && InfoOf(from).bits == 2 * InfoOf(to).bits;
+      return IsComplex(from) && IsReal(to) && in.back() == out.back() / 2 + 1 &&
+             InfoOf(from).bits == 2 * InfoOf(to).bits;
   }
   return false;
 }

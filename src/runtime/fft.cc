@@ -5,7 +5,9 @@
 #include <numbers>
 
 #include "runtime/fft_passes.h"
+#include "runtime/host_allocator.h"
 #include "runtime/thread_pool.h"
+#include "support/check.h"
 
 // Lines are taken a group at a time and stand side by side, element by element, real and imaginary
 // parts apart: every step is the same for all of them, a vector. Lengths with small factors are
@@ -22,6 +24,22 @@ using fft::Pass;
 constexpr int64_t kGroup = 16, kGroupNumbers = 1 << 15;
 // Work worth another thread.
 constexpr int64_t kGrainNumbers = 1 << 14;
+
+// Bytes to work in, from those that were there before.
+class Memory {
+ public:
+  explicit Memory(size_t bytes) : bytes_(bytes), data_(HostAllocator::OfProcess().Allocate(bytes)) {
+    TOK_CHECK(data_ != nullptr, "there is memory for a few lines");
+  }
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+  ~Memory() { HostAllocator::OfProcess().Free(data_, bytes_); }
+  void* data() const { return data_; }
+
+ private:
+  size_t bytes_;
+  void* data_;
+};
 
 // e^(2 pi i numerator / denominator).
 void UnitRoot(int64_t numerator, int64_t denominator, bool inverse, double& re, double& im) {
@@ -209,10 +227,10 @@ class FourierOf final : public Fourier {
     int64_t grain = std::max<int64_t>(1, kGrainNumbers / plan.Needs(group));
     ThreadPool::OfProcess().For(groups, grain, [&](int64_t begin, int64_t end) {
       auto size = static_cast<size_t>(plan.Needs(group));
-      std::vector<T> memory(4 * size);
+      Memory memory(4 * size * sizeof(T));
       for (int64_t g = begin; g < end; ++g) {
-        Buffers<T> x{memory.data(), memory.data() + size},
-            y{memory.data() + 2 * size, memory.data() + 3 * size};
+        T* numbers = static_cast<T*>(memory.data());
+        Buffers<T> x{numbers, numbers + size}, y{numbers + 2 * size, numbers + 3 * size};
         body(g * group, std::min(group, lines - g * group), x, y);
       }
     });
@@ -223,6 +241,15 @@ class FourierOf final : public Fourier {
     const Plan<T>& plan = plans_[d - (dims.size() - shape_.transformed)];
     Lines lines = LinesOf(dims, d);
     ForGroups(plan, lines.count, [&](int64_t first, int64_t count, Buffers<T>& x, Buffers<T>& y) {
+      // Lines stand one after the other, or side by side, if not always.
+      bool whole = lines.apart == 1 || first % lines.apart + count <= lines.apart;
+      if (whole) {
+        fft::Side side{count, lines.length, lines.apart, lines.apart == 1 ? lines.length : 1};
+        fft::Fetch(from + 2 * lines.Begin(first), side, x);
+        plan.Run(x, y, count);
+        fft::Put(x, side, scale, to + 2 * lines.Begin(first));
+        return;
+      }
       for (int64_t l = 0; l < count; ++l) {
         const T* line = from + 2 * lines.Begin(first + l);
         for (int64_t i = 0; i < lines.length; ++i) {
@@ -241,79 +268,33 @@ class FourierOf final : public Fourier {
     });
   }
 
-  // Two real lines are one complex line: their spectra are its even and its odd part.
+  fft::Pairs PairsOf(int64_t first, int64_t pairs, int64_t count) const {
+    return {pairs, plans_.back().length(), 2 * (first + pairs) > count};
+  }
+
   void FromReal(const T* from, T* to) const {
     const Plan<T>& plan = plans_.back();
     int64_t n = plan.length(), half = shape_.output.back(),
             count = LinesOf(shape_.input, shape_.input.size() - 1).count;
     ForGroups(plan, (count + 1) / 2,
               [&](int64_t first, int64_t pairs, Buffers<T>& x, Buffers<T>& y) {
-                for (int64_t l = 0; l < pairs; ++l) {
-                  const T* even = from + 2 * (first + l) * n;
-                  bool both = 2 * (first + l) + 1 < count;
-                  for (int64_t i = 0; i < n; ++i) {
-                    x.re[i * pairs + l] = even[i];
-                    x.im[i * pairs + l] = both ? even[n + i] : T(0);
-                  }
-                }
+                fft::Pairs of = PairsOf(first, pairs, count);
+                fft::FetchPairs(from + 2 * first * n, of, x);
                 plan.Run(x, y, pairs);
-                for (int64_t l = 0; l < pairs; ++l) {
-                  T* even = to + 4 * (first + l) * half;
-                  bool both = 2 * (first + l) + 1 < count;
-                  for (int64_t k = 0; k < half; ++k) {
-                    int64_t at = k * pairs + l, mirror = (n - k) % n * pairs + l;
-                    even[2 * k] = (x.re[at] + x.re[mirror]) / 2;
-                    even[2 * k + 1] = (x.im[at] - x.im[mirror]) / 2;
-                    if (!both) continue;
-                    even[2 * (half + k)] = (x.im[at] + x.im[mirror]) / 2;
-                    even[2 * (half + k) + 1] = (x.re[mirror] - x.re[at]) / 2;
-                  }
-                }
+                fft::PutSpectra(x, of, to + 4 * first * half);
               });
   }
 
-  // The other half of a real line's spectrum is the mirror of the first; what is there of it, and
-  // does not agree, is averaged: so is the real part of the result.
   void ToReal(const T* from, T* to) const {
     const Plan<T>& plan = plans_.back();
     int64_t n = plan.length(), half = shape_.input.back(),
             count = LinesOf(shape_.output, shape_.output.size() - 1).count;
-    auto scale = static_cast<T>(scale_);
-    auto at = [&](const T* line, int64_t k, T& re, T& im) {
-      bool mirrored = k >= half;
-      int64_t i = mirrored ? (n - k) % n : k;
-      re = i < half ? line[2 * i] : T(0);
-      im = i < half ? (mirrored ? -line[2 * i + 1] : line[2 * i + 1]) : T(0);
-    };
-    auto even_part = [&](const T* line, int64_t k, T& re, T& im) {
-      T mirror_re = 0, mirror_im = 0;
-      at(line, k, re, im);
-      at(line, (n - k) % n, mirror_re, mirror_im);
-      re = (re + mirror_re) / 2;
-      im = (im - mirror_im) / 2;
-    };
     ForGroups(plan, (count + 1) / 2,
               [&](int64_t first, int64_t pairs, Buffers<T>& x, Buffers<T>& y) {
-                for (int64_t l = 0; l < pairs; ++l) {
-                  const T* even = from + 4 * (first + l) * half;
-                  bool both = 2 * (first + l) + 1 < count;
-                  for (int64_t k = 0; k < n; ++k) {
-                    T re = 0, im = 0, odd_re = 0, odd_im = 0;
-                    even_part(even, k, re, im);
-                    if (both) even_part(even + 2 * half, k, odd_re, odd_im);
-                    x.re[k * pairs + l] = re - odd_im;
-                    x.im[k * pairs + l] = im + odd_re;
-                  }
-                }
+                fft::Pairs of = PairsOf(first, pairs, count);
+                fft::FetchSpectra(from + 4 * first * half, of, x);
                 plan.Run(x, y, pairs);
-                for (int64_t l = 0; l < pairs; ++l) {
-                  T* even = to + 2 * (first + l) * n;
-                  bool both = 2 * (first + l) + 1 < count;
-                  for (int64_t i = 0; i < n; ++i) {
-                    even[i] = x.re[i * pairs + l] * scale;
-                    if (both) even[n + i] = x.im[i * pairs + l] * scale;
-                  }
-                }
+                fft::PutPairs(x, of, static_cast<T>(scale_), to + 2 * first * n);
               });
   }
 

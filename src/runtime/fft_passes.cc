@@ -24,15 +24,17 @@ TOK_INLINE void Twist(T re, T im, T by_re, T by_im, T* to_re, T* to_im) {
   *to_im = re * by_im + im * by_re;
 }
 
-template <typename T>
+// kRun: of what the step works on, when that is known; else 0.
+template <int64_t kRun, typename T>
 TOK_INLINE void Step2(const Step<T>& s) {
   const T* __restrict re = s.re;
   const T* __restrict im = s.im;
   T* __restrict to_re = s.to_re;
   T* __restrict to_im = s.to_im;
   const T w_re = s.twist_re[0], w_im = s.twist_im[0];
+  const int64_t count = kRun > 0 ? kRun : s.count;
   TOK_APART
-  for (int64_t i = 0; i < s.count; ++i) {
+  for (int64_t i = 0; i < count; ++i) {
     T a_re = re[i], a_im = im[i], b_re = re[i + s.from], b_im = im[i + s.from];
     to_re[i] = a_re + b_re;
     to_im[i] = a_im + b_im;
@@ -40,7 +42,7 @@ TOK_INLINE void Step2(const Step<T>& s) {
   }
 }
 
-template <typename T>
+template <int64_t kRun, typename T>
 TOK_INLINE void Step4(const Step<T>& s) {
   const T* __restrict re = s.re;
   const T* __restrict im = s.im;
@@ -48,8 +50,9 @@ TOK_INLINE void Step4(const Step<T>& s) {
   T* __restrict to_im = s.to_im;
   const T w1_re = s.twist_re[0], w1_im = s.twist_im[0], w2_re = s.twist_re[1],
           w2_im = s.twist_im[1], w3_re = s.twist_re[2], w3_im = s.twist_im[2], sign = s.sign;
+  const int64_t count = kRun > 0 ? kRun : s.count;
   TOK_APART
-  for (int64_t i = 0; i < s.count; ++i) {
+  for (int64_t i = 0; i < count; ++i) {
     T a_re = re[i], a_im = im[i], b_re = re[i + s.from], b_im = im[i + s.from];
     T c_re = re[i + 2 * s.from], c_im = im[i + 2 * s.from];
     T d_re = re[i + 3 * s.from], d_im = im[i + 3 * s.from];
@@ -69,15 +72,16 @@ TOK_INLINE void Step4(const Step<T>& s) {
 }
 
 // Any odd factor, from its roots: the terms j and factor - j go together.
-template <typename T, int64_t kFactor>
+template <int64_t kRun, int64_t kFactor, typename T>
 TOK_INLINE void StepOdd(const Step<T>& s, const T* root_re, const T* root_im) {
   const T* __restrict re = s.re;
   const T* __restrict im = s.im;
   T* __restrict to_re = s.to_re;
   T* __restrict to_im = s.to_im;
   constexpr int64_t kHalf = (kFactor - 1) / 2;
+  const int64_t count = kRun > 0 ? kRun : s.count;
   TOK_APART
-  for (int64_t i = 0; i < s.count; ++i) {
+  for (int64_t i = 0; i < count; ++i) {
     T sum_re[kHalf + 1], sum_im[kHalf + 1], gap_re[kHalf + 1], gap_im[kHalf + 1];
     T all_re = re[i], all_im = im[i];
     for (int64_t j = 1; j <= kHalf; ++j) {
@@ -110,9 +114,9 @@ TOK_INLINE void StepOdd(const Step<T>& s, const T* root_re, const T* root_im) {
   }
 }
 
-template <typename T>
-TOK_INLINE void RunSteps(const Pass<T>& pass, const Buffers<T>& x, const Buffers<T>& y,
-                         int64_t lines) {
+template <int64_t kRun, typename T>
+TOK_INLINE void RunStepsOf(const Pass<T>& pass, const Buffers<T>& x, const Buffers<T>& y,
+                           int64_t lines) {
   int64_t run = pass.apart * lines;
   Step<T> step{.re = x.re,
                .im = x.im,
@@ -128,25 +132,25 @@ TOK_INLINE void RunSteps(const Pass<T>& pass, const Buffers<T>& x, const Buffers
   for (int64_t p = 0; p < pass.rest; ++p) {
     switch (pass.factor) {
       case 2:
-        Step2(step);
+        Step2<kRun>(step);
         break;
       case 3:
-        StepOdd<T, 3>(step, root_re, root_im);
+        StepOdd<kRun, 3>(step, root_re, root_im);
         break;
       case 4:
-        Step4(step);
+        Step4<kRun>(step);
         break;
       case 5:
-        StepOdd<T, 5>(step, root_re, root_im);
+        StepOdd<kRun, 5>(step, root_re, root_im);
         break;
       case 7:
-        StepOdd<T, 7>(step, root_re, root_im);
+        StepOdd<kRun, 7>(step, root_re, root_im);
         break;
       case 11:
-        StepOdd<T, 11>(step, root_re, root_im);
+        StepOdd<kRun, 11>(step, root_re, root_im);
         break;
       default:
-        StepOdd<T, kLargest>(step, root_re, root_im);
+        StepOdd<kRun, kLargest>(step, root_re, root_im);
     }
     step.re += run;
     step.im += run;
@@ -155,6 +159,132 @@ TOK_INLINE void RunSteps(const Pass<T>& pass, const Buffers<T>& x, const Buffers
     step.twist_re += pass.factor - 1;
     step.twist_im += pass.factor - 1;
   }
+}
+
+template <typename T>
+TOK_INLINE void RunSteps(const Pass<T>& pass, const Buffers<T>& x, const Buffers<T>& y,
+                         int64_t lines) {
+  if (pass.apart == 1 && lines == 16) return RunStepsOf<16>(pass, x, y, lines);
+  if (pass.apart * lines == 64) return RunStepsOf<64>(pass, x, y, lines);
+  RunStepsOf<0>(pass, x, y, lines);
+}
+
+// Numbers of a line that are moved before the next line's: what they are moved to stays near.
+constexpr int64_t kMoved = 32;
+
+template <typename T>
+TOK_INLINE void FetchLines(const T* __restrict from, const Side& s, const Buffers<T>& x) {
+  T* __restrict re = x.re;
+  T* __restrict im = x.im;
+  if (s.apart == 1) {
+    for (int64_t i = 0; i < s.length; ++i) {
+      TOK_APART
+      for (int64_t l = 0; l < s.lines; ++l) {
+        re[i * s.lines + l] = from[2 * (i * s.step + l)];
+        im[i * s.lines + l] = from[2 * (i * s.step + l) + 1];
+      }
+    }
+    return;
+  }
+  for (int64_t begin = 0; begin < s.length; begin += kMoved) {
+    int64_t end = begin + kMoved < s.length ? begin + kMoved : s.length;
+    for (int64_t l = 0; l < s.lines; ++l) {
+      const T* line = from + 2 * l * s.apart;
+      for (int64_t i = begin; i < end; ++i) {
+        re[i * s.lines + l] = line[2 * i * s.step];
+        im[i * s.lines + l] = line[2 * i * s.step + 1];
+      }
+    }
+  }
+}
+
+template <typename T>
+TOK_INLINE void PutLines(const Buffers<T>& x, const Side& s, T scale, T* __restrict to) {
+  const T* __restrict re = x.re;
+  const T* __restrict im = x.im;
+  if (s.apart == 1) {
+    for (int64_t i = 0; i < s.length; ++i) {
+      TOK_APART
+      for (int64_t l = 0; l < s.lines; ++l) {
+        to[2 * (i * s.step + l)] = re[i * s.lines + l] * scale;
+        to[2 * (i * s.step + l) + 1] = im[i * s.lines + l] * scale;
+      }
+    }
+    return;
+  }
+  for (int64_t begin = 0; begin < s.length; begin += kMoved) {
+    int64_t end = begin + kMoved < s.length ? begin + kMoved : s.length;
+    for (int64_t l = 0; l < s.lines; ++l) {
+      T* line = to + 2 * l * s.apart;
+      for (int64_t i = begin; i < end; ++i) {
+        line[2 * i * s.step] = re[i * s.lines + l] * scale;
+        line[2 * i * s.step + 1] = im[i * s.lines + l] * scale;
+      }
+    }
+  }
+}
+
+// Calls body(pair, whether it has two lines, begin, end) for stretches of numbers, pair by pair.
+template <typename Body>
+TOK_INLINE void ForStretches(const Pairs& pairs, int64_t begin, int64_t end, Body&& body) {
+  for (; begin < end; begin += kMoved)
+    for (int64_t l = 0; l < pairs.count; ++l)
+      body(l, l + 1 < pairs.count || !pairs.alone, begin,
+           begin + kMoved < end ? begin + kMoved : end);
+}
+
+template <typename T>
+TOK_INLINE void FetchPairsOf(const T* from, const Pairs& p, const Buffers<T>& x) {
+  ForStretches(p, 0, p.n, [&](int64_t l, bool both, int64_t begin, int64_t end) {
+    const T *even = from + 2 * l * p.n, *odd = even + p.n;
+    for (int64_t i = begin; i < end; ++i) x.re[i * p.count + l] = even[i];
+    for (int64_t i = begin; i < end; ++i) x.im[i * p.count + l] = both ? odd[i] : T(0);
+  });
+}
+
+template <typename T>
+TOK_INLINE void PutPairsOf(const Buffers<T>& x, const Pairs& p, T scale, T* to) {
+  ForStretches(p, 0, p.n, [&](int64_t l, bool both, int64_t begin, int64_t end) {
+    T *even = to + 2 * l * p.n, *odd = even + p.n;
+    for (int64_t i = begin; i < end; ++i) even[i] = x.re[i * p.count + l] * scale;
+    for (int64_t i = begin; both && i < end; ++i) odd[i] = x.im[i * p.count + l] * scale;
+  });
+}
+
+template <typename T>
+TOK_INLINE void PutSpectraOf(const Buffers<T>& x, const Pairs& p, T* to) {
+  const int64_t half = p.n / 2 + 1;
+  ForStretches(p, 0, half, [&](int64_t l, bool both, int64_t begin, int64_t end) {
+    T *even = to + 4 * l * half, *odd = even + 2 * half;
+    for (int64_t k = begin; k < end; ++k) {
+      int64_t at = k * p.count + l, mirror = (k == 0 ? 0 : p.n - k) * p.count + l;
+      T re = x.re[at], im = x.im[at], other_re = x.re[mirror], other_im = x.im[mirror];
+      even[2 * k] = (re + other_re) / 2;
+      even[2 * k + 1] = (im - other_im) / 2;
+      if (!both) continue;
+      odd[2 * k] = (im + other_im) / 2;
+      odd[2 * k + 1] = (other_re - re) / 2;
+    }
+  });
+}
+
+// Of what is its own mirror only the real part counts.
+template <typename T>
+TOK_INLINE void FetchSpectraOf(const T* from, const Pairs& p, const Buffers<T>& x) {
+  const int64_t half = p.n / 2 + 1;
+  ForStretches(p, 0, half, [&](int64_t l, bool both, int64_t begin, int64_t end) {
+    const T *even = from + 4 * l * half, *odd = even + 2 * half;
+    for (int64_t k = begin; k < end; ++k) {
+      bool own = k == 0 || 2 * k == p.n;
+      T re = even[2 * k], im = own ? T(0) : even[2 * k + 1];
+      T odd_re = both ? odd[2 * k] : T(0), odd_im = both && !own ? odd[2 * k + 1] : T(0);
+      x.re[k * p.count + l] = re - odd_im;
+      x.im[k * p.count + l] = im + odd_re;
+      if (own) continue;
+      x.re[(p.n - k) * p.count + l] = re + odd_im;
+      x.im[(p.n - k) * p.count + l] = odd_re - im;
+    }
+  });
 }
 
 template <typename T>
@@ -194,5 +324,38 @@ TOK_CLONES void Multiply(const Buffers<double>& x, const double* re, const doubl
                          int64_t count, int64_t lines) {
   MultiplyBy(x, re, im, count, lines);
 }
+
+TOK_CLONES void Fetch(const float* from, const Side& side, const Buffers<float>& x) {
+  FetchLines(from, side, x);
+}
+
+TOK_CLONES void Fetch(const double* from, const Side& side, const Buffers<double>& x) {
+  FetchLines(from, side, x);
+}
+
+TOK_CLONES void Put(const Buffers<float>& x, const Side& side, float scale, float* to) {
+  PutLines(x, side, scale, to);
+}
+
+TOK_CLONES void Put(const Buffers<double>& x, const Side& side, double scale, double* to) {
+  PutLines(x, side, scale, to);
+}
+
+#define TOK_FFT_OF_PAIRS(T)                                                              \
+  TOK_CLONES void FetchPairs(const T* from, const Pairs& pairs, const Buffers<T>& x) {   \
+    FetchPairsOf(from, pairs, x);                                                        \
+  }                                                                                      \
+  TOK_CLONES void PutPairs(const Buffers<T>& x, const Pairs& pairs, T scale, T* to) {    \
+    PutPairsOf(x, pairs, scale, to);                                                     \
+  }                                                                                      \
+  TOK_CLONES void FetchSpectra(const T* from, const Pairs& pairs, const Buffers<T>& x) { \
+    FetchSpectraOf(from, pairs, x);                                                      \
+  }                                                                                      \
+  TOK_CLONES void PutSpectra(const Buffers<T>& x, const Pairs& pairs, T* to) {           \
+    PutSpectraOf(x, pairs, to);                                                          \
+  }
+TOK_FFT_OF_PAIRS(float)
+TOK_FFT_OF_PAIRS(double)
+#undef TOK_FFT_OF_PAIRS
 
 }  // namespace tokamak::fft
