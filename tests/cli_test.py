@@ -26,6 +26,20 @@ ENTRY main {
 }
 """
 # Two kernels, a step of the host between them, each with its line.
+PRICED = """HloModule m
+sum {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b)
+}
+ENTRY e {
+  x = SHAPE parameter(0)
+  i = s32[16,1] parameter(1)
+  u = f32[16,64] parameter(2)
+  zero = f32[] constant(0)
+  ROOT r = VALUE
+}
+"""
 STEPS = """HloModule m
 sum { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] add(a, b) }
 ENTRY main {
@@ -247,6 +261,32 @@ ENTRY e {
         self.assertIn("all-reduce", kernels[1]["why"])
         self.assertEqual(kernels[1]["lines"], ["model.py:13"])
         self.assertEqual(told["host_steps"], 1)
+
+    def test_prices(self):
+        """A kernel of each generator has a price, of parts that make it up, and a larger one a higher price."""
+        programs = {
+            "loop": ("f32[@,64]", "f32[@,64] exponential(x)"),
+            "rows": ("f32[@,64]", "f32[@] reduce(x, zero), dimensions={1}, to_apply=sum"),
+            "columns": ("f32[@,64]", "f32[64] reduce(x, zero), dimensions={0}, to_apply=sum"),
+            "contract": ("f32[@,64]", "f32[@,@] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={1}"),
+            "scatter": ("f32[@,64]", "f32[@,64] scatter(x, i, u), update_window_dims={1}, inserted_window_dims={0}, "
+                                     "scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=sum"),
+        }
+        for generator, (shape, root) in programs.items():
+            prices = []
+            for size in ("128", "4096"):
+                text = PRICED.replace("SHAPE", shape).replace("VALUE", root).replace("@", size)
+                told = json.loads(self.tokamak("explain", self.write("priced.hlo", text), "--json").stdout)
+                kernels = [kernel for kernel in told["kernels"] if kernel["generator"] == generator]
+                self.assertTrue(kernels, (generator, told["kernels"]))
+                for kernel in kernels:
+                    price = kernel["price"]
+                    self.assertGreaterEqual(kernel["predicted_us"] * 1.000001,
+                                            price["launch"] + max(price["memory"], price["compute"]))
+                    self.assertIn(price["binding"], ("launch", "memory", "compute"))
+                prices.append(sum(kernel["predicted_us"] for kernel in kernels))
+            self.assertGreaterEqual(prices[1], prices[0], generator)
+        self.assertIn("prices: ", self.tokamak("explain", self.write("priced.hlo", text)).stdout)
 
     def test_check_kernels(self):
         words = ("run", self.write("steps.hlo", STEPS), "--seed", "1", "--backend", "sim")
