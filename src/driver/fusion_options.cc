@@ -6,7 +6,7 @@
 namespace tokamak {
 namespace {
 
-constexpr std::array<std::string_view, 4> kModes = {"none", "rules", "greedy", "search"};
+constexpr std::array<std::string_view, 5> kModes = {"none", "rules", "greedy", "search", "random"};
 
 }  // namespace
 

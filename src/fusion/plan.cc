@@ -6,30 +6,63 @@
 #include "fusion/given.h"
 #include "fusion/pricer.h"
 #include "fusion/search.h"
+#include "ir/compare.h"
 
 namespace tokamak {
 namespace {
 
 // Kernels that a search may build to price them; each takes some tenths of a millisecond.
 constexpr int64_t kProbes = 600;
-// A draft by estimates is worth pricing by kernels when it is not this much dearer than another.
-constexpr double kDoubt = 1.1;
+// Of larger computations the greedy plan is not tried besides.
+constexpr size_t kFewInstrs = 600;
+// Moves that are made at random for each group, in tests.
+constexpr int64_t kRandomMoves = 4;
 
-ComputationPlan PlanGreedily(const Computation& computation, const Machine& machine,
-                             DecisionLog& log) {
-  Pricer pricer(computation, machine);
-  Draft draft(computation, machine);
-  Improve(draft, pricer, PriceLevel::kEstimates, kProbes, log);
-  return BuildDraft(draft, pricer, ComputationPlan(computation), log);
+// A way to go on from: a draft, and the plan that it began as, if there is one.
+struct Start {
+  Draft draft;
+  ComputationPlan plan;
+  DecisionLog log;
+};
+
+Start StartGreedily(const Computation& computation, const Machine& machine, Pricer& pricer) {
+  Start start{Draft(computation, machine), ComputationPlan(computation), {}};
+  Improve(start.draft, pricer, PriceLevel::kEstimates, kProbes, start.log);
+  return start;
+}
+
+Start StartFirst(const Computation& computation, const Machine& machine) {
+  DecisionLog log;
+  ComputationPlan first = PlanFirst(computation, machine, true, log);
+  Draft draft(first);
+  return {std::move(draft), std::move(first), std::move(log)};
+}
+
+ComputationPlan Finish(Start start, Pricer& pricer, DecisionLog& log) {
+  for (const Decision& record : start.log.all()) log.Add(record);
+  return BuildDraft(start.draft, pricer, std::move(start.plan), log);
 }
 
 ComputationPlan PlanBySearch(const Computation& computation, const Machine& machine,
                              DecisionLog& log) {
-  ComputationPlan first = PlanFirst(computation, machine, true, log);
   Pricer pricer(computation, machine);
-  Draft draft(first);
-  Improve(draft, pricer, PriceLevel::kKernels, kProbes, log);
-  return BuildDraft(draft, pricer, std::move(first), log);
+  Start best = StartFirst(computation, machine);
+  if (best.draft.order().size() <= kFewInstrs) {
+    Start greedy = StartGreedily(computation, machine, pricer);
+    if (PriceOf(greedy.draft, pricer, PriceLevel::kKernels) <
+        PriceOf(best.draft, pricer, PriceLevel::kKernels))
+      best = std::move(greedy);
+  }
+  Improve(best.draft, pricer, PriceLevel::kKernels, kProbes, best.log);
+  return Finish(std::move(best), pricer, log);
+}
+
+ComputationPlan PlanAtRandom(const Computation& computation, const Machine& machine,
+                             DecisionLog& log) {
+  Pricer pricer(computation, machine);
+  Start start = StartFirst(computation, machine);
+  MakeRandomMoves(start.draft, pricer, kRandomMoves, StructuralHash(computation));
+  return Finish(std::move(start), pricer, log);
 }
 
 }  // namespace
@@ -39,8 +72,12 @@ ComputationPlan PlanComputation(const Computation& computation, const Machine& m
   if (options.given != nullptr)
     return BuildCut(computation, options.given->CutOf(computation, machine), machine, log);
   switch (options.mode) {
-    case FusionMode::kGreedy:
-      return PlanGreedily(computation, machine, log);
+    case FusionMode::kGreedy: {
+      Pricer pricer(computation, machine);
+      return Finish(StartGreedily(computation, machine, pricer), pricer, log);
+    }
+    case FusionMode::kRandom:
+      return PlanAtRandom(computation, machine, log);
     case FusionMode::kSearch:
       return PlanBySearch(computation, machine, log);
     case FusionMode::kNone:

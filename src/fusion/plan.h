@@ -37,6 +37,7 @@ enum class FusionMode : uint8_t {
   kRules,   // the passes of the paper's compiler, which make fusions of the module
   kGreedy,  // the best step first, by price
   kSearch,  // the best plan that is found in the time given
+  kRandom,  // nobody: any moves that are legal, for tests
 };
 
 class GivenFusions;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <random>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -245,6 +246,23 @@ double PriceOf(const Draft& draft, Pricer& pricer, PriceLevel level) {
 
 void Improve(Draft& draft, Pricer& pricer, PriceLevel level, int64_t probes, DecisionLog& log) {
   Search(draft, pricer, level, probes, log).Run(level);
+}
+
+void MakeRandomMoves(Draft& draft, Pricer& pricer, int64_t moves_per_group, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  int64_t left = moves_per_group * static_cast<int64_t>(draft.size());
+  while (left-- > 0 && draft.size() > 0) {
+    int group = static_cast<int>(random() % draft.size());
+    if (!draft.IsThere(group)) continue;
+    std::vector<Move> moves = MovesOf(draft, group);
+    if (moves.empty()) continue;
+    const Change& change = moves[random() % moves.size()].change;
+    std::vector<Region> regions = draft.Try(change);
+    bool legal = std::all_of(regions.begin(), regions.end(), [&](const Region& region) {
+      return pricer.HasKernel(region, StructuralHash(region));
+    });
+    if (legal && !draft.MakesCycle(change, regions)) draft.Apply(change);
+  }
 }
 
 ComputationPlan BuildDraft(const Draft& draft, Pricer& pricer, ComputationPlan from,

@@ -19,6 +19,10 @@ double PriceOf(const Draft& draft, Pricer& pricer, PriceLevel level);
 // log, with prices.
 void Improve(Draft& draft, Pricer& pricer, PriceLevel level, int64_t probes, DecisionLog& log);
 
+// Makes legal moves whatever they cost, some for each group: for tests, which compare what any plan
+// computes.
+void MakeRandomMoves(Draft& draft, Pricer& pricer, int64_t moves_per_group, uint64_t seed);
+
 // The kernels of a draft. Those of `from`, which the draft began as, are taken over where groups
 // are as they were; it may be empty.
 ComputationPlan BuildDraft(const Draft& draft, Pricer& pricer, ComputationPlan from,
