@@ -242,6 +242,8 @@ def page(facts, rows):
         some = [r for r in test_rows if low <= r["measured_us"] < high]
         if some:
             line(f"test: {low} to {high} us", some)
+    if facts.get("note"):
+        lines += ["", facts["note"]]
     lines += ["", "The farthest off of the test half:", "",
               "| workload | kernel | generator | measured us | predicted us |", "|---|---|---|---|---|"]
     for r in sorted(test_rows, key=lambda r: -abs(math.log(r["predicted_us"] / r["measured_us"])))[:15]:
