@@ -10,6 +10,7 @@
 #include "cli/programs.h"
 #include "cost/json.h"
 #include "driver/all_kernels.h"
+#include "driver/host_rates.h"
 #include "driver/kernel_codes.h"
 #include "driver/lower_module.h"
 #include "driver/measure_steps.h"
@@ -64,6 +65,7 @@ class Explainer {
       options.plan.mode = command_.unfused ? FusionMode::kNone : fusion.mode;
       if (command_.target == "h200") {
         options.machine = machine_ = GpuMachine();
+        options.machine.rates = machine_.rates = &GpuRates();
         TOK_TRY(program_, LowerModule(module, options, log_, fusion.paper));
       } else {
         TOK_TRY(program_, LowerForHost(module, options, log_, fusion.paper));
