@@ -83,6 +83,13 @@ bool IsExact(const Instr& instr) {
   // The sign of a NaN is open, and seen by these.
   if (instr.op() == Op::kBitcastConvert || instr.op() == Op::kBitcast || instr.op() == Op::kTopK)
     return !HasReals(instr, IsReal) && !HasReals(instr, IsComplex);
+  // Plain comparisons put NaN nowhere.
+  if (instr.op() == Op::kSort) {
+    const Instr* root = instr.called(0)->root();
+    return root->op() == Op::kCompare &&
+           (!HasReals(*root, IsReal) ||
+            root->attrs<CompareAttrs>().type == CompareType::kTotalOrder);
+  }
   if (instr.op() == Op::kCompare && instr.attrs<CompareAttrs>().type == CompareType::kTotalOrder)
     return !HasReals(instr, IsReal);
   if (!instr.info().Is(kElementwise)) return true;
