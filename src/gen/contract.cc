@@ -101,10 +101,14 @@ std::string FindParts(const Region& region, const Machine& machine, Parts& parts
   return "";
 }
 
-// Whether the dimensions are first, first + 1 ...
-bool AreNext(const Dims& dims, size_t& first) {
-  for (int64_t d : dims)
-    if (d != static_cast<int64_t>(first++)) return false;
+// Whether the dimensions of this shape stand behind `last`, in order; those of one element may
+// stand anywhere.
+bool AreBehind(const Dims& dims, const Shape& shape, int64_t& last) {
+  for (int64_t d : dims) {
+    if (shape.dim(static_cast<size_t>(d)) == 1) continue;
+    if (d < last) return false;
+    last = d;
+  }
   return true;
 }
 
@@ -180,31 +184,33 @@ class ContractBuilder {
     if (!stitched_) return "";
     const DotSides& sides = tile_->sides();
     if (sides.n > kMaxWhole) return "its rows are too long to be kept";
-    return WhyOtherRows(follow_, *parts_.dot, sides);
+    return WhyOtherRows(parts_.rest, follow_, sides);
   }
 
   // The left side has the rows that its reductions fold, in their order.
   std::string WhyNoChain() {
     DotSides sides(*parts_.dot);
-    size_t next = 0;
-    if (!AreNext(sides.attrs.lhs_batch, next) || !AreNext(sides.lhs_free, next) ||
-        !AreNext(sides.attrs.lhs_contracting, next))
+    const Shape& left = parts_.dot->operand(0)->shape();
+    int64_t last = 0;
+    if (!AreBehind(sides.attrs.lhs_batch, left, last) || !AreBehind(sides.lhs_free, left, last) ||
+        !AreBehind(sides.attrs.lhs_contracting, left, last))
       return "its left side is not made of rows";
     if (parts_.inner == nullptr) {
       if (std::string why = before_.Find(); !why.empty()) return why;
     } else {
       DotSides inner(*parts_.inner);
       if (inner.batch != sides.batch) return "its contractions are of other batches";
-      if (std::string why = WhyOtherRows(before_, *parts_.inner, inner); !why.empty()) return why;
+      if (std::string why = WhyOtherRows(parts_.rows, before_, inner); !why.empty()) return why;
     }
     bool fits = before_.rows() == sides.batch * sides.m && before_.row() == sides.k;
     return fits ? "" : "its reductions fold other rows than the contraction's left side has";
   }
 
-  static std::string WhyOtherRows(RowsBody& body, const Instr& dot, const DotSides& sides) {
+  static std::string WhyOtherRows(const Region& region, RowsBody& body, const DotSides& sides) {
+    RowLevels found;
+    if (std::string why = FindRowLevels(region, found); !why.empty()) return why;
     if (std::string why = body.Find(); !why.empty()) return why;
-    bool fits = body.dims() == dot.shape().dims() && body.rows() == sides.batch * sides.m &&
-                body.row() == sides.n;
+    bool fits = body.rows() == sides.batch * sides.m && body.row() == sides.n;
     return fits ? "" : "its reductions fold other rows than the contraction makes";
   }
 

@@ -59,8 +59,10 @@ void RowsBody::FindLoops() {
 void RowsBody::TakeKept(const RowLoop& loop, Scalar element) {
   if (source_.instr != nullptr) {
     Element there{b_.Read(source_.array, source_.begin + element), {}};
-    emitter_.Remember(*source_.instr, InputAt(levels_[0][0], element),
-                      ConvertElement(b_, source_.held, source_.instr->shape().type(), there));
+    Coordinates at = InputAt(levels_[0][0], element);
+    const Shape& shape = source_.instr->shape();
+    if (shape.dims() != dims()) at = Delinearized(b_, Linearized(b_, at, dims()), shape.dims());
+    emitter_.Remember(*source_.instr, at, ConvertElement(b_, source_.held, shape.type(), there));
   }
   for (const Instr* instr : loop.takes)
     emitter_.Remember(*instr, InputAt(levels_[0][0], element),
