@@ -33,6 +33,9 @@
 namespace tokamak {
 namespace {
 
+// Shorter rows are columns to others, which fold them in another order.
+constexpr int64_t kLeastRow = 8;
+
 bool HasReduction(const Region& region) {
   return std::any_of(region.instrs.begin(), region.instrs.end(),
                      [](const Instr* instr) { return instr->op() == Op::kReduce; });
@@ -197,6 +200,7 @@ class ContractBuilder {
       return "its left side is not made of rows";
     if (parts_.inner == nullptr) {
       if (std::string why = before_.Find(); !why.empty()) return why;
+      if (before_.row() < kLeastRow) return "its rows are folded sooner side by side";
     } else {
       DotSides inner(*parts_.inner);
       if (inner.batch != sides.batch) return "its contractions are of other batches";
@@ -210,6 +214,7 @@ class ContractBuilder {
     RowLevels found;
     if (std::string why = FindRowLevels(region, found); !why.empty()) return why;
     if (std::string why = body.Find(); !why.empty()) return why;
+    if (body.row() < kLeastRow) return "its rows are folded sooner side by side";
     bool fits = body.rows() == sides.batch * sides.m && body.row() == sides.n;
     return fits ? "" : "its reductions fold other rows than the contraction makes";
   }
