@@ -213,6 +213,23 @@ bool WidensPanels(const Instr& instr, const OpenRegion& open) {
   });
 }
 
+// Whether the left side of a region's last contraction is computed from the instruction.
+bool FeedsLeft(const Instr& instr, const OpenRegion& open) {
+  auto dot = std::find_if(open.instrs.begin(), open.instrs.end(),
+                          [](const Instr* inside) { return inside->op() == Op::kDot; });
+  if (dot == open.instrs.end()) return false;
+  std::vector<const Instr*> behind = {(*dot)->operand(0)};
+  std::unordered_set<const Instr*> seen;
+  while (!behind.empty()) {
+    const Instr* next = behind.back();
+    behind.pop_back();
+    if (next == &instr) return true;
+    if (!open.costs.contains(next) || !seen.insert(next).second) continue;
+    for (const Instr* operand : next->operands()) behind.push_back(operand);
+  }
+  return false;
+}
+
 }  // namespace
 
 std::optional<std::string> WhyNoDot(const Instr& dot) {
@@ -417,7 +434,7 @@ std::string RegionTable::WhyNot(const Instr& instr, int region, size_t copies) c
     if (user->op() == Op::kDot && !IsFree(instr) && open.shape.kind != RegionKind::kContract)
       return "each of its elements would be computed for each use by the contraction";
   }
-  if (WidensPanels(instr, open) && !MayMakeRows(instr, region))
+  if (WidensPanels(instr, open) && !MayMakeRows(instr, region, false))
     return "more bytes would be stored without it";
   OpenRegion::Cost cost = CostIn(instr, region);
   bool repeats = instr.op() == Op::kBroadcast || instr.op() == Op::kReshape ||
@@ -439,41 +456,59 @@ std::string RegionTable::WhyNot(const Instr& instr, int region, size_t copies) c
 }
 
 // Whether the operand of a contraction may be made in the region together with the reductions of
-// rows that it is computed from, none of it being needed elsewhere.
-bool RegionTable::MayMakeRows(const Instr& instr, int region) const {
-  OpenRegion with = regions_[static_cast<size_t>(region)];
-  std::vector<const Instr*> open = {&instr};
-  bool reduces = false;
-  while (!open.empty() && with.instrs.size() < kMaxInstrs) {
-    const Instr* next = open.back();
-    open.pop_back();
-    bool behind = next->info().Is(kElementwise) || next->op() == Op::kBroadcast ||
-                  next->op() == Op::kReshape || IsRowReduction(*next);
-    if (!behind || !with.costs.emplace(next, OpenRegion::Cost()).second) continue;
-    with.instrs.push_back(next);
-    reduces = reduces || next->op() == Op::kReduce;
-    for (const Instr* operand : next->operands()) open.push_back(operand);
-  }
-  if (!reduces) return false;
-  for (size_t i = regions_[static_cast<size_t>(region)].instrs.size(); i < with.instrs.size(); ++i)
+// rows that it is computed from, none of which is needed elsewhere. `kept`: it is needed elsewhere
+// itself, and what it is computed from may be in memory.
+bool RegionTable::MayMakeRows(const Instr& instr, int region, bool kept) const {
+  const OpenRegion& before = regions_[static_cast<size_t>(region)];
+  OpenRegion with = before;
+  std::unordered_set<const Instr*> stored;
+  auto collect = [&] {
+    with = before;
+    for (std::vector<const Instr*> open = {&instr}; !open.empty();) {
+      const Instr* next = open.back();
+      open.pop_back();
+      bool behind = next->info().Is(kElementwise) || next->op() == Op::kBroadcast ||
+                    next->op() == Op::kReshape || IsRowReduction(*next);
+      if (!behind || stored.contains(next) || with.instrs.size() >= kMaxInstrs ||
+          !with.costs.emplace(next, OpenRegion::Cost()).second)
+        continue;
+      with.instrs.push_back(next);
+      for (const Instr* operand : next->operands()) open.push_back(operand);
+    }
+  };
+  collect();
+  for (size_t i = before.instrs.size(); i < with.instrs.size(); ++i)
     for (const Instr* user : with.instrs[i]->users())
-      if (!with.costs.contains(user) && !IsCheap(*with.instrs[i])) return false;
-  return BuildRegion(FinishOpen(with), with.shape.kind, machine_, "probe").built.has_value();
+      if (!with.costs.contains(user) && !IsCheap(*with.instrs[i]) && with.instrs[i] != &instr)
+        stored.insert(with.instrs[i]);
+  if (!stored.empty() && !kept) return false;
+  collect();
+  if (kept) with.roots.push_back(&instr);
+  bool reduces =
+      std::any_of(with.instrs.begin() + static_cast<int64_t>(before.instrs.size()),
+                  with.instrs.end(), [](const Instr* made) { return made->op() == Op::kReduce; });
+  return reduces &&
+         BuildRegion(FinishOpen(with), with.shape.kind, machine_, "probe").built.has_value();
 }
 
 std::string RegionTable::WhyNotRoot(const Instr& instr, int region) const {
   const OpenRegion& open = regions_[static_cast<size_t>(region)];
-  bool rows = open.shape.kind == RegionKind::kRows;
+  bool contracts = open.shape.kind == RegionKind::kContract;
+  bool rows = open.shape.kind == RegionKind::kRows || contracts;
   if (open.shape.kind == RegionKind::kLoop && DomainOf(instr) != open.shape.domain)
     return "it has another number of elements than the region's roots";
   if (IsUpdate(instr) || instr.shape().IsTuple()) return "it stands alone";
-  if (Folds(instr) && !rows) return "a reduction that others need stands alone";
+  if (Folds(instr) && (!rows || contracts)) return "a reduction that others need stands alone";
   if (IsFree(instr)) return "it only moves elements";
   if (open.shape.kind != RegionKind::kLoop && !rows)
     return "only loops and rows keep what they use";
   for (const Instr* root : open.roots)
     if (IsUpdate(*root)) return "an update has no other roots";
   if (IsNeededAgain(instr, region)) return "what uses it outside is needed inside";
+  if (contracts) {
+    bool made = FeedsLeft(instr, open) && MayMakeRows(instr, region, true);
+    return made ? "" : "a contraction keeps nothing but the rows of its left side";
+  }
   if (std::string why = WhyNot(instr, region, 1); !why.empty() || !rows) return why;
   return WhyNotBuilt(With(instr, region), instr);
 }

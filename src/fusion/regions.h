@@ -86,7 +86,7 @@ class RegionTable {
   bool Reaches(const Instr& from, int region) const;
   // Whether a user of the instruction outside of the region is needed inside of it.
   bool IsNeededAgain(const Instr& instr, int region) const;
-  bool MayMakeRows(const Instr& instr, int region) const;
+  bool MayMakeRows(const Instr& instr, int region, bool kept) const;
   std::string WhyNotBuilt(OpenRegion with, const Instr& root) const;
   Region FinishOpen(const OpenRegion& open) const;
 

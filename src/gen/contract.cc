@@ -47,6 +47,7 @@ struct Parts {
   const Instr* inner = nullptr;  // the one whose results its left side is made of
   Region rows;                   // makes the left side, in rows; nothing when it has no rows
   Region rest;                   // all else
+  bool left_is_root = false;     // written, too
   bool IsChain() const { return !rows.instrs.empty(); }
 };
 
@@ -83,10 +84,15 @@ std::string FindParts(const Region& region, const Machine& machine, Parts& parts
   parts.rest = region;
   Region rows = PartOf(region, Behind(region, {left}, nullptr));
   if (HasReduction(rows)) {
-    if (!rows.roots.empty()) return "what its left side is made of is needed elsewhere";
+    std::vector<const Instr*> results;
+    for (const Instr* root : region.roots)
+      if (std::find(rows.roots.begin(), rows.roots.end(), root) == rows.roots.end())
+        results.push_back(root);
     parts.rows = std::move(rows);
-    parts.rest = PartOf(region, Behind(region, region.roots, left));
-    parts.rows.roots.push_back(left);
+    parts.rest = PartOf(region, Behind(region, std::move(results), left));
+    parts.left_is_root =
+        std::find(parts.rows.roots.begin(), parts.rows.roots.end(), left) != parts.rows.roots.end();
+    if (!parts.left_is_root) parts.rows.roots.push_back(left);
   }
   for (const Instr* instr : region.instrs) {
     if (instr->op() != Op::kDot || instr == parts.dot) continue;
@@ -241,8 +247,8 @@ class ContractBuilder {
   void MakeLeft() {
     if (inner_) inner_->Emit(row_, b_.Index(0));
     ForRows([&](Scalar i, Scalar row) {
-      RowPlace source,
-          sink{parts_.dot->operand(0), tile_->type(), left_, i * b_.Index(tile_->lhs_pitch())};
+      RowPlace source, sink{parts_.dot->operand(0), tile_->type(), left_,
+                            i * b_.Index(tile_->lhs_pitch()), parts_.left_is_root};
       if (inner_) source = SumsOf(*inner_, i * b_.Index(inner_->tiling().columns.size));
       before_.Emit(row, source, sink);
     });

@@ -146,11 +146,8 @@ void RowsBody::StoreElements() {
         Coordinates at =
             dims == like.input().dims() ? InputAt(like, element) : Delinearized(b_, linear, dims);
         Element value = emitter_.At(*root, at);
-        if (root == sink_.instr) {
-          PutInSink(element, value);
-        } else {
-          emitter_.StoreLinear(*root, 0, linear, value);
-        }
+        if (root == sink_.instr) PutInSink(element, value);
+        if (root != sink_.instr || sink_.is_written) emitter_.StoreLinear(*root, 0, linear, value);
       }
     });
   });

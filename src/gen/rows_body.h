@@ -18,6 +18,7 @@ struct RowPlace {
   ElementType held{};  // as what it is there
   ArrayId array{};
   Scalar begin{};
+  bool is_written = false;  // of a sink: to memory, too
 };
 
 class RowsBody {
