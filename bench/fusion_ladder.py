@@ -5,16 +5,19 @@ passes to Tokamak's planners.
     bench/fusion_ladder.py                    the micro workloads and CartPole at their first size, on this CPU
     bench/fusion_ladder.py --only 'softmax,adam*' --rounds 7
     bench/fusion_ladder.py --no-time          kernels and bytes only, of both machines
+    bench/fusion_ladder.py --only-time --only softmax   the times of some, beside what fusion.json has
 
 Writes docs/results/fusion.md and fusion.json. Kernels are launches, library calls, host steps and copies, loops counted once.
-Bytes are what kernels and library calls read and write, loops times their rounds. A time is the least of the medians of
-several runs, in turn with the other rungs; run it on a machine that has nothing else to do, or read only the ratios."""
+Bytes are what kernels and library calls read and write, loops times their rounds. A time is the sum over kernels, each
+measured by itself (`explain --measure`), the least of several rounds in turn with the other rungs, at the smallest size. Run
+it on a machine that has nothing else to do."""
 import argparse
 import datetime
 import fnmatch
 import json
 import math
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -32,11 +35,15 @@ GROUPS = ("micro", "cartpole")
 SECONDS = 60  # of one command
 
 
-def lower(workloads, name, folder):
-    """The StableHLO text of a workload at its first size."""
+def smallest(workloads, name):
+    return min(workloads.sizes(name), key=lambda size: math.prod(map(int, re.findall(r"\d+", size))))
+
+
+def lower(workloads, name, size, folder):
+    """The StableHLO text of a workload."""
     import jax
 
-    work = workloads.workload(name, workloads.sizes(name)[0])
+    work = workloads.workload(name, size)
     path = Path(folder) / f"{name}.mlir"
     path.write_text(jax.jit(work.fn).lower(*work.args).as_text())
     return path
@@ -60,21 +67,21 @@ def count(tokamak, path, rung, target):
     return {"kernels": len(steps), "bytes": moved, "host": told["host_steps"]}
 
 
-def seconds(tokamak, path, rung, repeat):
-    told = command(tokamak, ["run", "--json", "--backend=cpu", "--seed=1", f"--repeat={repeat}", *rung, str(path)])
-    return None if told is None else told["programs"][0].get("seconds")
+def seconds(tokamak, path, rung):
+    """What its kernels take, each run by itself; None when one of them was not measured."""
+    told = command(tokamak, ["explain", "--json", "--measure", "--seconds=0.02", *rung, str(path)])
+    steps = [step for step in (told or {}).get("kernels", []) if step["generator"] != "copy"]
+    if not steps or any(step["measured_us"] is None for step in steps):
+        return None
+    return sum(step["measured_us"] * (step["calls"] or 1) for step in steps) / 1e6
 
 
 def measure(tokamak, path, rounds):
-    """The least median of each rung, rung after rung in every round."""
+    """The least time of each rung, rung after rung in every round."""
     best = {}
-    first = seconds(tokamak, path, RUNGS["search"], 3)
-    if first is None:
-        return best
-    repeat = max(3, min(200, int(0.2 / max(first, 1e-6))))
     for _ in range(rounds):
         for name, rung in RUNGS.items():
-            took = seconds(tokamak, path, rung, repeat)
+            took = seconds(tokamak, path, rung)
             if took is not None:
                 best[name] = min(took, best.get(name, math.inf))
     return best
@@ -88,8 +95,10 @@ def mean(values):
 def table(rows, key, text):
     lines = ["| workload | " + " | ".join(RUNGS) + " |", "|---|" + "---:|" * len(RUNGS)]
     for row in rows:
+        if not any(row[key].values()):
+            continue
         cells = [text(row[key][rung]) if row[key].get(rung) else "-" for rung in RUNGS]
-        lines.append(f"| {row['name']} {row['size']} | " + " | ".join(cells) + " |")
+        lines.append(f"| {row['name']} {row['time_size' if key == 'time' else 'size']} | " + " | ".join(cells) + " |")
     return lines
 
 
@@ -107,18 +116,18 @@ def ratios(rows, key, value):
     return f"| **geometric mean of none / rung ({len(full)})** | " + " | ".join(cells) + " |"
 
 
-def write(rows, options):
+def write(rows, note=""):
     lines = ["# The fusion ladder", "",
-             f"Made by `bench/fusion_ladder.py`, {datetime.date.today()}, {os.cpu_count()} cores, first size of each workload. "
+             f"Made by `bench/fusion_ladder.py`, {datetime.date.today()}, {os.cpu_count()} cores, first size of each workload (of times: the smallest). "
              "`+instruction` to `+horizontal` are the paper's passes, one more each time ([paper.md](../paper.md)); `greedy` and "
-             "`search` are Tokamak's planners. `-`: not measured (refused, or longer than a minute).", ""]
+             "`search` are Tokamak's planners. `-`: not measured (refused, or longer than a minute)." + (" " + note if note else ""), ""]
     for title, key, value, text in (
             ("Kernels on this CPU", "host", lambda c: c["kernels"], lambda c: str(c["kernels"])),
             ("Bytes that kernels move on this CPU", "host", lambda c: c["bytes"], lambda c: shown(c["bytes"])),
-            ("Microseconds a call on this CPU", "time", lambda c: c, lambda c: f"{c * 1e6:,.0f}"),
+            ("Microseconds of all kernels on this CPU", "time", lambda c: c, lambda c: f"{c * 1e6:,.0f}"),
             ("Kernels for an H200", "h200", lambda c: c["kernels"], lambda c: str(c["kernels"])),
             ("Bytes that kernels move for an H200", "h200", lambda c: c["bytes"], lambda c: shown(c["bytes"]))):
-        if key == "time" and options.no_time:
+        if not any(row[key] for row in rows):
             continue
         lines += [f"## {title}", "", *table(rows, key, text), ratios(rows, key, value), ""]
     (ROOT / "docs/results/fusion.md").write_text("\n".join(lines).rstrip() + "\n")
@@ -132,6 +141,8 @@ def main():
     parser.add_argument("--only", default="*", help="names, with commas between them")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--no-time", action="store_true")
+    parser.add_argument("--only-time", action="store_true")
+    parser.add_argument("--note", default="", help="what else the page says of how it was made")
     parser.add_argument("--minutes", type=float, default=30, help="begin no workload after so long")
     options = parser.parse_args()
     os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -141,25 +152,30 @@ def main():
     names = [name for group in GROUPS for name in workloads.names(group)
              if any(fnmatch.fnmatch(name, pattern) for pattern in options.only.split(","))]
     begin = datetime.datetime.now()
-    rows = []
+    rows = json.loads((ROOT / "docs/results/fusion.json").read_text()) if options.only_time else []
     with tempfile.TemporaryDirectory() as folder:
         for name in names:
             if (datetime.datetime.now() - begin).total_seconds() > 60 * options.minutes:
                 print(f"{name}: no time left", file=sys.stderr)
                 continue
             try:
-                path = lower(workloads, name, folder)
+                size, quick = workloads.sizes(name)[0], smallest(workloads, name)
+                row = next((row for row in rows if row["name"] == name), None)
+                if row is None:
+                    path = lower(workloads, name, size, folder)
+                    row = {"name": name, "size": size, "time": {}, "time_size": quick}
+                    for target in ("host", "h200"):
+                        row[target] = {rung: count(options.tokamak, path, words, target) for rung, words in RUNGS.items()}
+                    rows.append(row)
+                if not options.no_time:
+                    row["time"] = measure(options.tokamak, lower(workloads, name, quick, folder), options.rounds)
+                    row["time_size"] = quick
             except Exception as fault:  # a workload of another platform
                 print(f"{name}: {str(fault).splitlines()[0][:100]}", file=sys.stderr)
                 continue
-            row = {"name": name, "size": workloads.sizes(name)[0]}
-            for target in ("host", "h200"):
-                row[target] = {rung: count(options.tokamak, path, words, target) for rung, words in RUNGS.items()}
-            row["time"] = {} if options.no_time else measure(options.tokamak, path, options.rounds)
-            rows.append(row)
             print(name, {rung: (c or {}).get("kernels") for rung, c in row["host"].items()},
                   {rung: round(t * 1e6) for rung, t in row["time"].items()}, flush=True)
-            write(rows, options)
+            write(rows, options.note)
 
 
 if __name__ == "__main__":

@@ -71,7 +71,10 @@ Result<Ours> PlanOurs(const Module& module, const ExplainCommand& command) {
           ParseFusion(command.fusion.mode, command.fusion.lift, command.fusion.skip));
   LowerOptions options;
   options.plan.mode = fusion.mode;
-  TOK_TRY(LoweredProgram program, LowerForHost(*own, options, log, fusion.paper));
+  bool gpu = command.target == "h200";
+  if (gpu) options.machine = GpuMachine();
+  TOK_TRY(LoweredProgram program, gpu ? LowerModule(*own, options, log, fusion.paper)
+                                      : LowerForHost(*own, options, log, fusion.paper));
   ours.launches = program.launches;
   ours.library = static_cast<int64_t>(program.products.size() + program.calls.size());
   ours.host = static_cast<int64_t>(program.host_instrs.size());
@@ -133,7 +136,8 @@ void PrintOurs(const Ours& ours, Console& console) {
 int ExplainGiven(const ExplainCommand& command, Console& console) {
   return ForEachProgram(command.file, console, [&](Module& program, std::string_view source) {
     if (program.entry() == nullptr) return 0;
-    GivenProgram given = ReadGiven(program, HostMachine());
+    Machine machine = command.target == "h200" ? GpuMachine() : HostMachine();
+    GivenProgram given = ReadGiven(program, machine);
     Result<Ours> ours = PlanOurs(program, command);
     if (!ours.ok()) return console.Report(ours.error(), source);
     if (command.json) {

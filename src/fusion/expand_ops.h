@@ -9,8 +9,9 @@ namespace tokamak {
 //
 //   Quantized    integers, computed with as the reals that they stand for
 //   Of nothing   what is folded, scattered or multiplied from arrays without elements
-//   Others       solves of narrow floats, LAPACK's cholesky, functions of complex numbers, shapes that are known
-//   Wide picks   a select-and-scatter of large windows: what each of them selects, then a scatter
+//   Others       solves of narrow floats, LAPACK's cholesky, functions of complex numbers, shapes
+//   that are known Wide picks   a select-and-scatter of large windows: what each of them selects,
+//   then a scatter
 void ExpandOps(Module& module, DecisionLog& log);
 // Long windows, dimension by dimension, and along one as windows of windows: 256 taps are 16 of 16.
 // After cumulative ones became scans.

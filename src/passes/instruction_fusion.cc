@@ -44,6 +44,7 @@ class InstructionFuser {
     places_.clear();
     refused_.clear();
     copied_.clear();
+    copies_.clear();
     for (size_t i = 0; i < order.size(); ++i) places_[order[i]] = i;
     Changed changed = Changed::kNo;
     for (size_t i = order.size(); i-- > 0;) {
@@ -88,19 +89,22 @@ class InstructionFuser {
     return (fuse::HasOneUser(producer) && !copied_.contains(&producer)) != copying;
   }
 
-  Judgement Ask(const Instr& producer, const Instr& user, bool copying) const {
+  Judgement Ask(const Instr& producer, const Instr& user, bool copying) {
     if (producer.op() == Op::kFusion)
       return fuse::Refusal{FusionRule::kFusionProducer, "the merger's"};
     Judgement refused = judge_.MayEnter(producer, user);
-    if (!refused && copying && producer.op() != Op::kConstant)
-      refused = judge_.MayBeCopied(producer);
-    return refused;
+    if (refused || !copying || producer.op() == Op::kConstant) return refused;
+    // Asked once for all users.
+    auto [it, is_new] = copies_.try_emplace(&producer);
+    if (is_new) it->second = judge_.MayBeCopied(producer);
+    return it->second;
   }
 
   fuse::Records records_;
   Judge judge_;
   Editor editor_;
   std::unordered_map<const Instr*, size_t> places_;
+  std::unordered_map<const Instr*, Judgement> copies_;
   std::unordered_set<const Instr*> copied_;   // into some user; the last one is no other
   std::unordered_set<const Instr*> refused_;  // by the user that is looked at
 };

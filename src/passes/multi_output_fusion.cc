@@ -9,7 +9,7 @@ namespace tokamak {
 namespace {
 
 // Of the users of one value, each is compared with so many others.
-constexpr size_t kMostSiblings = 32;
+constexpr size_t kMostSiblings = 16;
 
 class MultiOutputFuser {
  public:

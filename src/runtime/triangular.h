@@ -3,8 +3,8 @@
 #include <cstdint>
 
 // Cholesky factors and triangular systems, of batches of row-major matrices, by our threads. Sums
-// are made in double, in the order of the textbook's loops, products by panels (panels.h), which may
-// be fused with their sums: the same bits for any number of threads.
+// are made in double, in the order of the textbook's loops, products by panels (panels.h), which
+// may be fused with their sums: the same bits for any number of threads.
 
 namespace tokamak {
 
