@@ -1,6 +1,7 @@
 #include "driver/host_rates.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <fstream>
 #include <map>
@@ -91,6 +92,8 @@ const Rates* Leaked(Rates rates) {
   return new Rates(std::move(rates));  // as long as the process
 }
 
+std::atomic<bool> as_unknown{false};
+
 // The shipped file of a processor whose number of cores is nearest.
 std::optional<Rates> ShippedRates(const std::string& cpu, int64_t cores) {
   std::optional<Rates> best;
@@ -111,7 +114,16 @@ const CpuFacts& HostFacts() {
   return *facts;
 }
 
+void PriceAsUnknown() {
+  as_unknown.store(true, std::memory_order_relaxed);
+}
+
+bool IsPricedAsUnknown() {
+  return as_unknown.load(std::memory_order_relaxed);
+}
+
 const Rates& HostRates() {
+  if (IsPricedAsUnknown()) return DefaultRates(MachineKind::kCpu);
   static const Rates* rates = [] {
     if (std::optional<Rates> own = OwnRates()) return Leaked(std::move(*own));
     if (std::optional<Rates> shipped = ShippedRates(HostFacts().cpu, Cores()))

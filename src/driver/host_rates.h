@@ -15,6 +15,10 @@ const CpuFacts& HostFacts();
 // calibrate` writes it there), else the one that was shipped for this processor and as many cores
 // (the nearest number), else the default. Read once.
 const Rates& HostRates();
+// From here on this machine is priced as one that no file names, with two cores: for tests, whose
+// plans are to be the same everywhere. Before anything is compiled.
+void PriceAsUnknown();
+bool IsPricedAsUnknown();
 // The shipped one for GPUs.
 const Rates& GpuRates();
 

@@ -132,7 +132,7 @@ Machine SimulatedGpu() {
 
 Machine HostMachine() {
   Machine machine;
-  machine.cores = std::max(1u, std::thread::hardware_concurrency());
+  machine.cores = IsPricedAsUnknown() ? 2 : std::max(1u, std::thread::hardware_concurrency());
 #if defined(__x86_64__)
   machine.vector_bits = __builtin_cpu_supports("avx512f") != 0 ? 512
                         : __builtin_cpu_supports("avx2") != 0  ? 256

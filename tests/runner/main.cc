@@ -19,6 +19,7 @@
 #include <thread>
 #include <unistd.h>
 
+#include "driver/host_rates.h"
 #include "runner/run_test.h"
 #include "support/sanitizers.h"
 
@@ -165,5 +166,6 @@ int Main(const std::vector<std::string>& words) {
 }  // namespace tokamak
 
 int main(int argc, char** argv) {
+  tokamak::PriceAsUnknown();
   return tokamak::Main({argv + 1, argv + argc});
 }
