@@ -18,7 +18,7 @@ namespace {
 // A larger array of one value is written when it is needed, not kept.
 constexpr int64_t kMaxStoredSplat = 4096;
 
-// Numbers the parts of a pasted body that have nothing to do with each other.
+// Numbers the parts of a pasted body that have no array in common.
 std::unordered_map<const Instr*, int> PartsOfBody(const std::vector<Instr*>& made) {
   std::unordered_map<const Instr*, size_t> places;
   for (size_t i = 0; i < made.size(); ++i) places[made[i]] = i;
@@ -30,9 +30,12 @@ std::unordered_map<const Instr*, int> PartsOfBody(const std::vector<Instr*>& mad
   };
   for (size_t i = 0; i < made.size(); ++i) {
     if (made[i]->op() == Op::kTuple) continue;
-    for (const Instr* operand : made[i]->operands())
-      if (auto it = places.find(operand); it != places.end())
-        above[first_of(i)] = first_of(it->second);
+    for (const Instr* operand : made[i]->operands()) {
+      if (operand->shape().IsScalar() && !places.contains(operand)) continue;
+      // Of an array that is read, the first reader: siblings stay together.
+      size_t other = places.try_emplace(operand, i).first->second;
+      above[first_of(i)] = first_of(other);
+    }
   }
   std::map<size_t, int> numbers;
   std::unordered_map<const Instr*, int> parts;
