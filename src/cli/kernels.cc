@@ -80,7 +80,7 @@ class Shower {
       console_.Out(std::string(static_cast<size_t>(depth) * 2, ' ') + TextOf(step) + "\n");
       for (const std::vector<RunStep>& block : step.blocks) {
         ShowSteps(block, depth + 1);
-        if (&block == &step.blocks[1] && step.kind == StepKind::kWhile && step.blocks[2].empty())
+        if (step.kind == StepKind::kWhile && &block == &step.blocks[1] && step.blocks[2].empty())
           break;
         if (&block != &step.blocks.back())
           console_.Out(std::string(static_cast<size_t>(depth) * 2, ' ') + "--\n");
@@ -96,6 +96,8 @@ class Shower {
       case StepKind::kLaunch:
         return fmt::format("launch {} of {}:{}", program_.kernels[step.target].name, step.grid,
                            places);
+      case StepKind::kPack:
+        return fmt::format("pack of {}", step.blocks[0].size());
       case StepKind::kLibrary:
         return fmt::format("library {} in {}:{}", ToString(program_.products[step.target].product),
                            program_.products[step.target].blocks.count, places);

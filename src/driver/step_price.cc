@@ -46,6 +46,7 @@ void SetGrainsOf(std::vector<RunStep>& steps, const LoweredProgram& program,
     if (step.kind == StepKind::kLaunch)
       step.grain = GrainOf(WorkOf(step, program, machine), machine);
     for (std::vector<RunStep>& block : step.blocks) SetGrainsOf(block, program, machine);
+    if (step.kind == StepKind::kPack) ShareOut(step);
   }
 }
 
@@ -66,6 +67,16 @@ double PriceOfStep(const RunStep& step, const LoweredProgram& program, const Mac
     case StepKind::kLaunch:
     case StepKind::kLibrary:
       return PriceOf(WorkOf(step, program, machine), machine).total();
+    case StepKind::kPack: {
+      // Of the launches inside, one is paid for.
+      double most = 0, sum = 0;
+      for (const RunStep& launch : step.blocks[0]) {
+        double own = PriceOf(WorkOf(launch, program, machine), machine).launch;
+        most = std::max(most, own);
+        sum += own;
+      }
+      return most - sum;
+    }
     case StepKind::kCall:
       return rates.step_us + program.calls[step.target]->Micros();
     case StepKind::kHost:

@@ -18,7 +18,9 @@ class Poisoner {
     std::vector<RunStep> all;
     for (RunStep& step : steps) {
       AddDead(all, step.at);
-      for (std::vector<RunStep>& block : step.blocks) Walk(block);
+      // Parts of a pack run at the same time.
+      if (step.kind != StepKind::kPack)
+        for (std::vector<RunStep>& block : step.blocks) Walk(block);
       last_ = std::max(last_, step.at);
       all.push_back(std::move(step));
     }

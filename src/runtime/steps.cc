@@ -17,23 +17,15 @@ class ShortSteps {
 
   static bool Has(const std::vector<RunStep>& steps) {
     return std::all_of(steps.begin(), steps.end(), [](const RunStep& step) {
-      return (step.kind == StepKind::kLaunch && step.grid <= step.grain) ||
+      bool is_launch = step.kind == StepKind::kLaunch || step.kind == StepKind::kPack;
+      return (is_launch && step.grid <= step.grain) ||
              (step.kind == StepKind::kCopy && step.bytes <= kMostBytes);
     });
   }
 
   ShortSteps(const std::vector<RunStep>& steps, const StepContext& context) {
-    size_t count = 0;
-    for (const RunStep& step : steps) count += step.places.size();
-    pointers_.reserve(count);  // stays where it is
-    for (const RunStep& step : steps) {
-      void** first = pointers_.data() + pointers_.size();
-      for (const Place& place : step.places)
-        pointers_.push_back(context.memories[static_cast<size_t>(place.memory)] + place.offset);
-      bool is_launch = step.kind == StepKind::kLaunch;
-      steps_.push_back({is_launch ? context.kernels[step.target] : nullptr, first,
-                        is_launch ? step.grid : step.bytes});
-    }
+    pointers_.reserve(CountOf(steps));  // stays where it is
+    Add(steps, context);
   }
 
   void Run() const {
@@ -52,6 +44,31 @@ class ShortSteps {
     void* const* pointers;
     int64_t size;  // iterations or bytes
   };
+
+  static size_t CountOf(const std::vector<RunStep>& steps) {
+    size_t count = 0;
+    for (const RunStep& step : steps) {
+      count += step.places.size();
+      if (step.kind == StepKind::kPack) count += CountOf(step.blocks[0]);
+    }
+    return count;
+  }
+
+  void Add(const std::vector<RunStep>& steps, const StepContext& context) {
+    for (const RunStep& step : steps) {
+      if (step.kind == StepKind::kPack) {
+        Add(step.blocks[0], context);
+        continue;
+      }
+      void** first = pointers_.data() + pointers_.size();
+      for (const Place& place : step.places)
+        pointers_.push_back(context.memories[static_cast<size_t>(place.memory)] + place.offset);
+      bool is_launch = step.kind == StepKind::kLaunch;
+      steps_.push_back({is_launch ? context.kernels[step.target] : nullptr, first,
+                        is_launch ? step.grid : step.bytes});
+    }
+  }
+
   std::vector<void*> pointers_;
   std::vector<Step> steps_;
 };
@@ -102,6 +119,11 @@ class Stepper {
         TOK_RETURN_IF_ERROR(CheckStop());
         Launch(step);
         return Ok();
+      case StepKind::kPack:
+        if (context_.watcher != nullptr) return Run(step.blocks[0]);
+        TOK_RETURN_IF_ERROR(CheckStop());
+        LaunchPack(step);
+        return Ok();
       case StepKind::kLibrary:
         return Multiply(step);
       case StepKind::kCall:
@@ -146,6 +168,30 @@ class Stepper {
       ThreadPool::OfProcess().For(step.grid, step.grain, [&](int64_t begin, int64_t end) {
         code.Run(arguments.data(), nullptr, begin, end);
       });
+    });
+  }
+
+  // Units of a pack are iterations of one launch, then of the next.
+  void LaunchPack(const RunStep& pack) {
+    const std::vector<RunStep>& launches = pack.blocks[0];
+    ThreadPool::OfProcess().For(pack.grid, pack.grain, [&](int64_t begin, int64_t end) {
+      auto launch = std::upper_bound(
+          launches.begin(), launches.end(), begin,
+          [](int64_t unit, const RunStep& later) { return unit < later.first_unit; });
+      for (--launch; launch != launches.end() && launch->first_unit < end; ++launch) {
+        auto next = launch + 1;
+        int64_t last = next == launches.end() ? pack.grid : next->first_unit;
+        RunUnits(*launch, last - launch->first_unit, begin - launch->first_unit,
+                 end - launch->first_unit);
+      }
+    });
+  }
+
+  void RunUnits(const RunStep& launch, int64_t units, int64_t begin, int64_t end) {
+    int64_t from = std::max<int64_t>(begin, 0) * launch.grid / units;
+    int64_t to = std::min(end, units) * launch.grid / units;
+    WithPointers(launch, [&](std::span<void* const> arguments) {
+      context_.kernels[launch.target]->Run(arguments.data(), nullptr, from, to);
     });
   }
 
@@ -226,6 +272,19 @@ class Stepper {
 };
 
 }  // namespace
+
+void ShareOut(RunStep& pack) {
+  // In what is worth a thread's while; of a launch at most.
+  constexpr int64_t kUnits = 64, kMost = int64_t{1} << 20;
+  int64_t units = 0;
+  for (RunStep& launch : pack.blocks[0]) {
+    launch.first_unit = units;
+    int64_t own = launch.grid / std::max<int64_t>(launch.grain / kUnits, 1);
+    units += std::clamp<int64_t>(own, 1, kMost);
+  }
+  pack.grid = units;
+  pack.grain = kUnits;
+}
 
 Status RunSteps(const std::vector<RunStep>& steps, const StepContext& context) {
   return Stepper(context).Run(steps);

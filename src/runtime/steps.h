@@ -50,6 +50,7 @@ class HostFunction {
 
 enum class StepKind : uint8_t {
   kLaunch,
+  kPack,
   kLibrary,
   kCall,
   kHost,
@@ -70,10 +71,13 @@ struct RunStep {
   size_t inputs = 0;  // host: how many places are inputs
   // Launch, library, call, host, while: which kernel, product, call, function, loop.
   size_t target = 0;
-  int64_t grid = 1;  // launch: iterations, and how many a thread takes at least
+  // Launch: iterations, and how many a thread takes at least. Pack: the same in units (ShareOut).
+  int64_t grid = 1;
   int64_t grain = 1;
-  int64_t bytes = 0;     // copy, poison
-  bool is_pred = false;  // conditional: true is block 0
+  int64_t first_unit = 0;  // launch of a pack
+  int64_t bytes = 0;       // copy, poison
+  bool is_pred = false;    // conditional: true is block 0
+  // Pack: launches that need nothing of each other and run as one.
   // While: condition, body, and copies of what the body made to where it is carried. Two more,
   // where both places of each copy change roles every round instead: condition and body of odd
   // rounds. `places` then has the condition of those, too.
@@ -81,7 +85,12 @@ struct RunStep {
   int64_t at = 0;  // when, as the assignment of memory counts
 };
 
-// Is told of every launch, library call and function of the host, in the thread of the run.
+// Divides the work of a pack into units, about as long as each other, by the grains of its
+// launches: those of one launch lie side by side, and each launch has at least one.
+void ShareOut(RunStep& pack);
+
+// Is told of every launch (those of a pack run one by one then), library call and function of the
+// host, in the thread of the run.
 class StepWatcher {
  public:
   virtual ~StepWatcher() = default;

@@ -1,0 +1,113 @@
+// Steps that functions do: a library's, the runtime's, the interpreter's.
+
+#include <tuple>
+
+#include "fusion/contraction.h"
+#include "lower/library_calls.h"
+#include "lower/lowerer.h"
+
+namespace tokamak {
+namespace {
+
+MatrixProduct ProductOf(const Contraction& from) {
+  MatrixProduct product;
+  std::tie(product.m, product.n, product.k) = std::tie(from.m, from.n, from.k);
+  product.type = from.type == ElementType::kF32   ? MatrixType::kF32
+                 : from.type == ElementType::kF64 ? MatrixType::kF64
+                 : from.type == ElementType::kC64 ? MatrixType::kC64
+                                                  : MatrixType::kC128;
+  product.lhs = {from.lhs.row, from.lhs.column};
+  product.rhs = {from.rhs.row, from.rhs.column};
+  for (const Contraction::Batch& batch : from.batch)
+    product.batch.push_back({batch.count, batch.lhs, batch.rhs});
+  return product;
+}
+
+}  // namespace
+
+void Lowerer::CallLibrary(Frame& frame, const Instr& dot) {
+  memory_.Tick();
+  RunStep step{.kind = StepKind::kLibrary, .target = program_.products.size(), .at = memory_.now()};
+  for (const Instr* operand : dot.operands()) {
+    MemoryValue value = frame.leaves[operand][0];
+    memory_.Use(value);
+    step.places.push_back(Unsettled(value));
+  }
+  frame.leaves[&dot] = NewLeaves(dot.shape());
+  memory_.Define(frame.leaves[&dot][0]);
+  step.places.push_back(Unsettled(frame.leaves[&dot][0]));
+  MatrixProduct product = ProductOf(*ContractionOf(dot));
+  ProductBlocks blocks = BlocksOf(product);
+  log_.Add({.pass = "lower",
+            .rule = "library.product",
+            .subject = LabelOf(dot),
+            .origins = dot.origins(),
+            .because = ToString(product) + " in " + std::to_string(blocks.count) + " blocks"});
+  program_.products.push_back({std::move(product), blocks});
+  program_.product_instrs.push_back(&dot);
+  frame.steps->push_back(std::move(step));
+}
+
+void Lowerer::CallRuntime(Frame& frame, const Instr& instr) {
+  std::shared_ptr<const LibraryCall> call = LibraryCallOf(instr);
+  memory_.Tick();
+  RunStep step{.kind = StepKind::kCall, .target = program_.calls.size(), .at = memory_.now()};
+  for (const Instr* operand : instr.operands()) {
+    MemoryValue value = frame.leaves[operand][0];
+    memory_.Use(value);
+    step.places.push_back(Unsettled(value));
+  }
+  step.inputs = step.places.size();
+  frame.leaves[&instr] = NewLeaves(instr.shape());
+  Leaves made = frame.leaves[&instr];
+  if (call->ScratchBytes() > 0) made.push_back(memory_.New(call->ScratchBytes()));
+  for (MemoryValue value : made) {
+    memory_.Define(value);
+    memory_.Use(value);
+    step.places.push_back(Unsettled(value));
+  }
+  // A scatter may be done where the array is.
+  if (instr.op() == Op::kScatter && instr.operand(0) != instr.operand(1) &&
+      instr.operand(0) != instr.operand(2))
+    memory_.MayShare(made[0], frame.leaves[instr.operand(0)][0]);
+  log_.Add({.pass = "lower",
+            .rule = "library.call",
+            .subject = LabelOf(instr),
+            .origins = instr.origins(),
+            .because = call->Text()});
+  program_.calls.push_back(std::move(call));
+  program_.call_instrs.push_back(&instr);
+  frame.steps->push_back(std::move(step));
+}
+
+void Lowerer::CallHost(Frame& frame, const Instr& instr) {
+  memory_.Tick();
+  RunStep step{.kind = StepKind::kHost, .at = memory_.now()};
+  for (const Instr* operand : instr.operands()) {
+    for (MemoryValue value : frame.leaves[operand]) {
+      if (value == kNoMemory) continue;
+      memory_.Use(value);
+      step.places.push_back(Unsettled(value));
+    }
+  }
+  step.inputs = step.places.size();
+  frame.leaves[&instr] = NewLeaves(instr.shape());
+  for (MemoryValue value : frame.leaves[&instr]) {
+    if (value == kNoMemory) continue;
+    memory_.Define(value);
+    step.places.push_back(Unsettled(value));
+  }
+  step.target = program_.host_instrs.size();
+  program_.host_instrs.push_back(&instr);
+  std::string why = frame.plan->why_host[&instr];
+  if (why.empty()) why = std::string(instr.info().name) + ": has no kernel";
+  program_.host_reasons.push_back(why);
+  log_.Add({.pass = "lower",
+            .rule = "host.step",
+            .subject = LabelOf(instr),
+            .origins = instr.origins(),
+            .because = why});
+  frame.steps->push_back(std::move(step));
+}
+
+}  // namespace tokamak

@@ -1,0 +1,79 @@
+// What lies where, once all steps are there.
+
+#include <algorithm>
+
+#include "lower/lowerer.h"
+
+namespace tokamak {
+
+void Lowerer::PlaceResults(const Leaves& roots, const std::vector<Shape>& shapes,
+                           const std::vector<MemoryValue>& parameters) {
+  // What may be a parameter's memory, and is another's result, goes by way of the arena.
+  auto donor_of = [&](size_t result) {
+    for (size_t p = 0; p < parameters.size() && p < options_.alias_results.size(); ++p)
+      if (options_.alias_results[p] == static_cast<int64_t>(result)) return parameters[p];
+    return kNoMemory;
+  };
+  Leaves from = roots;
+  memory_.Tick();
+  for (size_t i = 0; i < roots.size(); ++i) {
+    bool is_parameter =
+        std::find(parameters.begin(), parameters.end(), roots[i]) != parameters.end();
+    if (!is_parameter || roots[i] == kNoMemory || donor_of(i) == roots[i]) continue;
+    bool donated = false;
+    for (size_t r = 0; r < roots.size(); ++r) donated = donated || donor_of(r) == roots[i];
+    if (!donated) continue;
+    from[i] = memory_.New(memory_.bytes(roots[i]));
+    Copy(program_.steps, from[i], roots[i]);
+  }
+  Leaves placed;
+  for (size_t i = 0; i < roots.size(); ++i) {
+    if (!shapes[i].IsArray()) continue;
+    auto memory = static_cast<int32_t>(first_result_ + static_cast<int32_t>(i));
+    if (from[i] == roots[i] && memory_.PlaceInResult(from[i], memory, donor_of(i))) continue;
+    memory_.Tick();
+    memory_.Use(from[i]);
+    if (memory_.bytes(from[i]) == 0) continue;
+    program_.steps.push_back({.kind = StepKind::kCopy,
+                              .places = {{memory, 0}, Unsettled(from[i])},
+                              .bytes = memory_.bytes(from[i]),
+                              .at = memory_.now()});
+  }
+}
+
+void Lowerer::Settle(std::vector<RunStep>& steps) {
+  for (RunStep& step : steps) {
+    for (Place& place : step.places)
+      if (place.memory < 0) place = memory_.PlaceOf(static_cast<MemoryValue>(place.offset));
+    for (std::vector<RunStep>& block : step.blocks) Settle(block);
+    if (step.kind == StepKind::kLaunch) MarkAliases(step);
+  }
+  std::erase_if(steps, [](const RunStep& step) {
+    return step.kind == StepKind::kCopy && step.places[0] == step.places[1];
+  });
+  program_.copies += std::count_if(
+      steps.begin(), steps.end(), [](const RunStep& step) { return step.kind == StepKind::kCopy; });
+}
+
+void Lowerer::MarkAliases(const RunStep& step) {
+  Kernel& kernel = program_.kernels[step.target];
+  for (size_t i = 0; i < step.places.size(); ++i) {
+    for (size_t k = 0; k < i; ++k) {
+      if (!MayMeet(step.places[i], step.places[k])) continue;
+      kernel.arrays[i].distinct = kernel.arrays[k].distinct = false;
+    }
+  }
+}
+
+bool Lowerer::MayMeet(const Place& x, const Place& y) const {
+  if (x == y) return true;
+  for (auto [parameter, result] : {std::pair(x, y), std::pair(y, x)}) {
+    int64_t p = parameter.memory - 1, r = result.memory - first_result_;
+    if (p >= 0 && p < static_cast<int64_t>(options_.alias_results.size()) && r >= 0 &&
+        options_.alias_results[static_cast<size_t>(p)] == r)
+      return true;
+  }
+  return false;
+}
+
+}  // namespace tokamak

@@ -1,0 +1,63 @@
+// What cannot be lowered.
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "lower/lower.h"
+#include "support/limits.h"
+
+namespace tokamak {
+namespace {
+
+// Steps that a program may become: loops' bodies stand where they are called.
+constexpr int64_t kMaxSteps = 200000;
+
+// Looks at each computation that runs by itself once.
+class LowerCheck {
+ public:
+  std::string Why(const Module& module) {
+    int64_t steps = StepsOf(*module.entry(), 0);
+    if (why_.empty() && steps > kMaxSteps)
+      why_ = "it would be more than " + std::to_string(kMaxSteps) + " steps";
+    return why_;
+  }
+
+ private:
+  int64_t StepsOf(const Computation& computation, int depth) {
+    if (depth > kMaxCallDepth) why_ = "its loops stand too deep in each other";
+    if (!why_.empty()) return 0;
+    auto known = steps_.find(&computation);
+    if (known != steps_.end()) return known->second;
+    int64_t steps = 0;
+    for (const Instr* instr : computation.Instrs()) {
+      ++steps;
+      Look(*instr);
+      if (instr->op() != Op::kWhile && instr->op() != Op::kConditional) continue;
+      for (const Computation* called : instr->called())
+        steps = std::min(steps + StepsOf(*called, depth + 1), kMaxSteps + 1);
+    }
+    steps_[&computation] = steps;
+    return steps;
+  }
+
+  void Look(const Instr& instr) {
+    if (!why_.empty()) return;
+    for (const Shape& leaf : LeavesOf(instr.shape())) {
+      bool fixed = (leaf.IsArray() && !leaf.HasDynamicDims()) || leaf.IsToken();
+      if (!fixed) why_ = LabelOf(instr) + " is " + ToString(leaf) + ", which has no fixed place";
+    }
+    if (instr.op() == Op::kConstant && !instr.shape().IsArray())
+      why_ = LabelOf(instr) + " is a constant tuple";
+  }
+
+  std::string why_;
+  std::unordered_map<const Computation*, int64_t> steps_;
+};
+
+}  // namespace
+
+std::string WhyNotLowered(const Module& module) {
+  return LowerCheck().Why(module);
+}
+
+}  // namespace tokamak
