@@ -253,6 +253,13 @@ void AddBisect(CLI::App& app, BisectCommand& bisect) {
   command->add_flag("--json", bisect.json, "One line of JSON a program");
 }
 
+void AddPacks(CLI::App& command, std::string& packs) {
+  command
+      .add_option("--packs", packs,
+                  "Kernels that run as one launch: none, auto (where it pays), all")
+      ->check(CLI::IsMember({"none", "auto", "all"}));
+}
+
 void AddKernels(CLI::App& app, KernelsCommand& kernels) {
   CLI::App* command = app.add_subcommand("kernels", kKernelsHelp);
   command->add_option("FILE", kernels.file, "A program; - is standard input")->required();
@@ -266,6 +273,7 @@ void AddKernels(CLI::App& app, KernelsCommand& kernels) {
       ->check(CLI::IsMember({"auto", "on", "off"}));
   AddFusion(*command, kernels.fusion);
   command->add_flag("--unfused", kernels.unfused, "One kernel for each instruction");
+  AddPacks(*command, kernels.packs);
   command->add_flag("--text,!--no-text", kernels.text, "Print the kernels, not only the steps");
   command->add_flag("--decisions", kernels.decisions, "Print every judgement, on standard error");
   command->add_flag(
@@ -299,6 +307,7 @@ void AddExplain(CLI::App& app, ExplainCommand& explain) {
   command->add_flag("--measure", explain.measure,
                     "Run every kernel by itself, on drawn arguments, and print what it takes");
   command->add_option("--seconds", explain.seconds, "For each kernel (default: 0.03)");
+  AddPacks(*command, explain.packs);
   command->add_flag("--strict", explain.strict,
                     "No rewrite that may change a bit of a result; exit 3 on a host step");
 }

@@ -122,6 +122,9 @@ struct CompileOptions {
 #else
   bool check_memory = true;
 #endif
+  // Kernels that run as one launch: none, those that it pays for (auto), all that may (for tests;
+  // TOKAMAK_CHECK=packs).
+  std::string packs = "auto";
   int64_t spoil_kernel = -1;  // for tests: this one writes a wrong number
 };
 

@@ -5,6 +5,7 @@
 
 #include "driver/dump.h"
 #include "driver/fusion_options.h"
+#include "fusion/plan.h"
 #include "rewrite/pipeline.h"
 #include "support/edit_distance.h"
 
@@ -18,6 +19,8 @@ constexpr NamedOption kOptions[] = {
     {"tokamak_fusion", "string", "search",
      "what decides which instructions are one kernel: none, rules, greedy or search"},
     {"tokamak_lift", "string", "", "rules of tokamak_fusion=rules that are left out"},
+    {"tokamak_packs", "string", "auto",
+     "kernels that run as one launch: none, auto (where it pays) or all that may"},
     {"tokamak_passes", "string", "default", "the passes that run, such as inline,(simplify,cse)*"},
     {"tokamak_require_kernels", "bool", "false",
      "an instruction that only the interpreter could do is an error"},
@@ -113,6 +116,9 @@ Status SetOption(CompileOptions& options, std::string_view name, const OptionVal
   } else if (name == "tokamak_lift") {
     TOK_TRY(options.lift, Text(*option, value));
     return CheckedFusion(options);
+  } else if (name == "tokamak_packs") {
+    TOK_TRY(options.packs, Text(*option, value));
+    if (!PackModeNamed(options.packs)) return BadValue(*option, "none, auto or all");
   } else if (name == "tokamak_passes") {
     TOK_TRY(options.passes, Text(*option, value));
     TOK_RETURN_IF_ERROR(CheckedPipeline(options));
@@ -137,9 +143,11 @@ Status AddChecksOfEnvironment(CompileOptions& options) {
       options.check_kernels = true;
     } else if (word == "memory") {
       options.check_memory = true;
+    } else if (word == "packs") {
+      options.packs = "all";
     } else {
-      return MakeError(ErrorCode::kOptionValue,
-                       "TOKAMAK_CHECK: '" + std::string(word) + "' is neither kernels nor memory");
+      return MakeError(ErrorCode::kOptionValue, "TOKAMAK_CHECK: '" + std::string(word) +
+                                                    "' is not kernels, memory or packs");
     }
   }
   return Ok();

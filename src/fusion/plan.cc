@@ -4,6 +4,7 @@
 #include "fusion/draft.h"
 #include "fusion/first_planner.h"
 #include "fusion/given.h"
+#include "fusion/packs.h"
 #include "fusion/pricer.h"
 #include "fusion/search.h"
 #include "ir/compare.h"
@@ -65,10 +66,8 @@ ComputationPlan PlanAtRandom(const Computation& computation, const Machine& mach
   return Finish(std::move(start), pricer, log);
 }
 
-}  // namespace
-
-ComputationPlan PlanComputation(const Computation& computation, const Machine& machine,
-                                const PlanOptions& options, DecisionLog& log) {
+ComputationPlan PlanKernels(const Computation& computation, const Machine& machine,
+                            const PlanOptions& options, DecisionLog& log) {
   if (options.given != nullptr)
     return BuildCut(computation, options.given->CutOf(computation, machine), machine, log);
   switch (options.mode) {
@@ -85,6 +84,24 @@ ComputationPlan PlanComputation(const Computation& computation, const Machine& m
       break;
   }
   return PlanFirst(computation, machine, options.mode != FusionMode::kNone, log);
+}
+
+}  // namespace
+
+std::optional<PackMode> PackModeNamed(std::string_view name) {
+  if (name == "none") return PackMode::kNone;
+  if (name == "auto") return PackMode::kPriced;
+  if (name == "all") return PackMode::kAll;
+  return std::nullopt;
+}
+
+ComputationPlan PlanComputation(const Computation& computation, const Machine& machine,
+                                const PlanOptions& options, DecisionLog& log) {
+  ComputationPlan plan = PlanKernels(computation, machine, options, log);
+  bool priced = options.mode == FusionMode::kGreedy || options.mode == FusionMode::kSearch;
+  if (options.packs == PackMode::kPriced && priced) FormPacks(plan, machine, log);
+  if (options.packs == PackMode::kAll) PackAll(plan);
+  return plan;
 }
 
 }  // namespace tokamak

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cost/machine.h"
@@ -40,10 +42,16 @@ enum class FusionMode : uint8_t {
   kRandom,  // nobody: any moves that are legal, for tests
 };
 
+// Which kernels run as one launch (packs.h).
+enum class PackMode : uint8_t { kNone, kPriced, kAll };
+// "none", "auto" or "all"; of any other word nothing.
+std::optional<PackMode> PackModeNamed(std::string_view name);
+
 class GivenFusions;
 
 struct PlanOptions {
   FusionMode mode = FusionMode::kSearch;
+  PackMode packs = PackMode::kNone;
   const GivenFusions* given = nullptr;  // of kRules: those that the passes made
 };
 

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "analysis/effects.h"
@@ -27,6 +28,9 @@ class Lowerer {
 
   // Whether kernels of the plan need each other's results.
   bool is_cyclic() const { return is_cyclic_; }
+
+  // Lowers the plan's computation by it (tests; else all are planned when they are met).
+  void Take(ComputationPlan plan) { plans_.emplace(plan.computation, std::move(plan)); }
 
   LoweredProgram Run();
 

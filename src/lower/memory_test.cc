@@ -62,6 +62,26 @@ TEST(MemoryPlan, InPlaceOnlyWhereTheInputDies) {
   EXPECT_FALSE(plan.SameMemory(b, c));
 }
 
+// Parts of a pack: what several read is still read after the results are there.
+TEST(MemoryPlan, NotInPlaceWhereAnotherPartReads) {
+  MemoryPlan plan;
+  MemoryValue a = plan.New(64), b = plan.New(64), c = plan.New(64), d = plan.New(64);
+  MemoryValue carry = plan.New(64), next = plan.New(64);
+  Step(plan, {}, {a, b, carry});
+  Step(plan, {a, b, carry}, {c, d, next});
+  plan.MayShare(c, a);
+  plan.MayShare(d, b);
+  plan.MayShare(next, carry);
+  Step(plan, {a, carry}, {});
+  EXPECT_FALSE(plan.JoinCarry(carry, next));
+  Step(plan, {c, d, next}, {});
+  plan.Assign();
+  EXPECT_EQ(plan.Check(), "");
+  EXPECT_FALSE(plan.SameMemory(c, a));
+  EXPECT_TRUE(plan.SameMemory(d, b));
+  EXPECT_FALSE(plan.SameMemory(next, carry));
+}
+
 TEST(MemoryPlan, CopyOfWhatIsReadNoMoreIsNone) {
   MemoryPlan plan;
   MemoryValue a = plan.New(64), b = plan.New(64), c = plan.New(64);

@@ -18,9 +18,12 @@ class Poisoner {
     std::vector<RunStep> all;
     for (RunStep& step : steps) {
       AddDead(all, step.at);
-      // Parts of a pack run at the same time.
-      if (step.kind != StepKind::kPack)
-        for (std::vector<RunStep>& block : step.blocks) Walk(block);
+      // Parts of a pack run at the same time, and the copies that close a loop stay among
+      // themselves (alternate.h).
+      size_t blocks = step.kind == StepKind::kPack    ? 0
+                      : step.kind == StepKind::kWhile ? 2
+                                                      : step.blocks.size();
+      for (size_t i = 0; i < blocks; ++i) Walk(step.blocks[i]);
       last_ = std::max(last_, step.at);
       all.push_back(std::move(step));
     }

@@ -1,31 +1,15 @@
 #include "lower/poison.h"
 
 #include <cmath>
-#include <cstring>
 #include <memory>
 
 #include <gtest/gtest.h>
 
 #include "ir/builder.h"
-#include "kernel/simulate.h"
-#include "lower/lower.h"
+#include "lower/simulated_run.h"
 
 namespace tokamak {
 namespace {
-
-class SimulatedCode final : public KernelCode {
- public:
-  explicit SimulatedCode(const Kernel& kernel) : kernel_(kernel) {}
-  void Run(void* const* arguments, const int64_t*, int64_t, int64_t) const override {
-    std::vector<SimArgument> given;
-    for (size_t i = 0; i < kernel_.ArgumentCount(); ++i)
-      given.push_back({arguments[i], kernel_.arrays[i].size});
-    EXPECT_TRUE(SimulateKernel(kernel_, given, {}).ok());
-  }
-
- private:
-  const Kernel& kernel_;
-};
 
 // A large value that is dead after the first kernels, then small ones.
 std::unique_ptr<Module> Chain() {
@@ -53,21 +37,7 @@ LoweredProgram LowerUnfused(const Module& module, bool poison) {
 }
 
 std::vector<float> RunIt(const LoweredProgram& program) {
-  std::vector<std::byte> arena(static_cast<size_t>(program.arena_bytes));
-  std::vector<float> input = {1, 2, 3, 4, 5, 6, 7, 8}, output(8);
-  std::vector<std::byte*> memories = {arena.data(), reinterpret_cast<std::byte*>(input.data()),
-                                      reinterpret_cast<std::byte*>(output.data())};
-  std::vector<std::unique_ptr<SimulatedCode>> codes;
-  std::vector<const KernelCode*> kernels;
-  for (const Kernel& kernel : program.kernels) {
-    codes.push_back(std::make_unique<SimulatedCode>(kernel));
-    kernels.push_back(codes.back().get());
-  }
-  StepContext context;
-  context.memories = memories;
-  context.kernels = kernels;
-  EXPECT_TRUE(RunSteps(program.steps, context).ok());
-  return output;
+  return RunSimulated(program, {1, 2, 3, 4, 5, 6, 7, 8}, 8);
 }
 
 TEST(Poison, LeavesValuesAlone) {

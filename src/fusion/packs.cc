@@ -1,0 +1,281 @@
+// Kernels go through levels: one level after all kernels that it needs, one before all that need
+// it. What has to run at a level takes along whatever else is ready by then. So edges lead from
+// lower levels to higher ones, and packs, one a level, do not wait for each other.
+
+#include "fusion/packs.h"
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+
+#include "fusion/unit_graph.h"
+
+namespace tokamak {
+namespace {
+
+// Until kernels are priced (cost/work.h): what a launch costs, what moves in a microsecond, what
+// one primitive takes on a thread.
+struct Rates {
+  double launch_us, bytes_per_us, work_us;
+};
+constexpr Rates kGpuRates = {2.5, 3.5e6, 2e-7}, kCpuRates = {4, 1e4, 3e-4};
+// A kernel that takes this many launches' time gains nothing worth mentioning; elementwise loops
+// lose nothing either, however long they are.
+constexpr double kLong = 16;
+// On a CPU, what one thread does in less time is done by the thread that calls: there is no launch.
+constexpr double kShortUs = 40;
+// Temporary memory that nobody minds.
+constexpr int64_t kSmallPeak = int64_t{1} << 20;
+constexpr int kMaxTrims = 48;
+
+class Packer {
+ public:
+  Packer(ComputationPlan& plan, const Machine& machine, DecisionLog& log)
+      : plan_(plan), machine_(machine), log_(log), graph_(plan), pack_of_(KernelCount(), -1) {}
+
+  void Form() {
+    if (plan_.kernels.size() < 2) return;
+    for (int k = 0; k < graph_.kernels(); ++k) packable_.push_back(IsPackable(k));
+    Schedule();
+    KeepMemory();
+    Finish(true);
+  }
+
+  void All() {
+    packable_.assign(KernelCount(), true);
+    Schedule();
+    Finish(false);
+  }
+
+ private:
+  size_t KernelCount() const { return plan_.kernels.size(); }
+  const PlannedKernel& Kernel(int k) const { return plan_.kernels[static_cast<size_t>(k)]; }
+  Rates RatesOf() const { return machine_.is_gpu() ? kGpuRates : kCpuRates; }
+
+  double MicrosOf(int k) const {
+    const BuiltKernel& built = Kernel(k).built;
+    double bytes = 0;
+    for (const KernelArgument& argument : built.arguments)
+      bytes += static_cast<double>(PartsOf(argument.instr->shape())[argument.part].ByteSize());
+    double work = built.work * static_cast<double>(built.grid);
+    return std::max(bytes / RatesOf().bytes_per_us, work * RatesOf().work_us);
+  }
+
+  bool IsPackable(int k) const {
+    return Kernel(k).kind == RegionKind::kLoop || MicrosOf(k) <= kLong * RatesOf().launch_us;
+  }
+
+  // ---- levels
+
+  // The last level at which each unit may run, so that the others come after it.
+  std::vector<int> LatestLevels(const std::vector<int>& order) const {
+    std::vector<int> depth(order.size() == 0 ? 0 : static_cast<size_t>(graph_.size()), 0);
+    int deepest = 0;
+    for (int unit : order) {
+      int& own = depth[static_cast<size_t>(unit)];
+      for (int need : graph_.needs(unit))
+        own = std::max(own, depth[static_cast<size_t>(need)] + (need < graph_.kernels() ? 1 : 0));
+      deepest = std::max(deepest, own);
+    }
+    std::vector<int> latest(depth.size(), deepest);
+    for (size_t i = order.size(); i-- > 0;) {
+      for (int need : graph_.needs(order[i])) {
+        int by = latest[static_cast<size_t>(order[i])] - (need < graph_.kernels() ? 1 : 0);
+        latest[static_cast<size_t>(need)] = std::min(latest[static_cast<size_t>(need)], by);
+      }
+    }
+    return latest;
+  }
+
+  // What runs, in an order in which needs come first.
+  std::vector<int> OrderOf(const std::vector<int>& places) const {
+    std::vector<int> order;
+    for (int unit = 0; unit < graph_.size(); ++unit)
+      if (places[static_cast<size_t>(unit)] >= 0) order.push_back(unit);
+    std::sort(order.begin(), order.end(), [&](int x, int y) {
+      return places[static_cast<size_t>(x)] < places[static_cast<size_t>(y)];
+    });
+    return order;
+  }
+
+  void Schedule() {
+    places_ = graph_.Places(pack_of_);
+    if (places_.empty()) return;  // a cyclic plan: no matter of ours
+    std::vector<int> order = OrderOf(places_), latest = LatestLevels(order);
+    users_.resize(static_cast<size_t>(graph_.size()));
+    open_.assign(static_cast<size_t>(graph_.size()), 0);
+    ready_.assign(static_cast<size_t>(graph_.size()), 0);
+    for (int unit : order) {
+      for (int need : graph_.needs(unit)) users_[static_cast<size_t>(need)].push_back(unit);
+      open_[static_cast<size_t>(unit)] = graph_.needs(unit).size();
+    }
+    for (int unit : order)
+      if (graph_.needs(unit).empty()) MakeReady(unit);
+    std::vector<int> waiting;
+    for (size_t level = 0; level < levels_.size() || !waiting.empty(); ++level) {
+      if (level < levels_.size()) TakeReady(level, waiting);
+      bool forced = std::any_of(waiting.begin(), waiting.end(), [&](int k) {
+        return latest[static_cast<size_t>(k)] <= static_cast<int>(level);
+      });
+      if (!forced) continue;
+      std::sort(waiting.begin(), waiting.end());
+      for (int k : waiting) {
+        pack_of_[static_cast<size_t>(k)] = static_cast<int>(level);
+        Run(k, static_cast<int>(level) + 1);
+      }
+      waiting.clear();
+    }
+  }
+
+  // Kernels that may run from this level on: long ones do.
+  void TakeReady(size_t level, std::vector<int>& waiting) {
+    std::vector<int> ready = std::move(levels_[level]);
+    for (int k : ready) {
+      if (packable_[static_cast<size_t>(k)]) {
+        waiting.push_back(k);
+      } else {
+        Run(k, static_cast<int>(level) + 1);
+      }
+    }
+  }
+
+  // All that the unit needs has run.
+  void MakeReady(int first) {
+    std::vector<int> open = {first};
+    while (!open.empty()) {
+      int unit = open.back();
+      open.pop_back();
+      auto level = static_cast<size_t>(ready_[static_cast<size_t>(unit)]);
+      if (unit < graph_.kernels()) {
+        if (level >= levels_.size()) levels_.resize(level + 1);
+        levels_[level].push_back(unit);
+        continue;
+      }
+      Tell(unit, static_cast<int>(level), open);
+    }
+  }
+
+  void Run(int kernel, int after) {
+    std::vector<int> ready;
+    Tell(kernel, after, ready);
+    for (int unit : ready) MakeReady(unit);
+  }
+
+  // Users of what has run may run at level `after`, once nothing else is missing.
+  void Tell(int unit, int after, std::vector<int>& ready) {
+    for (int user : users_[static_cast<size_t>(unit)]) {
+      int& level = ready_[static_cast<size_t>(user)];
+      level = std::max(level, after);
+      if (--open_[static_cast<size_t>(user)] == 0) ready.push_back(user);
+    }
+  }
+
+  // ---- memory
+
+  // Leaves kernels out until the temporary memory is as small as without packs.
+  void KeepMemory() {
+    if (places_.empty()) return;
+    int64_t bound = std::max(graph_.MemoryOf(places_).peak, kSmallPeak);
+    for (int trim = 0;; ++trim) {
+      std::vector<int> places = graph_.Places(pack_of_);
+      if (places.empty() || trim == kMaxTrims) break;
+      UnitGraph::Memory memory = graph_.MemoryOf(places);
+      if (memory.peak <= bound) return;
+      if (!LeaveOut(memory, memory.peak - bound)) break;
+    }
+    for (int k = 0; k < graph_.kernels(); ++k)
+      if (pack_of_[static_cast<size_t>(k)] >= 0) Refuse(k, "memory would grow");
+    pack_of_.assign(KernelCount(), -1);
+  }
+
+  // Those that hold the most where there is most of all.
+  bool LeaveOut(const UnitGraph::Memory& memory, int64_t bytes) {
+    std::vector<int> parts;
+    for (int k = 0; k < graph_.kernels(); ++k)
+      if (pack_of_[static_cast<size_t>(k)] >= 0 && memory.held[static_cast<size_t>(k)] > 0)
+        parts.push_back(k);
+    std::stable_sort(parts.begin(), parts.end(), [&](int x, int y) {
+      return memory.held[static_cast<size_t>(x)] > memory.held[static_cast<size_t>(y)];
+    });
+    for (size_t i = 0; i < parts.size() && bytes > 0; ++i) {
+      auto k = static_cast<size_t>(parts[i]);
+      bytes -= memory.held[k];
+      pack_of_[k] = -1;
+      Refuse(parts[i], "it would keep " + std::to_string(memory.held[k]) + " bytes alive");
+    }
+    return !parts.empty();
+  }
+
+  // ---- what comes of it
+
+  void Refuse(int k, std::string why) {
+    const Instr& root = *Kernel(k).region.roots[0];
+    log_.Add({.pass = "fuse",
+              .rule = "fusion.horizontal",
+              .verdict = Verdict::kRejected,
+              .subject = LabelOf(root),
+              .origins = root.origins(),
+              .because = std::move(why)});
+  }
+
+  void Finish(bool says) {
+    std::vector<std::vector<int>> packs;
+    for (int k = 0; k < graph_.kernels(); ++k) {
+      int pack = pack_of_[static_cast<size_t>(k)];
+      if (pack < 0) continue;
+      if (static_cast<size_t>(pack) >= packs.size()) packs.resize(static_cast<size_t>(pack) + 1);
+      packs[static_cast<size_t>(pack)].push_back(k);
+    }
+    for (std::vector<int>& pack : packs) {
+      if (pack.size() < 2 || (says && !Pays(pack))) continue;
+      plan_.packs.push_back(std::move(pack));
+    }
+  }
+
+  bool Pays(const std::vector<int>& pack) {
+    double micros = 0;
+    for (int k : pack) micros += MicrosOf(k);
+    if (!machine_.is_gpu() && micros < kShortUs) {
+      Refuse(pack[0], std::to_string(pack.size()) + " kernels are too short for several threads");
+      return false;
+    }
+    const Instr& root = *Kernel(pack[0]).region.roots[0];
+    double alone = micros + RatesOf().launch_us * static_cast<double>(pack.size());
+    double saved = RatesOf().launch_us * static_cast<double>(pack.size() - 1);
+    log_.Add({.pass = "fuse",
+              .rule = "fusion.horizontal",
+              .subject = LabelOf(root),
+              .other = LabelOf(*Kernel(pack.back()).region.roots[0]),
+              .origins = root.origins(),
+              .before_us = alone,
+              .after_us = alone - saved,
+              .because = std::to_string(pack.size()) + " kernels in one launch"});
+    return true;
+  }
+
+  ComputationPlan& plan_;
+  const Machine& machine_;
+  DecisionLog& log_;
+  UnitGraph graph_;
+  std::vector<int> pack_of_;  // by kernel: its level, or -1
+  std::vector<bool> packable_;
+  std::vector<int> places_;               // without packs
+  std::vector<std::vector<int>> users_;   // by unit
+  std::vector<size_t> open_;              // by unit: needs that have not run
+  std::vector<int> ready_;                // by unit: the first level at which it may run
+  std::vector<std::vector<int>> levels_;  // kernels that are ready from a level on
+};
+
+}  // namespace
+
+void FormPacks(ComputationPlan& plan, const Machine& machine, DecisionLog& log) {
+  Packer(plan, machine, log).Form();
+}
+
+void PackAll(ComputationPlan& plan) {
+  DecisionLog log;
+  Machine machine;
+  Packer(plan, machine, log).All();
+}
+
+}  // namespace tokamak

@@ -1,0 +1,282 @@
+#include "fusion/unit_graph.h"
+
+#include <algorithm>
+
+#include "analysis/effects.h"
+#include "fusion/values.h"
+
+namespace tokamak {
+namespace {
+
+// What must stay in the order of the program, as far as one instruction tells: loops and branches,
+// whatever is inside of them, too.
+bool HasEffect(const Instr& instr) {
+  return instr.op() != Op::kParameter && !IsAlias(instr) && !IsPlain(instr);
+}
+
+int64_t BytesOf(const Shape& shape) {
+  if (shape.IsArray()) return shape.HasDynamicDims() ? 0 : shape.ByteSize();
+  int64_t bytes = 0;
+  if (shape.IsTuple())
+    for (const Shape& element : shape.elements()) bytes += BytesOf(element);
+  return bytes;
+}
+
+// Alignment of the arena.
+int64_t Rounded(int64_t bytes) {
+  return (bytes + 63) / 64 * 64;
+}
+
+// The arrays that an alias is.
+std::vector<int> ValuesOfAlias(const Instr& instr, const InstrMap<std::vector<int>>& values) {
+  if (instr.op() == Op::kGetTupleElement) {
+    // Through barriers, to one element of a tuple.
+    const Instr* tuple = instr.operand(0);
+    while (tuple->op() == Op::kOptimizationBarrier && tuple->operands().size() == 1)
+      tuple = tuple->operand(0);
+    auto index = static_cast<size_t>(instr.attrs<TupleIndexAttrs>().index);
+    bool known = tuple->op() == Op::kTuple || tuple->op() == Op::kOptimizationBarrier;
+    if (known && index < tuple->operands().size()) return values[tuple->operand(index)];
+    return values[tuple];
+  }
+  std::vector<int> all;
+  bool several = instr.op() == Op::kTuple || instr.op() == Op::kOptimizationBarrier;
+  for (const Instr* operand : instr.operands()) {
+    all.insert(all.end(), values[operand].begin(), values[operand].end());
+    if (!several) break;
+  }
+  return all;
+}
+
+}  // namespace
+
+UnitGraph::UnitGraph(const ComputationPlan& plan)
+    : plan_(plan),
+      kernels_(static_cast<int>(plan.kernels.size())),
+      order_(plan.computation->PostOrder()),
+      unit_of_(*plan.computation, -1) {
+  AddUnits();
+  AddNeeds();
+  AddValues();
+}
+
+void UnitGraph::AddUnits() {
+  for (const Instr* instr : order_) {
+    if (int kernel = plan_.kernel_of[instr]; kernel >= 0) {
+      unit_of_[instr] = kernel;
+    } else if (!plan_.inside[instr]) {
+      unit_of_[instr] = kernels_ + static_cast<int>(instr_of_.size());
+      instr_of_.push_back(instr);
+    }
+  }
+  needs_.resize(static_cast<size_t>(kernels_) + instr_of_.size());
+}
+
+void UnitGraph::AddNeeds() {
+  auto add = [&](int unit, const Instr* other) {
+    int needed = unit_of_[other];
+    if (needed >= 0 && needed != unit) needs_[static_cast<size_t>(unit)].push_back(needed);
+  };
+  for (int k = 0; k < kernels_; ++k) {
+    const PlannedKernel& planned = plan_.kernels[static_cast<size_t>(k)];
+    for (const Instr* input : planned.region.inputs) add(k, input);
+    for (const auto& [argument, old] : planned.built.updates) add(k, old);
+    for (const Instr* root : planned.region.roots)
+      if (root->has_extras())
+        for (const Instr* before : root->extras().control_predecessors) add(k, before);
+  }
+  const Instr* last = nullptr;
+  for (size_t i = 0; i < instr_of_.size(); ++i) {
+    const Instr& instr = *instr_of_[i];
+    int unit = kernels_ + static_cast<int>(i);
+    for (const Instr* operand : instr.operands()) add(unit, operand);
+    if (instr.has_extras())
+      for (const Instr* before : instr.extras().control_predecessors) add(unit, before);
+    if (!HasEffect(instr)) continue;
+    if (last != nullptr) add(unit, last);
+    last = &instr;
+    wanted_.push_back(unit);
+  }
+  wanted_.push_back(unit_of_[plan_.computation->root()]);
+}
+
+void UnitGraph::AddValues() {
+  InstrMap<std::vector<int>> values(*plan_.computation);
+  for (const Instr* instr : order_) {
+    int unit = unit_of_[instr];
+    if (unit < 0) continue;
+    if (IsAlias(*instr) && unit >= kernels_) {
+      values[instr] = ValuesOfAlias(*instr, values);
+      continue;
+    }
+    bool outside = instr->op() == Op::kParameter || instr->op() == Op::kConstant;
+    values[instr] = {static_cast<int>(values_.size())};
+    values_.push_back({.bytes = outside ? 0 : Rounded(BytesOf(instr->shape())), .unit = unit});
+  }
+  for (int value : values[plan_.computation->root()])
+    values_[static_cast<size_t>(value)].is_result = true;
+  AddReads(values);
+  AddPairs(values);
+}
+
+void UnitGraph::AddReads(const InstrMap<std::vector<int>>& values) {
+  reads_.resize(needs_.size());
+  auto read = [&](int unit, const Instr* instr) {
+    std::vector<int>& reads = reads_[static_cast<size_t>(unit)];
+    for (int value : values[instr])
+      if (values_[static_cast<size_t>(value)].bytes > 0) reads.push_back(value);
+  };
+  for (int k = 0; k < kernels_; ++k) {
+    const PlannedKernel& planned = plan_.kernels[static_cast<size_t>(k)];
+    for (const Instr* input : planned.region.inputs) read(k, input);
+    for (const auto& [argument, old] : planned.built.updates) read(k, old);
+  }
+  for (size_t i = 0; i < instr_of_.size(); ++i)
+    if (!IsAlias(*instr_of_[i]))
+      for (const Instr* operand : instr_of_[i]->operands())
+        read(kernels_ + static_cast<int>(i), operand);
+}
+
+void UnitGraph::AddPairs(const InstrMap<std::vector<int>>& values) {
+  pairs_.resize(static_cast<size_t>(kernels_));
+  for (int k = 0; k < kernels_; ++k) {
+    const BuiltKernel& built = plan_.kernels[static_cast<size_t>(k)].built;
+    auto pair = [&](const Instr* input, size_t output) {
+      const std::vector<int>&from = values[input], &to = values[built.arguments[output].instr];
+      if (from.size() != 1 || to.size() != 1) return;
+      int64_t bytes = values_[static_cast<size_t>(from[0])].bytes;
+      if (bytes > 0 && bytes == values_[static_cast<size_t>(to[0])].bytes)
+        pairs_[static_cast<size_t>(k)].push_back({from[0], to[0]});
+    };
+    for (auto [input, output] : built.in_place) pair(built.arguments[input].instr, output);
+    for (const auto& [output, old] : built.updates) pair(old, output);
+  }
+}
+
+std::vector<int> UnitGraph::Places(const std::vector<int>& pack_of) const {
+  std::vector<std::vector<int>> parts;
+  for (int k = 0; k < kernels_; ++k) {
+    int pack = pack_of[static_cast<size_t>(k)];
+    if (pack < 0) continue;
+    if (static_cast<size_t>(pack) >= parts.size()) parts.resize(static_cast<size_t>(pack) + 1);
+    parts[static_cast<size_t>(pack)].push_back(k);
+  }
+  std::vector<int> places(needs_.size(), -1), open;
+  std::vector<bool> waiting(needs_.size());
+  int next = 0;
+  for (int wanted : wanted_) {
+    open.push_back(wanted);
+    while (!open.empty()) {
+      int unit = open.back();
+      if (places[static_cast<size_t>(unit)] >= 0) {
+        open.pop_back();
+        continue;
+      }
+      int pack = unit < kernels_ ? pack_of[static_cast<size_t>(unit)] : -1;
+      size_t before = open.size();
+      auto look = [&](int part) {
+        for (int need : needs(part))
+          if (places[static_cast<size_t>(need)] < 0) open.push_back(need);
+      };
+      if (pack < 0) look(unit);
+      if (pack >= 0)
+        std::for_each(parts[static_cast<size_t>(pack)].begin(),
+                      parts[static_cast<size_t>(pack)].end(), look);
+      if (open.size() > before) {
+        if (waiting[static_cast<size_t>(unit)]) return {};
+        waiting[static_cast<size_t>(unit)] = true;
+        continue;
+      }
+      if (pack < 0) places[static_cast<size_t>(unit)] = next;
+      if (pack >= 0)
+        for (int part : parts[static_cast<size_t>(pack)]) places[static_cast<size_t>(part)] = next;
+      ++next;
+    }
+  }
+  return places;
+}
+
+struct UnitGraph::Lives {
+  // Of each value: where it is made, where it is read last, and by which unit; -1: by several.
+  std::vector<int> def, last, reader;
+  std::vector<int64_t> bytes;  // that it takes of the temporary memory
+  std::vector<int64_t> saved;  // by place: of what is written over something else there
+};
+
+UnitGraph::Lives UnitGraph::LivesOf(const std::vector<int>& places, int end) const {
+  Lives lives;
+  lives.reader.assign(values_.size(), -1);
+  lives.saved.assign(static_cast<size_t>(end) + 1, 0);
+  for (const Value& value : values_) {
+    lives.def.push_back(places[static_cast<size_t>(value.unit)]);
+    lives.last.push_back(value.is_result ? end : lives.def.back());
+    lives.bytes.push_back(value.is_result ? 0 : value.bytes);
+  }
+  for (size_t unit = 0; unit < reads_.size(); ++unit) {
+    if (places[unit] < 0) continue;
+    for (int read : reads_[unit]) {
+      auto v = static_cast<size_t>(read);
+      if (places[unit] < lives.last[v]) continue;
+      bool is_first = places[unit] > lives.last[v];
+      if (is_first) lives.reader[v] = static_cast<int>(unit);
+      if (!is_first && lives.reader[v] != static_cast<int>(unit)) lives.reader[v] = -1;
+      lives.last[v] = places[unit];
+    }
+  }
+  ShareMemory(places, lives);
+  return lives;
+}
+
+// What a kernel writes over something that dies in it takes no bytes besides; what a result is
+// written over lies in the result's memory.
+void UnitGraph::ShareMemory(const std::vector<int>& places, Lives& lives) const {
+  std::vector<std::pair<int, int>> order;  // the last first
+  for (int k = 0; k < kernels_; ++k)
+    if (places[static_cast<size_t>(k)] >= 0) order.emplace_back(-places[static_cast<size_t>(k)], k);
+  std::sort(order.begin(), order.end());
+  std::vector<bool> in_result, dies(values_.size()), is_over(values_.size());
+  for (const Value& value : values_) in_result.push_back(value.is_result);
+  for (auto [minus, k] : order) {
+    for (const Pair& pair : pairs_[static_cast<size_t>(k)]) {
+      auto from = static_cast<size_t>(pair.input), to = static_cast<size_t>(pair.output);
+      if (dies[from] || is_over[to] || lives.last[from] != -minus || lives.reader[from] != k)
+        continue;
+      dies[from] = is_over[to] = true;
+      in_result[from] = in_result[to];
+      if (in_result[to]) lives.bytes[from] = 0;
+      if (!in_result[to]) lives.saved[static_cast<size_t>(-minus)] += values_[to].bytes;
+    }
+  }
+}
+
+UnitGraph::Memory UnitGraph::MemoryOf(const std::vector<int>& places) const {
+  int end = 0;
+  for (int place : places) end = std::max(end, place + 1);
+  Lives lives = LivesOf(places, end);
+  std::vector<int64_t> change(static_cast<size_t>(end) + 2, 0);
+  for (size_t v = 0; v < values_.size(); ++v) {
+    if (lives.def[v] < 0) continue;
+    change[static_cast<size_t>(lives.def[v])] += lives.bytes[v];
+    change[static_cast<size_t>(lives.last[v]) + 1] -= lives.bytes[v];
+  }
+  Memory memory;
+  int64_t live = 0;
+  for (int at = 0; at <= end; ++at) {
+    live += change[static_cast<size_t>(at)];
+    int64_t bytes = live - lives.saved[static_cast<size_t>(at)];
+    if (bytes <= memory.peak) continue;
+    memory.peak = bytes;
+    memory.at = at;
+  }
+  memory.held.assign(static_cast<size_t>(kernels_), 0);
+  for (size_t v = 0; v < values_.size(); ++v) {
+    if (lives.def[v] < 0 || lives.def[v] > memory.at || lives.last[v] < memory.at) continue;
+    if (int maker = values_[v].unit; maker < kernels_)
+      memory.held[static_cast<size_t>(maker)] += lives.bytes[v];
+    if (int reader = lives.reader[v]; reader >= 0 && reader < kernels_)
+      memory.held[static_cast<size_t>(reader)] += lives.bytes[v];
+  }
+  return memory;
+}
+
+}  // namespace tokamak

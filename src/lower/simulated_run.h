@@ -1,0 +1,49 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "kernel/simulate.h"
+#include "lower/lower.h"
+
+// For tests: runs a lowered program whose kernels are simulated.
+
+namespace tokamak {
+
+class SimulatedKernel final : public KernelCode {
+ public:
+  explicit SimulatedKernel(const Kernel& kernel) : kernel_(kernel) {}
+  void Run(void* const* arguments, const int64_t*, int64_t, int64_t) const override {
+    std::vector<SimArgument> given;
+    for (size_t i = 0; i < kernel_.ArgumentCount(); ++i)
+      given.push_back({arguments[i], kernel_.arrays[i].size});
+    EXPECT_TRUE(SimulateKernel(kernel_, given, {}).ok());
+  }
+
+ private:
+  const Kernel& kernel_;
+};
+
+// One parameter and one result, of f32.
+inline std::vector<float> RunSimulated(const LoweredProgram& program, std::vector<float> input,
+                                       size_t results) {
+  std::vector<std::byte> arena(static_cast<size_t>(program.arena_bytes));
+  std::vector<float> output(results);
+  std::vector<std::byte*> memories = {arena.data(), reinterpret_cast<std::byte*>(input.data()),
+                                      reinterpret_cast<std::byte*>(output.data())};
+  std::vector<std::unique_ptr<SimulatedKernel>> codes;
+  std::vector<const KernelCode*> kernels;
+  for (const Kernel& kernel : program.kernels) {
+    codes.push_back(std::make_unique<SimulatedKernel>(kernel));
+    kernels.push_back(codes.back().get());
+  }
+  StepContext context;
+  context.memories = memories;
+  context.kernels = kernels;
+  EXPECT_TRUE(RunSteps(program.steps, context).ok());
+  return output;
+}
+
+}  // namespace tokamak
