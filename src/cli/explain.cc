@@ -93,6 +93,7 @@ class Explainer {
       if (step.kind == StepKind::kConditional) inner = std::nullopt;
       if (step.kind == StepKind::kWhile) inner = TripsOf(step, calls);
       AddStep(step, calls);
+      if (step.kind == StepKind::kPack) continue;
       for (const std::vector<RunStep>& block : step.blocks) Walk(block, inner);
     }
   }
@@ -114,12 +115,9 @@ class Explainer {
     entry["calls"] = calls ? json(*calls) : json(nullptr);
     AddPrice(step, entry);
     if (step.kind == StepKind::kLaunch) {
-      const KernelSource& source = program_.sources[step.target];
-      entry["name"] = program_.kernels[step.target].name;
-      entry["generator"] = NameOf(source.kind);
-      entry["reads_bytes"] = BytesOf(source, false);
-      entry["writes_bytes"] = BytesOf(source, true);
-      Describe(source.region.instrs, entry);
+      DescribeKernel(step, entry);
+    } else if (step.kind == StepKind::kPack) {
+      DescribePack(step, entry);
     } else if (step.kind == StepKind::kHost || step.kind == StepKind::kLibrary ||
                step.kind == StepKind::kCall) {
       const Instr& instr = step.kind == StepKind::kLibrary ? *program_.product_instrs[step.target]
@@ -149,7 +147,8 @@ class Explainer {
 
   void AddPrice(const RunStep& step, json& entry) const {
     if (step.kind == StepKind::kWhile || step.kind == StepKind::kConditional) return;
-    entry["predicted_us"] = PriceOfStep(step, program_, machine_);
+    entry["predicted_us"] = step.kind == StepKind::kPack ? PriceOf({step}, program_, machine_)
+                                                         : PriceOfStep(step, program_, machine_);
     if (step.kind == StepKind::kLaunch || step.kind == StepKind::kLibrary) {
       Work work = WorkOf(step, program_, machine_);
       if (command_.measure) work.grain = static_cast<double>(GrainOf(work, machine_));
@@ -163,6 +162,37 @@ class Explainer {
     }
     auto found = times_.find({step.kind, step.target});
     if (found != times_.end()) entry["measured_us"] = found->second;
+  }
+
+  void DescribeKernel(const RunStep& launch, json& entry) const {
+    const KernelSource& source = program_.sources[launch.target];
+    entry["name"] = program_.kernels[launch.target].name;
+    entry["generator"] = NameOf(source.kind);
+    entry["reads_bytes"] = BytesOf(source, false);
+    entry["writes_bytes"] = BytesOf(source, true);
+    Describe(source.region.instrs, entry);
+  }
+
+  // Kernels that run as one: its name is that of the first.
+  void DescribePack(const RunStep& pack, json& entry) const {
+    std::vector<const Instr*> all;
+    int64_t reads = 0, writes = 0;
+    json parts = json::array();
+    for (const RunStep& launch : pack.blocks[0]) {
+      const std::vector<const Instr*>& own = program_.sources[launch.target].region.instrs;
+      all.insert(all.end(), own.begin(), own.end());
+      json part = json::object();
+      DescribeKernel(launch, part);
+      reads += part["reads_bytes"].get<int64_t>();
+      writes += part["writes_bytes"].get<int64_t>();
+      parts.push_back(std::move(part));
+    }
+    Describe(all, entry);
+    entry["name"] = parts[0]["name"];
+    entry["generator"] = "pack";
+    entry["reads_bytes"] = reads;
+    entry["writes_bytes"] = writes;
+    entry["parts"] = std::move(parts);
   }
 
   void Describe(const std::vector<const Instr*>& instrs, json& entry) const {
@@ -212,6 +242,10 @@ class Explainer {
           entry["writes_bytes"].get<int64_t>(), often, TimesOf(entry)));
       if (entry.contains("why"))
         console_.Out("           " + entry["why"].get<std::string>() + "\n");
+      if (entry.contains("parts")) {
+        PrintParts(entry["parts"]);
+        continue;
+      }
       PrintList(entry, "instrs");
       PrintList(entry, "lines");
     }
@@ -238,6 +272,15 @@ class Explainer {
           "`tokamak calibrate` measures it\n");
     } else {
       console_.Out("prices: " + rates.name + " (" + rates.source + ")\n");
+    }
+  }
+
+  void PrintParts(const json& parts) {
+    for (const json& part : parts) {
+      console_.Out(fmt::format("  {:<8} {}\n", part["generator"].get<std::string>(),
+                               part["name"].get<std::string>()));
+      PrintList(part, "instrs");
+      PrintList(part, "lines");
     }
   }
 

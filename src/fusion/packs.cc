@@ -8,22 +8,16 @@
 #include <numeric>
 #include <string>
 
+#include "cost/rates.h"
+#include "cost/work.h"
 #include "fusion/unit_graph.h"
 
 namespace tokamak {
 namespace {
 
-// Until kernels are priced (cost/work.h): what a launch costs, what moves in a microsecond, what
-// one primitive takes on a thread.
-struct Rates {
-  double launch_us, bytes_per_us, work_us;
-};
-constexpr Rates kGpuRates = {2.5, 3.5e6, 2e-7}, kCpuRates = {4, 1e4, 3e-4};
 // A kernel that takes this many launches' time gains nothing worth mentioning; elementwise loops
 // lose nothing either, however long they are.
 constexpr double kLong = 16;
-// On a CPU, what one thread does in less time is done by the thread that calls: there is no launch.
-constexpr double kShortUs = 40;
 // Temporary memory that nobody minds.
 constexpr int64_t kSmallPeak = int64_t{1} << 20;
 constexpr int kMaxTrims = 48;
@@ -35,7 +29,7 @@ class Packer {
 
   void Form() {
     if (plan_.kernels.size() < 2) return;
-    for (int k = 0; k < graph_.kernels(); ++k) packable_.push_back(IsPackable(k));
+    PriceAll();
     Schedule();
     KeepMemory();
     Finish(true);
@@ -50,19 +44,44 @@ class Packer {
  private:
   size_t KernelCount() const { return plan_.kernels.size(); }
   const PlannedKernel& Kernel(int k) const { return plan_.kernels[static_cast<size_t>(k)]; }
-  Rates RatesOf() const { return machine_.is_gpu() ? kGpuRates : kCpuRates; }
-
+  // What the kernel takes, its launch apart; on a CPU on one core.
   double MicrosOf(int k) const {
-    const BuiltKernel& built = Kernel(k).built;
-    double bytes = 0;
-    for (const KernelArgument& argument : built.arguments)
-      bytes += static_cast<double>(PartsOf(argument.instr->shape())[argument.part].ByteSize());
-    double work = built.work * static_cast<double>(built.grid);
-    return std::max(bytes / RatesOf().bytes_per_us, work * RatesOf().work_us);
+    const PlannedKernel& planned = Kernel(k);
+    Work work;
+    work.tasks = static_cast<double>(planned.built.grid);
+    if (machine_.is_gpu()) work.threads = 256;
+    for (const KernelArgument& argument : planned.built.arguments)
+      (argument.is_output ? work.writes : work.reads) +=
+          static_cast<double>(PartsOf(argument.instr->shape())[argument.part].ByteSize());
+    for (const Instr* instr : planned.region.instrs)
+      AddElementOp(work, *instr, FoldedBy(*instr), machine_);
+    Machine one = machine_;
+    if (!machine_.is_gpu()) one.cores = 1;
+    Price price = PriceOf(work, one);
+    return price.total() - price.launch;
   }
 
-  bool IsPackable(int k) const {
-    return Kernel(k).kind == RegionKind::kLoop || MicrosOf(k) <= kLong * RatesOf().launch_us;
+  static double FoldedBy(const Instr& instr) {
+    bool folds = instr.op() == Op::kReduce || instr.op() == Op::kScan;
+    double elements = 0;
+    for (const Shape& part : PartsOf(folds ? instr.operand(0)->shape() : instr.shape()))
+      elements = std::max(elements, static_cast<double>(part.ElementCount()));
+    return elements;
+  }
+
+  void PriceAll() {
+    const Rates& rates = RatesOf(machine_);
+    launch_us_ = machine_.is_gpu()
+                     ? rates.graph_gap_us
+                     : rates.step_us + (rates.fork_us.empty() ? 0 : rates.fork_us.back());
+    // On a CPU, what is not worth two threads is done by the thread that calls: nothing is
+    // launched.
+    short_us_ = machine_.is_gpu() ? 0 : 2 * rates.grain_us;
+    for (int k = 0; k < graph_.kernels(); ++k) {
+      micros_.push_back(MicrosOf(k));
+      packable_.push_back(Kernel(k).kind == RegionKind::kLoop ||
+                          micros_.back() <= kLong * launch_us_);
+    }
   }
 
   // ---- levels
@@ -226,6 +245,7 @@ class Packer {
       if (static_cast<size_t>(pack) >= packs.size()) packs.resize(static_cast<size_t>(pack) + 1);
       packs[static_cast<size_t>(pack)].push_back(k);
     }
+    plan_.packs.clear();
     for (std::vector<int>& pack : packs) {
       if (pack.size() < 2 || (says && !Pays(pack))) continue;
       plan_.packs.push_back(std::move(pack));
@@ -234,14 +254,14 @@ class Packer {
 
   bool Pays(const std::vector<int>& pack) {
     double micros = 0;
-    for (int k : pack) micros += MicrosOf(k);
-    if (!machine_.is_gpu() && micros < kShortUs) {
+    for (int k : pack) micros += micros_[static_cast<size_t>(k)];
+    if (micros < short_us_) {
       Refuse(pack[0], std::to_string(pack.size()) + " kernels are too short for several threads");
       return false;
     }
     const Instr& root = *Kernel(pack[0]).region.roots[0];
-    double alone = micros + RatesOf().launch_us * static_cast<double>(pack.size());
-    double saved = RatesOf().launch_us * static_cast<double>(pack.size() - 1);
+    double alone = micros + launch_us_ * static_cast<double>(pack.size());
+    double saved = launch_us_ * static_cast<double>(pack.size() - 1);
     log_.Add({.pass = "fuse",
               .rule = "fusion.horizontal",
               .subject = LabelOf(root),
@@ -259,6 +279,8 @@ class Packer {
   UnitGraph graph_;
   std::vector<int> pack_of_;  // by kernel: its level, or -1
   std::vector<bool> packable_;
+  std::vector<double> micros_;
+  double launch_us_ = 0, short_us_ = 0;
   std::vector<int> places_;               // without packs
   std::vector<std::vector<int>> users_;   // by unit
   std::vector<size_t> open_;              // by unit: needs that have not run
