@@ -25,6 +25,15 @@ ENTRY main {
   ROOT y = TYPE add(x, x)
 }
 """
+PACKS = """HloModule m
+ENTRY main {
+  a = f32[100] parameter(0)
+  b = f32[7,9] parameter(1)
+  x = f32[100] negate(a), metadata={source_file="train.py" source_line=3}
+  y = f32[7,9] abs(b), metadata={source_file="train.py" source_line=5}
+  ROOT t = (f32[100], f32[7,9]) tuple(x, y)
+}
+"""
 # Two kernels, a step of the host between them, each with its line.
 PRICED = """HloModule m
 sum {
@@ -246,6 +255,17 @@ ENTRY e {
             for part in ("TK4005", "all-reduce: 't' has no kernel", "steps.hlo:7", "model.py:13"):
                 self.assertIn(part, text)
         self.tokamak("run", self.write("ok.hlo", DOUBLE.replace("TYPE", "f32[3]")), "--seed", "1", "--strict", "--backend", "sim")
+
+    def test_explain_pack(self):
+        file = self.write("packs.hlo", PACKS)
+        told = json.loads(self.tokamak("explain", file, "--json", "--packs", "all").stdout)["kernels"]
+        self.assertEqual([(k["generator"], len(k["parts"])) for k in told], [("pack", 2)])
+        self.assertEqual(sorted(told[0]["instrs"]), ["x", "y"])
+        self.assertEqual((told[0]["reads_bytes"], told[0]["writes_bytes"]), (652, 652))
+        self.assertEqual(len(json.loads(self.tokamak("explain", file, "--json", "--packs", "none").stdout)["kernels"]), 2)
+        text = self.tokamak("explain", file, "--packs", "all").stdout
+        self.assertIn("1 kernels", text)
+        self.assertIn("train.py:3", text)
 
     def test_explain(self):
         file = self.write("steps.hlo", STEPS)

@@ -253,15 +253,23 @@ class Packer {
   }
 
   bool Pays(const std::vector<int>& pack) {
-    double micros = 0;
-    for (int k : pack) micros += micros_[static_cast<size_t>(k)];
-    if (micros < short_us_) {
+    double micros = 0, serial = 0, forks = 0;
+    for (int k : pack) {
+      double own = micros_[static_cast<size_t>(k)];
+      micros += own;
+      (own < short_us_ ? serial : forks) += own < short_us_ ? own : 1;
+    }
+    // On a CPU short kernels are no launches, but may be shared out together.
+    double cores = static_cast<double>(std::max<int64_t>(machine_.cores, 1));
+    double saved = launch_us_ * std::max(forks - 1, 0.0);
+    if (micros >= short_us_) saved += serial * (1 - 1 / cores);
+    if (machine_.is_gpu()) saved = launch_us_ * static_cast<double>(pack.size() - 1);
+    if (saved < launch_us_) {
       Refuse(pack[0], std::to_string(pack.size()) + " kernels are too short for several threads");
       return false;
     }
     const Instr& root = *Kernel(pack[0]).region.roots[0];
     double alone = micros + launch_us_ * static_cast<double>(pack.size());
-    double saved = launch_us_ * static_cast<double>(pack.size() - 1);
     log_.Add({.pass = "fuse",
               .rule = "fusion.horizontal",
               .subject = LabelOf(root),
