@@ -124,7 +124,7 @@ struct CompileOptions {
 #endif
   // Kernels that run as one launch: none, those that it pays for (auto), all that may (for tests;
   // TOKAMAK_CHECK=packs).
-  std::string packs = "auto";
+  std::string packs = "none";
   int64_t spoil_kernel = -1;  // for tests: this one writes a wrong number
 };
 

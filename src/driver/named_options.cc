@@ -19,7 +19,7 @@ constexpr NamedOption kOptions[] = {
     {"tokamak_fusion", "string", "search",
      "what decides which instructions are one kernel: none, rules, greedy or search"},
     {"tokamak_lift", "string", "", "rules of tokamak_fusion=rules that are left out"},
-    {"tokamak_packs", "string", "auto",
+    {"tokamak_packs", "string", "none",
      "kernels that run as one launch: none, auto (where it pays) or all that may"},
     {"tokamak_passes", "string", "default", "the passes that run, such as inline,(simplify,cse)*"},
     {"tokamak_require_kernels", "bool", "false",
