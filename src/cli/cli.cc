@@ -256,7 +256,8 @@ void AddBisect(CLI::App& app, BisectCommand& bisect) {
 void AddPacks(CLI::App& command, std::string& packs) {
   command
       .add_option("--packs", packs,
-                  "Kernels that run as one launch: none, auto (where it pays), all")
+                  "Kernels that run as one launch: none (the default for CPUs), auto (where it "
+                  "pays; for GPUs), all")
       ->check(CLI::IsMember({"none", "auto", "all"}));
 }
 

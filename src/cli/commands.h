@@ -97,8 +97,8 @@ struct KernelsCommand {
   std::string target = "cpu";    // or cuda
   bool cuda = false;             // as CUDA C++
   FusionWords fusion;
-  std::string packs = "none";  // kernels that run as one launch: none, auto, all
-  bool hoist = false;          // constants of the entry become arguments: for tests
+  std::string packs;   // kernels that run as one launch: none, auto, all; "": by target
+  bool hoist = false;  // constants of the entry become arguments: for tests
 };
 int Kernels(const KernelsCommand& command, Console& console);
 
@@ -106,7 +106,7 @@ struct ExplainCommand {
   FusionWords fusion;
   std::string target = "host";  // or h200
   bool as_given = false;        // FILE is what another compiler made of a program
-  std::string file, packs = "none";
+  std::string file, packs;
   bool json = false, decisions = false, strict = false;
   bool unfused = false;   // one kernel for each instruction
   bool measure = false;   // run each kernel, on drawn arguments

@@ -63,7 +63,9 @@ class Explainer {
       TOK_TRY(FusionChoice fusion,
               ParseFusion(command_.fusion.mode, command_.fusion.lift, command_.fusion.skip));
       options.plan.mode = command_.unfused ? FusionMode::kNone : fusion.mode;
-      options.plan.packs = PackModeNamed(command_.packs).value_or(PackMode::kNone);
+      options.plan.packs =
+          PackModeNamed(command_.packs)
+              .value_or(command_.target == "h200" ? PackMode::kPriced : PackMode::kNone);
       if (command_.target == "h200") {
         options.machine = machine_ = GpuMachine();
         options.machine.rates = machine_.rates = &GpuRates();

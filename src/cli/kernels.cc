@@ -46,7 +46,9 @@ class Shower {
     TOK_TRY(FusionChoice fusion,
             ParseFusion(command_.fusion.mode, command_.fusion.lift, command_.fusion.skip));
     options.plan.mode = command_.unfused ? FusionMode::kNone : fusion.mode;
-    options.plan.packs = PackModeNamed(command_.packs).value_or(PackMode::kNone);
+    options.plan.packs =
+        PackModeNamed(command_.packs)
+            .value_or(options.machine.is_gpu() ? PackMode::kPriced : PackMode::kNone);
     ExpandConvolutions(module, log);  // they are contractions, then
     options.machine.matrix_library =
         command_.library == "on" ||
