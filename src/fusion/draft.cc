@@ -61,7 +61,7 @@ Draft::Draft(const Computation& computation, const Machine& machine) : Draft(com
     if (IsImmediate(instr) && !needed_[&instr]) continue;
     bool no_kernel = IsKernelless(instr) || IsMemoryConstant(instr) ||
                      IsForLibrary(instr, machine) || IsForRuntime(instr, machine);
-    bool alias = IsAlias(instr) && !IsImmediate(*instr.operand(0));
+    bool alias = IsAlias(instr) && instr.operand_count() > 0 && !IsImmediate(*instr.operand(0));
     outside_[&instr] =
         no_kernel || (alias && needed_[&instr]) || (!alias && !WhyNoKernel(instr, machine).empty());
     if (outside_[&instr]) continue;

@@ -67,8 +67,8 @@ constexpr int64_t kShort = 8;
 
 bool IsExact(const Instr& instr) {
   if (instr.op() == Op::kReduce || instr.op() == Op::kDot || instr.op() == Op::kConvolution ||
-      instr.op() == Op::kFft || instr.op() == Op::kBatchNormTraining ||
-      instr.op() == Op::kBatchNormGrad)
+      instr.op() == Op::kFft || instr.op() == Op::kCholesky || instr.op() == Op::kTriangularSolve ||
+      instr.op() == Op::kBatchNormTraining || instr.op() == Op::kBatchNormGrad)
     return !HasReals(instr, IsReal) && !HasReals(instr, IsComplex);
   // The interpreter rounds products of a window, and sums of complex numbers, at the end.
   if (instr.op() == Op::kReduceWindow &&
