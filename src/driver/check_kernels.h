@@ -43,8 +43,9 @@ class KernelChecker final : public StepWatcher {
   };
   Work WorkOf(const RunStep& step) const;
   bool IsWatched(const RunStep& step) const;
-  // Evaluates the instructions from `values`, which gets them all.
-  Status Evaluate(const Work& work, InstrRunner& runner, Values& values) const;
+  // Evaluates the instructions from `values`, which gets them all. `moves`: what is rounded is also
+  // moved by a few roundings.
+  Status Evaluate(const Work& work, InstrRunner& runner, Values& values, bool moves) const;
   Error Differs(const Work& work, const Instr& instr, std::string words) const;
 
   const LoweredProgram& program_;
