@@ -14,8 +14,10 @@ namespace {
 
 // Kernels that a search may build to price them; each takes some tenths of a millisecond.
 constexpr int64_t kProbes = 600;
-// Of larger computations the greedy plan is not tried besides.
+// Of larger computations, and where one kernel does it all, the greedy plan is not tried besides.
 constexpr size_t kFewInstrs = 600;
+// The first planner's rules come from measurements: another start must be cheaper than prices err.
+constexpr double kClearly = 0.75;
 // Moves that are made at random for each group, in tests.
 constexpr int64_t kRandomMoves = 4;
 
@@ -48,10 +50,10 @@ ComputationPlan PlanBySearch(const Computation& computation, const Machine& mach
                              DecisionLog& log) {
   Pricer pricer(computation, machine);
   Start best = StartFirst(computation, machine);
-  if (best.draft.order().size() <= kFewInstrs) {
+  if (best.draft.size() > 1 && best.draft.order().size() <= kFewInstrs) {
     Start greedy = StartGreedily(computation, machine, pricer);
     if (PriceOf(greedy.draft, pricer, PriceLevel::kKernels) <
-        PriceOf(best.draft, pricer, PriceLevel::kKernels))
+        kClearly * PriceOf(best.draft, pricer, PriceLevel::kKernels))
       best = std::move(greedy);
   }
   Improve(best.draft, pricer, PriceLevel::kKernels, kProbes, best.log);
