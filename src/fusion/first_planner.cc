@@ -34,6 +34,7 @@ class Planner {
         log_(log),
         order_(computation.PostOrder()),
         alone_(computation, false),
+        sealed_(computation, false),
         host_(computation) {}
 
   ComputationPlan Run() {
@@ -73,12 +74,17 @@ class Planner {
     table.Begin(instr);
   }
 
+  bool AnySealed(const std::vector<int>& regions, const RegionTable& table) const {
+    return std::any_of(regions.begin(), regions.end(),
+                       [&](int region) { return sealed_[table.region(region).roots[0]]; });
+  }
+
   // Reductions that read the same arrays go together: what they read is read once.
   bool JoinBeside(const Instr& instr, RegionTable& table) {
     if (instr.op() != Op::kReduce && !instr.info().Is(kElementwise)) return false;
     for (size_t i = table.size(); i-- > 0 && i + kLookBack > table.size();) {
       int region = static_cast<int>(i);
-      if (!table.WhyNotBeside(instr, region).empty()) continue;
+      if (AnySealed({region}, table) || !table.WhyNotBeside(instr, region).empty()) continue;
       table.AddRoot(instr, region);
       Record(instr, table, region, Verdict::kTaken, "fusion.beside",
              "it reads or computes the same");
@@ -186,8 +192,10 @@ class Planner {
               .origins = region.roots[0]->origins(),
               .because = why});
     for (const Instr* instr : region.instrs) {
-      // One that was alone, and all of the last round, have no kernel.
-      if (single || alone_[instr] || round + 1 >= kMaxRounds) host_[instr] = why;
+      // One that was by itself, and all of the last round, have no kernel. What began a region to
+      // which others came is tried without them.
+      if (single || round + 1 >= kMaxRounds) host_[instr] = why;
+      sealed_[instr] = alone_[instr];
       alone_[instr] = true;
     }
   }
@@ -199,7 +207,8 @@ class Planner {
   std::vector<Instr*> order_;
   std::vector<Decision> records_;  // of this round
   std::map<std::vector<const Instr*>, BuildOutcome> built_;
-  InstrMap<bool> alone_;
+  InstrMap<bool> alone_;   // joins no region
+  InstrMap<bool> sealed_;  // nothing joins the region that it began
   InstrMap<std::string> host_;
 };
 
