@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "fusion/contraction.h"
+#include "fusion/region_hash.h"
 #include "fusion/regions.h"
 #include "fusion/sorts.h"
 #include "fusion/values.h"
@@ -84,7 +85,8 @@ bool Draft::NeedsArray(const Instr& value) const {
 }
 
 void Draft::AddGroup(Group group, Region region) {
-  groups_.push_back({std::move(group), std::move(region)});
+  uint64_t hash = StructuralHash(region);
+  groups_.push_back({std::move(group), std::move(region), hash});
   Link(static_cast<int>(groups_.size()) - 1, true);
 }
 

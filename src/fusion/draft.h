@@ -38,6 +38,7 @@ class Draft {
   size_t size() const { return groups_.size(); }
   const Group& group(int i) const { return groups_[static_cast<size_t>(i)].group; }
   const Region& region(int i) const { return groups_[static_cast<size_t>(i)].region; }
+  uint64_t HashOf(int i) const { return groups_[static_cast<size_t>(i)].hash; }
   bool IsThere(int i) const { return !region(i).roots.empty(); }
   // The group that makes a value; -1: none, it is computed where it is needed or no kernel's.
   int HomeOf(const Instr& value) const { return homes_[&value]; }
@@ -61,6 +62,7 @@ class Draft {
   struct Entry {
     Group group;
     Region region;
+    uint64_t hash = 0;  // of the region's structure
   };
 
   explicit Draft(const Computation& computation);

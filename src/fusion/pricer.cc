@@ -1,12 +1,9 @@
 #include "fusion/pricer.h"
 
 #include <algorithm>
-#include <unordered_set>
 
 #include "fusion/regions.h"
 #include "fusion/values.h"
-#include "ir/compare.h"
-#include "support/hash.h"
 
 namespace tokamak {
 namespace {
@@ -62,34 +59,16 @@ std::string WhyNot(const Region& region, RegionKind kind) {
 
 }  // namespace
 
-uint64_t StructuralHash(const Region& region) {
-  Hasher hasher;
-  std::unordered_map<const Instr*, size_t> numbers;
-  for (const Instr* input : region.inputs) {
-    numbers.emplace(input, numbers.size());
-    hasher.Add(input->shape().Hash());
-  }
-  for (const Instr* instr : region.instrs) {
-    hasher.Add(instr->op());
-    hasher.Add(instr->shape().Hash());
-    hasher.Add(HashAttrs(instr->op(), instr->attrs()));
-    for (const Instr* operand : instr->operands()) {
-      auto it = numbers.find(operand);
-      // An immediate constant, or what an update is written into.
-      bool known = it != numbers.end();
-      hasher.Add(known ? it->second : HashAttrs(operand->op(), operand->attrs()));
-    }
-    for (const Computation* callee : instr->called()) hasher.Add(BodyHash(*callee));
-    numbers.emplace(instr, numbers.size());
-  }
-  for (const Instr* root : region.roots) hasher.Add(numbers[root]);
-  return hasher.digest();
-}
-
 const RegionPrice& Pricer::Of(const Region& region, uint64_t hash) {
   auto [it, is_new] = known_.try_emplace(hash);
   if (is_new) it->second = Build(region);
   return it->second;
+}
+
+bool Pricer::HaveKernels(const std::vector<Region>& regions) {
+  return std::all_of(regions.begin(), regions.end(), [&](const Region& region) {
+    return HasKernel(region, StructuralHash(region));
+  });
 }
 
 bool Pricer::HasKernel(const Region& region, uint64_t hash) {

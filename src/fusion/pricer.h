@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "cost/work.h"
+#include "fusion/region_hash.h"
 #include "fusion/summary.h"
 #include "gen/generator.h"
 
@@ -18,10 +19,6 @@ struct RegionPrice {
   bool IsLegal() const { return why_not.empty(); }
 };
 
-// Equal for regions that differ in names and places only: what is planned for one layer is known
-// for all that are like it.
-uint64_t StructuralHash(const Region& region);
-
 // Prices regions by their kernels, or quickly by their instructions; each structure once.
 class Pricer {
  public:
@@ -32,12 +29,14 @@ class Pricer {
   double Estimate(const Region& region, uint64_t hash);
   const RegionPrice& Of(const Region& region) { return Of(region, StructuralHash(region)); }
   const RegionPrice& Of(const Region& region, uint64_t hash);
-  // Whether there is a kernel; it is built only where that must be asked.
-  bool HasKernel(const Region& region, uint64_t hash);
+  // Whether all have kernels, which are built only where that must be asked: of loops over single
+  // elements there always is one.
+  bool HaveKernels(const std::vector<Region>& regions);
   const Machine& machine() const { return machine_; }
   size_t kernels_built() const { return built_; }
 
  private:
+  bool HasKernel(const Region& region, uint64_t hash);
   RegionPrice Build(const Region& region);
 
   const Machine& machine_;

@@ -41,29 +41,30 @@ class Search {
   Search(Draft& draft, Pricer& pricer, PriceLevel level, int64_t probes, DecisionLog& log)
       : draft_(draft),
         pricer_(pricer),
-        exact_(level == PriceLevel::kKernels),
+        level_(level),
         probes_(static_cast<int64_t>(pricer.kernels_built()) + probes),
         log_(log) {}
 
-  void Run(PriceLevel level) {
+  void Run() {
     std::vector<int> dirty;
     for (size_t i = 0; i < draft_.size(); ++i) dirty.push_back(static_cast<int>(i));
-    double before = PriceOf(draft_, pricer_, level);
+    double before = PriceOf(draft_, pricer_, level_);
     size_t built = pricer_.kernels_built();
     for (int round = 0; round < kMaxRounds && !dirty.empty() && HasBudget(); ++round)
       dirty = Round(dirty);
     for (auto& [subject, refusal] : refusals_)
       if (draft_.HomeOf(*subject) >= 0) log_.Add(std::move(refusal));
     log_.Add({.pass = "fuse",
-              .rule = exact_ ? "fusion.search" : "fusion.greedy",
+              .rule = IsExact() ? "fusion.search" : "fusion.greedy",
               .subject = draft_.computation().name(),
               .before_us = before,
-              .after_us = PriceOf(draft_, pricer_, level),
+              .after_us = PriceOf(draft_, pricer_, level_),
               .because = std::to_string(looked_at_) + " moves, " +
                          std::to_string(pricer_.kernels_built() - built) + " kernels built"});
   }
 
  private:
+  bool IsExact() const { return level_ == PriceLevel::kKernels; }
   bool HasBudget() const { return static_cast<int64_t>(pricer_.kernels_built()) < probes_; }
 
   // Looks at all moves of some groups and makes those that pay, the best first. Gives the groups
@@ -84,7 +85,7 @@ class Search {
     std::stable_sort(promising.begin(), promising.end(), better);
     for (PricedMove& priced : promising) {
       if (!HasBudget() || refused_.contains(priced.hash)) continue;
-      if (exact_ ? Evaluate(priced) : priced.pays()) found.push_back(std::move(priced));
+      if (IsExact() ? Evaluate(priced) : priced.pays()) found.push_back(std::move(priced));
     }
     std::stable_sort(found.begin(), found.end(), better);
     std::vector<int> changed;
@@ -103,7 +104,7 @@ class Search {
       return numbers.emplace(instr, numbers.size()).first->second;
     };
     for (int i : move.change.removed) {
-      hasher.Add(HashOfGroup(i));
+      hasher.Add(draft_.HashOf(i));
       hasher.Add(draft_.group(i).again.size());
       for (const Instr* input : draft_.region(i).inputs) hasher.Add(number(input));
       for (const Instr* root : draft_.region(i).roots) hasher.Add(number(root));
@@ -121,19 +122,12 @@ class Search {
     return hasher.digest();
   }
 
-  uint64_t HashOfGroup(int i) {
-    auto at = static_cast<size_t>(i);
-    if (hashes_.size() <= at) hashes_.resize(at + 1, 0);
-    if (hashes_[at] == 0) hashes_[at] = StructuralHash(draft_.region(i));
-    return hashes_[at];
-  }
-
   // Whether it may pay, as far as can be told without kernels.
   bool IsPromising(PricedMove& priced) {
     const Change& change = priced.move.change;
     priced.before = priced.after = 0;
     for (int i : change.removed)
-      priced.before += pricer_.Estimate(draft_.region(i), HashOfGroup(i));
+      priced.before += pricer_.Estimate(draft_.region(i), draft_.HashOf(i));
     for (const Region& region : draft_.Try(change)) {
       priced.after += pricer_.Estimate(region, StructuralHash(region));
       if (priced.after > kDoubt * priced.before) break;
@@ -169,7 +163,7 @@ class Search {
     const Change& change = priced.move.change;
     priced.before = priced.after = 0;
     for (int i : change.removed)
-      priced.before += pricer_.Of(draft_.region(i), HashOfGroup(i)).price.total();
+      priced.before += pricer_.Of(draft_.region(i), draft_.HashOf(i)).price.total();
     for (const Region& region : draft_.Try(change)) {
       const RegionPrice& after = pricer_.Of(region);
       priced.after += after.price.total();
@@ -189,7 +183,7 @@ class Search {
     for (int i : change.removed)
       if (!draft_.IsThere(i)) return;
     std::vector<Region> regions = draft_.Try(change);
-    if (!exact_ && !AreLegal(regions)) {
+    if (!IsExact() && !pricer_.HaveKernels(regions)) {
       refused_.insert(priced.hash);
       return;
     }
@@ -215,19 +209,11 @@ class Search {
     return dirty;
   }
 
-  // Of loops over single elements there always is a kernel.
-  bool AreLegal(const std::vector<Region>& regions) {
-    return std::all_of(regions.begin(), regions.end(), [&](const Region& region) {
-      return pricer_.HasKernel(region, StructuralHash(region));
-    });
-  }
-
   Draft& draft_;
   Pricer& pricer_;
-  bool exact_;
+  PriceLevel level_;
   int64_t probes_;
   DecisionLog& log_;
-  std::vector<uint64_t> hashes_;          // of groups; 0: not known yet
   std::unordered_set<uint64_t> refused_;  // moves, by hash
   // What was refused last of each value, by rule.
   std::vector<std::pair<const Instr*, Decision>> refusals_;
@@ -242,7 +228,7 @@ double PriceOf(const Draft& draft, Pricer& pricer, PriceLevel level) {
   for (size_t i = 0; i < draft.size(); ++i) {
     const Region& region = draft.region(static_cast<int>(i));
     if (region.roots.empty()) continue;
-    uint64_t hash = StructuralHash(region);
+    uint64_t hash = draft.HashOf(static_cast<int>(i));
     total += level == PriceLevel::kKernels ? pricer.Of(region, hash).price.total()
                                            : pricer.Estimate(region, hash);
   }
@@ -250,7 +236,7 @@ double PriceOf(const Draft& draft, Pricer& pricer, PriceLevel level) {
 }
 
 void Improve(Draft& draft, Pricer& pricer, PriceLevel level, int64_t probes, DecisionLog& log) {
-  Search(draft, pricer, level, probes, log).Run(level);
+  Search(draft, pricer, level, probes, log).Run();
 }
 
 void MakeRandomMoves(Draft& draft, Pricer& pricer, int64_t moves_per_group, uint64_t seed) {
@@ -263,10 +249,7 @@ void MakeRandomMoves(Draft& draft, Pricer& pricer, int64_t moves_per_group, uint
     if (moves.empty()) continue;
     const Change& change = moves[random() % moves.size()].change;
     std::vector<Region> regions = draft.Try(change);
-    bool legal = std::all_of(regions.begin(), regions.end(), [&](const Region& region) {
-      return pricer.HasKernel(region, StructuralHash(region));
-    });
-    if (legal && !draft.MakesCycle(change, regions)) draft.Apply(change);
+    if (pricer.HaveKernels(regions) && !draft.MakesCycle(change, regions)) draft.Apply(change);
   }
 }
 

@@ -1,19 +1,27 @@
 #include "passes/passes.h"
-#include "rewrite/fuse/edit.h"
-#include "rewrite/fuse/facts.h"
-#include "rewrite/fuse/judge.h"
+#include "rewrite/fuse/fuser.h"
 
 namespace tokamak {
 namespace {
 
-class Merger {
+class Merger : public fuse::Fuser {
  public:
-  Merger(Module& module, PassContext& context)
-      : records_(context), judge_(module, context), editor_(module) {
-    editor_.large_reduction = context.limits.fused_small_reduction;
+  using Fuser::Fuser;
+
+  // Merged fusions are new, and looked at again.
+  Changed Run(Computation& computation) {
+    constexpr int kMostRounds = 8;
+    Changed changed = Changed::kNo;
+    for (int round = 0; round < kMostRounds; ++round) {
+      Changed once = MergeAll(computation);
+      changed |= once;
+      if (once == Changed::kNo) break;
+    }
+    return changed;
   }
 
-  Changed Run(Computation& computation) {
+ private:
+  Changed MergeAll(Computation& computation) {
     Changed changed = Changed::kNo;
     for (Instr* fusion : computation.PostOrder()) {
       if (fusion->is_removed() || !fuse::IsFusion(*fusion) || fusion->users().empty()) continue;
@@ -26,9 +34,6 @@ class Merger {
     return changed;
   }
 
-  void Finish() { editor_.Finish(); }
-
- private:
   Changed Merge(Instr* fusion, Computation& computation) {
     Changed changed = Changed::kNo;
     for (Instr* user : fuse::DistinctUsers(*fusion)) {
@@ -40,10 +45,6 @@ class Merger {
     if (fusion->users().empty()) computation.Remove(fusion);
     return changed;
   }
-
-  fuse::Records records_;
-  fuse::Judge judge_;
-  fuse::Editor editor_;
 };
 
 }  // namespace
@@ -51,19 +52,7 @@ class Merger {
 // XLA's fusion merger: a fusion of loops that holds nothing dear goes into all of its users, when
 // all of them are fusions that can take it and no more bytes are moved than before; else into none.
 Result<Changed> FusionMerger(Module& module, PassContext& context) {
-  Merger merger(module, context);
-  Changed changed = Changed::kNo;
-  for (Computation* computation : fuse::RunningComputations(module)) {
-    // Merged fusions are new, and looked at again.
-    constexpr int kMostRounds = 8;
-    for (int round = 0; round < kMostRounds; ++round) {
-      Changed once = merger.Run(*computation);
-      changed |= once;
-      if (once == Changed::kNo) break;
-    }
-  }
-  merger.Finish();
-  return changed;
+  return fuse::FuseAll<Merger>(module, context);
 }
 
 }  // namespace tokamak

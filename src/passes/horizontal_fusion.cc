@@ -4,19 +4,14 @@
 #include <fmt/format.h>
 
 #include "passes/passes.h"
-#include "rewrite/fuse/edit.h"
-#include "rewrite/fuse/facts.h"
-#include "rewrite/fuse/judge.h"
+#include "rewrite/fuse/fuser.h"
 
 namespace tokamak {
 namespace {
 
-class HorizontalFuser {
+class HorizontalFuser : public fuse::Fuser {
  public:
-  HorizontalFuser(Module& module, PassContext& context)
-      : records_(context), judge_(module, context), editor_(module) {
-    editor_.large_reduction = context.limits.fused_small_reduction;
-  }
+  using Fuser::Fuser;
 
   // What feeds a pack may be packed in turn.
   Changed Run(Computation& computation) {
@@ -33,8 +28,6 @@ class HorizontalFuser {
     }
     return changed;
   }
-
-  void Finish() { editor_.Finish(); }
 
  private:
   // Kernels that only this consumer and the result need: none of them needs another.
@@ -111,10 +104,6 @@ class HorizontalFuser {
                                                                 judge_.limits().fused_arguments)};
     return std::nullopt;
   }
-
-  fuse::Records records_;
-  fuse::Judge judge_;
-  fuse::Editor editor_;
 };
 
 }  // namespace
@@ -122,12 +111,7 @@ class HorizontalFuser {
 // XLA's horizontal fusion: small kernels that feed one consumer, of whatever shapes, stand side by
 // side in one fusion, which says so (frontend_attributes={fusion="horizontal"}).
 Result<Changed> HorizontalFusion(Module& module, PassContext& context) {
-  HorizontalFuser fuser(module, context);
-  Changed changed = Changed::kNo;
-  for (Computation* computation : fuse::RunningComputations(module))
-    changed |= fuser.Run(*computation);
-  fuser.Finish();
-  return changed;
+  return fuse::FuseAll<HorizontalFuser>(module, context);
 }
 
 }  // namespace tokamak

@@ -3,23 +3,16 @@
 #include <unordered_set>
 
 #include "passes/passes.h"
-#include "rewrite/fuse/edit.h"
-#include "rewrite/fuse/facts.h"
-#include "rewrite/fuse/judge.h"
+#include "rewrite/fuse/fuser.h"
 
 namespace tokamak {
 namespace {
 
-using fuse::Editor;
-using fuse::Judge;
 using fuse::Judgement;
 
-class InstructionFuser {
+class InstructionFuser : public fuse::Fuser {
  public:
-  InstructionFuser(Module& module, PassContext& context)
-      : records_(context), judge_(module, context), editor_(module) {
-    editor_.large_reduction = context.limits.fused_small_reduction;
-  }
+  using Fuser::Fuser;
 
   // Producers with one user, then those that have to be copied: until nothing changes, since what
   // became a fusion may take what it could not before.
@@ -35,8 +28,6 @@ class InstructionFuser {
     }
     return changed;
   }
-
-  void Finish() { editor_.Finish(); }
 
  private:
   Changed Walk(Computation& computation, bool copying) {
@@ -100,9 +91,6 @@ class InstructionFuser {
     return it->second;
   }
 
-  fuse::Records records_;
-  Judge judge_;
-  Editor editor_;
   std::unordered_map<const Instr*, size_t> places_;
   std::unordered_map<const Instr*, Judgement> copies_;
   std::unordered_set<const Instr*> copied_;   // into some user; the last one is no other
@@ -116,12 +104,7 @@ class InstructionFuser {
 // several and is cheap enough to be computed in all of them. What is made are fusions, which
 // `inline` dissolves again.
 Result<Changed> InstructionFusion(Module& module, PassContext& context) {
-  InstructionFuser fuser(module, context);
-  Changed changed = Changed::kNo;
-  for (Computation* computation : fuse::RunningComputations(module))
-    changed |= fuser.Run(*computation);
-  fuser.Finish();
-  return changed;
+  return fuse::FuseAll<InstructionFuser>(module, context);
 }
 
 }  // namespace tokamak

@@ -1,9 +1,7 @@
 #include <algorithm>
 
 #include "passes/passes.h"
-#include "rewrite/fuse/edit.h"
-#include "rewrite/fuse/facts.h"
-#include "rewrite/fuse/judge.h"
+#include "rewrite/fuse/fuser.h"
 
 namespace tokamak {
 namespace {
@@ -11,12 +9,9 @@ namespace {
 // Of the users of one value, each is compared with so many others.
 constexpr size_t kMostSiblings = 16;
 
-class MultiOutputFuser {
+class MultiOutputFuser : public fuse::Fuser {
  public:
-  MultiOutputFuser(Module& module, PassContext& context)
-      : records_(context), judge_(module, context), editor_(module) {
-    editor_.large_reduction = context.limits.fused_small_reduction;
-  }
+  using Fuser::Fuser;
 
   Changed Run(Computation& computation) {
     constexpr int kMostRounds = 8;
@@ -33,8 +28,6 @@ class MultiOutputFuser {
     }
     return changed;
   }
-
-  void Finish() { editor_.Finish(); }
 
  private:
   Changed JoinSiblings(const Instr& shared) {
@@ -92,10 +85,6 @@ class MultiOutputFuser {
     std::erase_if(users, [](const Instr* user) { return !IsKernel(*user); });
     return users;
   }
-
-  fuse::Records records_;
-  fuse::Judge judge_;
-  fuse::Editor editor_;
 };
 
 }  // namespace
@@ -103,12 +92,7 @@ class MultiOutputFuser {
 // XLA's multi-output fusion: kernels that read one array and run over the same loop become one with
 // several results; then a value that is stored for others is computed in the kernel of a user.
 Result<Changed> MultiOutputFusion(Module& module, PassContext& context) {
-  MultiOutputFuser fuser(module, context);
-  Changed changed = Changed::kNo;
-  for (Computation* computation : fuse::RunningComputations(module))
-    changed |= fuser.Run(*computation);
-  fuser.Finish();
-  return changed;
+  return fuse::FuseAll<MultiOutputFuser>(module, context);
 }
 
 }  // namespace tokamak
