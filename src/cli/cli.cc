@@ -305,6 +305,8 @@ void AddExplain(CLI::App& app, ExplainCommand& explain) {
                     "FILE is XLA's after_optimizations text: what XLA made, and where it stopped");
   command->add_flag("--decisions", explain.decisions, "Print every judgement, too");
   command->add_flag("--unfused", explain.unfused, "One kernel for each instruction");
+  command->add_flag("--compare,!--no-compare", explain.compare,
+                    "Also plan it without fusion, for the heading (the default)");
   command->add_flag("--measure", explain.measure,
                     "Run every kernel by itself, on drawn arguments, and print what it takes");
   command->add_option("--seconds", explain.seconds, "For each kernel (default: 0.03)");

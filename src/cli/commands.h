@@ -109,6 +109,7 @@ struct ExplainCommand {
   std::string file, packs;
   bool json = false, decisions = false, strict = false;
   bool unfused = false;   // one kernel for each instruction
+  bool compare = true;    // with that
   bool measure = false;   // run each kernel, on drawn arguments
   double seconds = 0.03;  // for each
 };

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <span>
+#include <unordered_map>
 
 #include <fmt/format.h>
 
@@ -43,6 +45,45 @@ std::string_view WhyKept(const Instr& call) {
   return sharded ? "inline.sharded" : "";
 }
 
+std::string_view FirstPart(std::string_view name) {
+  return name.substr(0, name.find('/'));
+}
+
+// Names in a function that JAX has made of a part of a program begin with that part, and many have
+// no line: in the place of a call they go on from its name, and have its line.
+class OriginsOfCall {
+ public:
+  OriginsOfCall(OriginTable& table, const Instr& call) : table_(table) {
+    for (const Origin* origin : table.Of(call.origins()))
+      if (call_.op_name.empty()) call_ = *origin;
+  }
+
+  void Lend(std::span<Instr* const> body) {
+    if (call_.op_name.empty()) return;
+    for (Instr* instr : body)
+      if (instr->origins() != OriginId::kNone) instr->set_origins(Lent(instr->origins()));
+  }
+
+ private:
+  OriginId Lent(OriginId origins) {
+    auto [known, is_new] = known_.try_emplace(origins, OriginId::kNone);
+    if (!is_new) return known->second;
+    std::vector<Origin> own;  // copies: the table grows
+    for (const Origin* origin : table_.Of(origins)) own.push_back(*origin);
+    for (Origin& origin : own) {
+      if (FirstPart(origin.op_name) != FirstPart(call_.op_name))
+        origin.op_name = call_.op_name + "/" + origin.op_name;
+      if (origin.frame == FrameId::kNone) origin.frame = call_.frame;
+      known->second = table_.Merge(known->second, table_.Add(origin));
+    }
+    return known->second;
+  }
+
+  OriginTable& table_;
+  Origin call_;
+  std::unordered_map<OriginId, OriginId> known_;
+};
+
 class Inliner {
  public:
   Inliner(Module& module, PassContext& context) : context_(context), total_(CountInstrs(module)) {
@@ -70,7 +111,9 @@ class Inliner {
         continue;
       }
       total_ += instr->called(0)->size();
+      size_t before = order.size();
       Instr* root = PasteBody(*instr->called(0), instr->operands(), caller, order);
+      OriginsOfCall(caller.module()->origins(), *instr).Lend(std::span(order).subspan(before));
       context_.Taken(RuleOf(instr->op()), *instr, root, instr->called(0)->name());
       KeepOrigins(*instr, root);
       caller.ReplaceUses(instr, root);

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cost/work.h"
+#include "driver/account/phases.h"
+#include "driver/fusion_options.h"
+#include "explain/decision.h"
+#include "ir/ir.h"
+#include "lower/lower.h"
+#include "support/result.h"
+
+// What a program becomes: the account that `tokamak explain` and tokamak.explain() give, as data.
+
+namespace tokamak {
+
+struct AccountOptions {
+  FusionChoice fusion;
+  std::string packs;            // none, auto, all; "": by target
+  std::string target = "host";  // or h200
+  bool strict = false;
+  bool compare = true;    // with one kernel for each instruction
+  bool measure = false;   // run each step, on drawn arguments; host only
+  double seconds = 0.03;  // for each
+};
+
+// A step that takes time: a kernel, kernels that run as one, a library call, a host step, a copy.
+struct StepAccount {
+  std::string name;
+  std::string generator;  // "loop", "rows" ... of kernels; "pack", "library", "host", "copy"
+  std::string library;    // who does it, of a library call
+  std::string why;        // of a host step
+  Phase phase = Phase::kForward;  // of what it gives
+  std::vector<Phase> also;        // of what it computes on the way; not forward parts
+  int64_t ops = 0;                // instructions that compute something
+  std::vector<std::string> instrs, lines;
+  std::optional<int64_t> calls;  // nothing: data decides how often it runs
+  int64_t reads = 0, writes = 0;
+  std::optional<double> predicted_us, measured_us;
+  std::optional<Price> price;
+  std::optional<Work> work;
+  // Of kernels, those of a pack in order: their numbers in the program.
+  std::vector<size_t> kernels;
+  std::vector<StepAccount> parts;  // of a pack
+
+  // Runs of one call of the program, as far as they are known.
+  int64_t runs() const { return calls.value_or(1); }
+};
+
+// Sums over steps, each as often as it runs. What data decides counts once.
+struct Totals {
+  int64_t kernels = 0, library = 0, host = 0, copies = 0;  // steps, those of loops once
+  int64_t bytes = 0;                                       // read and written
+  double us = 0;                                           // predicted
+  std::optional<double> measured_us;                       // of steps that were measured
+  int64_t temporary_bytes = 0;
+  int64_t peak_bytes = 0;  // arguments, results, constants and temporary memory
+  double planning_ms = 0;  // from the optimized program to steps
+  bool data_decides = false;
+
+  int64_t steps() const { return kernels + library + host + copies; }
+};
+
+struct ProgramAccount {
+  std::string why_interpreted;  // "": there is a plan
+  Machine machine;
+  LoweredProgram program;
+  DecisionLog log;
+  std::vector<StepAccount> steps;
+  Totals totals;
+  std::optional<Totals> unfused;
+};
+
+// Runs the passes over a module that was verified, and plans and lowers it. The account names
+// instructions of the module, which must outlive it.
+Result<std::unique_ptr<ProgramAccount>> AccountOf(Module& module, const AccountOptions& options);
+
+// Sums of the steps of one phase.
+Totals TotalsOf(const std::vector<StepAccount>& steps, std::optional<Phase> phase);
+
+}  // namespace tokamak

@@ -1,0 +1,155 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "cost/rates.h"
+#include "driver/account/write.h"
+
+namespace tokamak {
+namespace {
+
+constexpr size_t kShownLines = 6, kShownInstrs = 24;
+
+// "once", "100 times".
+std::string OftenText(const StepAccount& step) {
+  if (!step.calls) return "as data decides";
+  return *step.calls == 1 ? "once" : std::to_string(*step.calls) + " times";
+}
+
+// ": 12.3 us predicted (memory), 11.8 measured".
+std::string TimesText(const StepAccount& step) {
+  if (!step.predicted_us) return "";
+  std::string text = fmt::format(": {:.3g} us predicted", *step.predicted_us);
+  if (step.price) text += fmt::format(" ({})", step.price->binding);
+  if (step.measured_us) text += fmt::format(", {:.3g} measured", *step.measured_us);
+  return text;
+}
+
+// ", also backward".
+std::string AlsoText(const StepAccount& step) {
+  std::string text;
+  for (Phase phase : step.also) text += ", also " + std::string(NameOf(phase));
+  return text;
+}
+
+// What its code takes of the machine.
+std::string ResourcesText(const StepAccount& step, const Machine& machine) {
+  if (!step.work || step.kernels.empty()) return "";
+  double registers = machine.is_gpu() ? step.work->words : step.work->registers;
+  std::string text;
+  if (registers > 0) text += fmt::format(", {:.0f} registers", registers);
+  if (step.work->team_bytes > 0)
+    text += fmt::format(", {:.0f} bytes of team memory", step.work->team_bytes);
+  return text;
+}
+
+class TextWriter {
+ public:
+  explicit TextWriter(const ProgramAccount& account) : account_(account) {}
+
+  std::string Write(bool decisions) {
+    if (!account_.why_interpreted.empty())
+      return "the interpreter runs all of it: " + account_.why_interpreted + "\n";
+    AddHeading();
+    AddSteps();
+    AddMachine();
+    if (decisions)
+      for (const Decision& decision : account_.log.all()) out_ += ToString(decision) + "\n";
+    return std::move(out_);
+  }
+
+ private:
+  void AddHeading() {
+    const Totals& all = account_.totals;
+    std::string calls = all.library == 0 ? "" : fmt::format(" {} library calls,", all.library);
+    out_ += fmt::format("{} kernels,{} {} host steps, {} copies; {} bytes of temporary memory\n",
+                        all.kernels, calls, all.host, all.copies, all.temporary_bytes);
+    out_ += fmt::format("{:>19} {:>12} {:>14} {:>12} {:>12}\n", "steps", "bytes moved",
+                        "us predicted", "temporary", "peak memory");
+    AddTotals(account_.unfused ? "fused" : "in all", all);
+    if (account_.unfused) AddTotals("unfused", *account_.unfused);
+    if (all.data_decides) out_ += "what data decides how often to run counts once\n";
+  }
+
+  void AddTotals(std::string_view name, const Totals& totals) {
+    out_ += fmt::format("{:<8} {:>10} {:>12} {:>14.4g} {:>12} {:>12}\n", name, totals.steps(),
+                        BytesText(totals.bytes), totals.us, BytesText(totals.temporary_bytes),
+                        BytesText(totals.peak_bytes));
+  }
+
+  // By phase, where there are several.
+  void AddSteps() {
+    bool grouped =
+        std::any_of(account_.steps.begin(), account_.steps.end(),
+                    [&](const StepAccount& s) { return s.phase != account_.steps[0].phase; });
+    for (int i = 0; i < kPhases; ++i) {
+      auto phase = static_cast<Phase>(i);
+      Totals totals = TotalsOf(account_.steps, phase);
+      if (grouped && totals.steps() > 0) {
+        out_ += fmt::format("{}: {} steps, {} moved, {:.4g} us predicted", NameOf(phase),
+                            totals.steps(), BytesText(totals.bytes), totals.us);
+        if (totals.measured_us) out_ += fmt::format(", {:.4g} measured", *totals.measured_us);
+        out_ += "\n";
+      }
+      for (const StepAccount& step : account_.steps)
+        if (step.phase == phase) AddStep(step);
+    }
+  }
+
+  void AddStep(const StepAccount& step) {
+    out_ +=
+        fmt::format("{:<8} {}  {} ops, reads {} bytes, writes {}{}{}, runs {}{}\n", step.generator,
+                    step.name, step.ops, step.reads, step.writes, AlsoText(step),
+                    ResourcesText(step, account_.machine), OftenText(step), TimesText(step));
+    if (!step.why.empty()) out_ += "           " + step.why + "\n";
+    for (const StepAccount& part : step.parts) {
+      out_ += fmt::format("  {:<8} {}\n", part.generator, part.name);
+      AddLists(part);
+    }
+    if (step.parts.empty()) AddLists(step);
+  }
+
+  void AddLists(const StepAccount& step) {
+    if (!step.instrs.empty()) out_ += "           " + ShortList(step.instrs, kShownInstrs) + "\n";
+    if (!step.lines.empty()) out_ += "           " + ShortList(step.lines, kShownLines) + "\n";
+  }
+
+  // Where prices come from.
+  void AddMachine() {
+    const Rates& rates = RatesOf(account_.machine);
+    out_ += rates.is_default
+                ? "prices: this processor was not measured, and is taken for a slow one; "
+                  "`tokamak calibrate` measures it\n"
+                : "prices: " + rates.name + " (" + rates.source + ")\n";
+  }
+
+  const ProgramAccount& account_;
+  std::string out_;
+};
+
+}  // namespace
+
+std::string TextOf(const ProgramAccount& account, bool decisions) {
+  return TextWriter(account).Write(decisions);
+}
+
+std::string BytesText(int64_t bytes) {
+  constexpr std::string_view kUnits[] = {"B", "kB", "MB", "GB", "TB"};
+  auto size = static_cast<double>(bytes);
+  size_t unit = 0;
+  while (size >= 999.5 && unit + 1 < std::size(kUnits)) {
+    size /= 1000;
+    ++unit;
+  }
+  return fmt::format("{:.3g} {}", size, kUnits[unit]);
+}
+
+std::string ShortList(const std::vector<std::string>& words, size_t shown) {
+  std::string text;
+  for (size_t i = 0; i < std::min(words.size(), shown); ++i)
+    text += (text.empty() ? "" : ", ") + words[i];
+  if (words.size() > shown) text += fmt::format(" and {} more", words.size() - shown);
+  return text;
+}
+
+}  // namespace tokamak

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "driver/account/account.h"
+
+namespace tokamak {
+
+// As a person reads it: what there is in all, fused against unfused; a row for each step, grouped
+// by phase; the decisions, where they are asked for.
+std::string TextOf(const ProgramAccount& account, bool decisions);
+
+// The same for programs: all of it.
+nlohmann::json JsonOf(const ProgramAccount& account, const std::string& target);
+nlohmann::json JsonOf(const Totals& totals);
+
+// "1.5 MB": bytes for people, three digits.
+std::string BytesText(int64_t bytes);
+// "a, b, c and 4 more".
+std::string ShortList(const std::vector<std::string>& words, size_t shown);
+
+}  // namespace tokamak
