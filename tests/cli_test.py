@@ -282,6 +282,15 @@ ENTRY e {
         self.assertEqual(kernels[1]["lines"], ["model.py:13"])
         self.assertEqual(told["host_steps"], 1)
 
+    def test_explain_diff(self):
+        a, b = self.write("packs.hlo", PACKS), self.write("steps.hlo", STEPS)
+        told = json.loads(self.tokamak("explain", "--diff", a, a, "--json").stdout)
+        self.assertEqual((told["in_both"], told["a"]["only"], told["b"]["only"]), (2, [], []))
+        text = self.tokamak("explain", "--diff", a, b).stdout
+        self.assertIn(f"only in {b}", text)
+        for words, part in (((a, "--diff", a, b), "no FILE"), (("--diff", "none", "rules"), "a FILE"), ((), "FILE is required")):
+            self.assertIn(part, self.tokamak("explain", *words, expect=2).stderr)
+
     def test_prices(self):
         """A kernel of each generator has a price, of parts that make it up, and a larger one a higher price."""
         programs = {

@@ -71,7 +71,12 @@ constexpr char kKernelsHelp[] = "Prints the kernels and steps that FILE becomes 
 constexpr char kExplainHelp[] =
     "Tells what FILE becomes on the CPU: its kernels, what each does, and what has none.";
 constexpr char kExplainExamples[] =
-    R"(A host step is an instruction that no kernel does: the interpreter does it, and the line
+    R"(The heading holds what the program takes fused and with a kernel for each instruction. Then
+comes a row for each step, in the order in which they run; of a training step grouped by forward,
+backward and update, as JAX's names tell. Below each row stand its instructions and the lines that
+they come from. Times are predicted, and measured with --measure.
+
+A host step is an instruction that no kernel does: the interpreter does it, and the line
 below says why. `tokamak kernels FILE` prints the kernels themselves.
 
 Examples:
@@ -79,6 +84,11 @@ Examples:
   tokamak explain model.hlo --json         kernels and decisions, for programs
   tokamak explain model.hlo --strict       exit 3 when there is a host step
   tokamak explain model.hlo --fusion=rules --decisions   as XLA would, by the paper's rules
+  tokamak explain model.hlo --kernel add_3       the kernel itself, and its LLVM IR
+  tokamak explain model.hlo --target h200 --kernel 2   the second step as CUDA C++
+  tokamak explain model.hlo --dot | dot -Tsvg > model.svg
+  tokamak explain model.hlo --diff rules search  which kernels only one of the plans has
+  tokamak explain --diff before.hlo after.hlo    the same of two programs
   tokamak explain xla.concat-multi-user    what a rule means
   tokamak explain --as-given module_0001.jit_f.after_optimizations.txt   what XLA decided
 )";
@@ -295,8 +305,7 @@ void AddCalibrate(CLI::App& app, CalibrateCommand& calibrate) {
 void AddExplain(CLI::App& app, ExplainCommand& explain) {
   CLI::App* command = app.add_subcommand("explain", kExplainHelp);
   command->footer(kExplainExamples);
-  command->add_option("FILE", explain.file, "A program, - is standard input; or a rule's name")
-      ->required();
+  command->add_option("FILE", explain.file, "A program, - is standard input; or a rule's name");
   command->add_flag("--json", explain.json, "One line of JSON a program, decisions among it");
   AddFusion(*command, explain.fusion);
   command->add_option("--target", explain.target, "host (the default) or h200")
@@ -305,6 +314,18 @@ void AddExplain(CLI::App& app, ExplainCommand& explain) {
                     "FILE is XLA's after_optimizations text: what XLA made, and where it stopped");
   command->add_flag("--decisions", explain.decisions, "Print every judgement, too");
   command->add_flag("--unfused", explain.unfused, "One kernel for each instruction");
+  command->add_option(
+      "--kernel", explain.kernel,
+      "Print this kernel (its name, or its number from 1 as steps run) as kernel form and as "
+      "LLVM IR or CUDA C++");
+  command->add_flag("--dot", explain.dot,
+                    "A graph for Graphviz: kernels are clusters, edges are labelled with bytes");
+  command
+      ->add_option(
+          "--diff", explain.diff,
+          "What two plans have in common: two of none, rules, greedy and search for FILE, or "
+          "two programs")
+      ->expected(2);
   command->add_flag("--compare,!--no-compare", explain.compare,
                     "Also plan it without fusion, for the heading (the default)");
   command->add_flag("--measure", explain.measure,

@@ -108,10 +108,13 @@ struct ExplainCommand {
   bool as_given = false;        // FILE is what another compiler made of a program
   std::string file, packs;
   bool json = false, decisions = false, strict = false;
-  bool unfused = false;   // one kernel for each instruction
-  bool compare = true;    // with that
-  bool measure = false;   // run each kernel, on drawn arguments
-  double seconds = 0.03;  // for each
+  bool unfused = false;           // one kernel for each instruction
+  bool compare = true;            // with that
+  std::string kernel;             // print this one alone, as kernel form and as code
+  bool dot = false;               // for Graphviz
+  std::vector<std::string> diff;  // two modes of fusion for FILE, or two programs
+  bool measure = false;           // run each kernel, on drawn arguments
+  double seconds = 0.03;          // for each
 };
 int Explain(const ExplainCommand& command, Console& console);
 // Its --as-given, and `explain RULE`, which gives nothing when FILE names no rule.

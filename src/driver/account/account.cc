@@ -11,9 +11,10 @@
 #include "driver/lower_module.h"
 #include "driver/measure_steps.h"
 #include "driver/step_price.h"
-#include "fusion/values.h"
+#include "fusion/region_hash.h"
 #include "ir/clone.h"
 #include "passes/passes.h"
+#include "support/hash.h"
 
 namespace tokamak {
 namespace {
@@ -104,6 +105,7 @@ class Walker {
       case StepKind::kCopy:
         account.name = account.generator = "copy";
         account.reads = account.writes = step.bytes;
+        account.hash = static_cast<uint64_t>(step.bytes);
         // It is for the sake of what comes before it.
         if (!accounts_.empty()) account.phase = accounts_.back().phase;
         break;
@@ -135,12 +137,16 @@ class Walker {
     account.writes = BytesOf(source, true);
     account.phase = phases_.Of(source.region.roots);
     account.kernels = {launch.target};
+    account.made = source.region.roots;
+    account.read = source.region.inputs;
+    account.hash = StructuralHash(source.region);
     Describe(source.region.instrs, account);
   }
 
   // Kernels that run as one: its name is that of the first.
   void DescribePack(const RunStep& pack, StepAccount& account) const {
     std::vector<const Instr*> all;
+    Hasher hasher;
     for (const RunStep& launch : pack.blocks[0]) {
       const std::vector<const Instr*>& own = program_.sources[launch.target].region.instrs;
       all.insert(all.end(), own.begin(), own.end());
@@ -150,9 +156,15 @@ class Walker {
       account.writes += part.writes;
       account.phase = std::max(account.phase, part.phase);
       account.kernels.push_back(launch.target);
+      account.made.insert(account.made.end(), part.made.begin(), part.made.end());
+      for (const Instr* value : part.read)
+        if (std::find(account.read.begin(), account.read.end(), value) == account.read.end())
+          account.read.push_back(value);
+      hasher.Add(part.hash);
       account.parts.push_back(std::move(part));
     }
     Describe(all, account);
+    account.hash = hasher.digest();
     account.name = account.parts[0].name;
     account.generator = "pack";
   }
@@ -162,7 +174,17 @@ class Walker {
     account.generator = generator;
     account.phase = phases_.Of(instr);
     account.writes = BytesOf(instr.shape());
-    for (const Instr* operand : instr.operands()) account.reads += BytesOf(operand->shape());
+    account.made = {&instr};
+    Hasher hasher;
+    hasher.Add(std::string_view(generator));
+    hasher.Add(instr.op());
+    hasher.Add(ToString(instr.shape()));
+    for (const Instr* operand : instr.operands()) {
+      account.reads += BytesOf(operand->shape());
+      account.read.push_back(operand);
+      hasher.Add(ToString(operand->shape()));
+    }
+    account.hash = hasher.digest();
     Describe({&instr}, account);
   }
 
@@ -283,6 +305,7 @@ Result<std::unique_ptr<ProgramAccount>> AccountOf(Module& module, const AccountO
     TOK_TRY(times, MeasureSteps(module, account->program, {.seconds = options.seconds}));
   }
   account->steps = Walker(module, account->program, account->machine, times, options.measure).Run();
+  account->root = module.entry()->root();
   account->totals = TotalsOf(*account, module, took);
   if (compare) {
     TOK_TRY(account->unfused, UnfusedTotals(*optimized, options, account->machine));

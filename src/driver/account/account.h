@@ -45,7 +45,9 @@ struct StepAccount {
   std::optional<Work> work;
   // Of kernels, those of a pack in order: their numbers in the program.
   std::vector<size_t> kernels;
-  std::vector<StepAccount> parts;  // of a pack
+  std::vector<StepAccount> parts;        // of a pack
+  std::vector<const Instr*> made, read;  // arrays
+  uint64_t hash = 0;  // equal for steps that do the same, whatever its values are called
 
   // Runs of one call of the program, as far as they are known.
   int64_t runs() const { return calls.value_or(1); }
@@ -68,6 +70,7 @@ struct Totals {
 struct ProgramAccount {
   std::string why_interpreted;  // "": there is a plan
   Machine machine;
+  const Instr* root = nullptr;  // of the entry
   LoweredProgram program;
   DecisionLog log;
   std::vector<StepAccount> steps;

@@ -16,6 +16,12 @@ std::string TextOf(const ProgramAccount& account, bool decisions);
 nlohmann::json JsonOf(const ProgramAccount& account, const std::string& target);
 nlohmann::json JsonOf(const Totals& totals);
 
+// What two plans have in common and what each has alone; `a`, `b`: what they are called.
+std::string DiffText(const ProgramAccount& a, const ProgramAccount& b, const std::string& name_a,
+                     const std::string& name_b);
+nlohmann::json DiffJson(const ProgramAccount& a, const ProgramAccount& b, const std::string& name_a,
+                        const std::string& name_b);
+
 // "1.5 MB": bytes for people, three digits.
 std::string BytesText(int64_t bytes);
 // "a, b, c and 4 more".

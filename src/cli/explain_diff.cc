@@ -1,0 +1,73 @@
+#include <nlohmann/json.hpp>
+
+#include "cli/explain.h"
+#include "cli/json_error.h"
+#include "cli/programs.h"
+#include "driver/account/write.h"
+
+namespace tokamak {
+namespace {
+
+// One side: a program and what is made of it, which must live together.
+struct Side {
+  std::string name;
+  LoadedFile file;
+  std::unique_ptr<ProgramAccount> account;
+};
+
+Result<Side> SideOf(const std::string& path, const std::string& name, AccountOptions options) {
+  Side side;
+  side.name = name;
+  options.compare = false;
+  TOK_TRY(side.file, LoadFile(path, Verification::kYes));
+  for (Result<std::unique_ptr<Module>>& program : side.file.programs) {
+    if (!program.ok()) return program.error();
+    if (program.value()->entry() == nullptr) continue;
+    TOK_TRY(side.account, AccountOf(*program.value(), options));
+    if (side.account->why_interpreted.empty()) return side;
+    return MakeError(
+        ErrorCode::kNoKernel,
+        "explain: " + path + ": the interpreter runs all of it: " + side.account->why_interpreted);
+  }
+  return MakeError(ErrorCode::kNoEntry, "explain: " + path + " holds no program that runs");
+}
+
+bool IsMode(const std::string& word) {
+  return ParseFusionMode(word).ok();
+}
+
+Result<std::pair<Side, Side>> SidesOf(const ExplainCommand& command) {
+  const std::string &a = command.diff[0], &b = command.diff[1];
+  TOK_TRY(AccountOptions options, OptionsOf(command));
+  if (IsMode(a) && IsMode(b)) {
+    if (command.file.empty())
+      return MakeError(ErrorCode::kUsage,
+                       "explain: --diff " + a + " " + b + " compares two plans of a FILE");
+    AccountOptions other = options;
+    TOK_TRY(options.fusion.mode, ParseFusionMode(a));
+    TOK_TRY(other.fusion.mode, ParseFusionMode(b));
+    TOK_TRY(Side first, SideOf(command.file, a, options));
+    TOK_TRY(Side second, SideOf(command.file, b, other));
+    return std::pair(std::move(first), std::move(second));
+  }
+  if (!command.file.empty())
+    return MakeError(ErrorCode::kUsage,
+                     "explain: --diff takes two of none, rules, greedy and search for FILE, or two "
+                     "programs and no FILE");
+  TOK_TRY(Side first, SideOf(a, a, options));
+  TOK_TRY(Side second, SideOf(b, b, options));
+  return std::pair(std::move(first), std::move(second));
+}
+
+}  // namespace
+
+int ExplainDiff(const ExplainCommand& command, Console& console) {
+  Result<std::pair<Side, Side>> sides = SidesOf(command);
+  if (!sides.ok()) return console.Report(sides.error());
+  const auto& [a, b] = sides.value();
+  console.Out(command.json ? JsonLine(DiffJson(*a.account, *b.account, a.name, b.name))
+                           : DiffText(*a.account, *b.account, a.name, b.name));
+  return 0;
+}
+
+}  // namespace tokamak

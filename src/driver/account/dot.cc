@@ -1,0 +1,109 @@
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+#include "driver/account/views.h"
+#include "driver/account/write.h"
+
+namespace tokamak {
+namespace {
+
+std::string Quoted(std::string_view text) {
+  std::string quoted = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\') quoted += '\\';
+    quoted += c;
+  }
+  return quoted + "\"";
+}
+
+class DotWriter {
+ public:
+  explicit DotWriter(const ProgramAccount& account) : account_(account) {}
+
+  std::string Write(const std::string& title) {
+    out_ = "digraph " + Quoted(title) + " {\n";
+    out_ += "  compound=true; rankdir=TB; node [shape=box, fontsize=10]; edge [fontsize=9];\n";
+    for (size_t i = 0; i < account_.steps.size(); ++i) AddCluster(i);
+    for (size_t i = 0; i < account_.steps.size(); ++i) AddEdges(i);
+    AddResults();
+    return out_ + "}\n";
+  }
+
+ private:
+  static std::string NodeOf(size_t step, size_t op) { return fmt::format("s{}_{}", step, op); }
+
+  void AddCluster(size_t number) {
+    const StepAccount& step = account_.steps[number];
+    std::string label = fmt::format("{} {}\\n{} moved", step.generator, step.name,
+                                    BytesText(step.reads + step.writes));
+    if (step.predicted_us) label += fmt::format(", {:.3g} us", *step.predicted_us);
+    if (step.runs() != 1) label += fmt::format(", {} times", step.runs());
+    out_ += fmt::format("  subgraph cluster_{} {{ label=\"{}\"; style=rounded;\n", number, label);
+    if (step.instrs.empty()) out_ += fmt::format("    {} [label=copy];\n", NodeOf(number, 0));
+    for (size_t i = 0; i < step.instrs.size(); ++i)
+      out_ += fmt::format("    {} [label={}];\n", NodeOf(number, i), Quoted(step.instrs[i]));
+    out_ += "  }\n";
+    for (const Instr* value : step.made) maker_[value] = number;
+  }
+
+  // What stores this value: under another name or shape it is the same bytes.
+  const Instr* StoredAs(const Instr* value) const {
+    while (!maker_.contains(value) && value->operand_count() == 1 && IsName(*value))
+      value = value->operand(0);
+    return value;
+  }
+
+  static bool IsName(const Instr& instr) {
+    return instr.op() == Op::kBitcast || instr.op() == Op::kReshape ||
+           instr.op() == Op::kGetTupleElement || instr.op() == Op::kCopy;
+  }
+
+  // A step, or something outside of all: a parameter, a loop.
+  std::string SourceOf(const Instr* value) {
+    const Instr* stored = StoredAs(value);
+    if (auto made = maker_.find(stored); made != maker_.end()) return NodeOf(made->second, 0);
+    auto [at, is_new] = outside_.try_emplace(stored, outside_.size());
+    std::string node = fmt::format("v{}", at->second);
+    if (is_new)
+      out_ += fmt::format("  {} [label={}, shape=ellipse];\n", node, Quoted(LabelOf(*stored)));
+    return node;
+  }
+
+  void AddEdge(const std::string& from, const std::string& to, const Instr& value,
+               const std::string& more) {
+    int64_t bytes = 0;
+    for (const Shape& leaf : LeavesOf(value.shape())) bytes += leaf.IsArray() ? leaf.ByteSize() : 0;
+    bool clustered = from[0] == 's';
+    std::string tail =
+        clustered ? ", ltail=cluster_" + from.substr(1, from.find('_') - 1) : std::string();
+    out_ += fmt::format("  {} -> {} [label=\"{}\"{}{}];\n", from, to, BytesText(bytes), tail, more);
+  }
+
+  void AddEdges(size_t number) {
+    for (const Instr* value : account_.steps[number].read)
+      AddEdge(SourceOf(value), NodeOf(number, 0), *value,
+              fmt::format(", lhead=cluster_{}", number));
+  }
+
+  void AddResults() {
+    if (account_.root == nullptr) return;
+    out_ += "  result [shape=ellipse];\n";
+    if (account_.root->op() != Op::kTuple)
+      return AddEdge(SourceOf(account_.root), "result", *account_.root, "");
+    for (const Instr* value : account_.root->operands())
+      AddEdge(SourceOf(value), "result", *value, "");
+  }
+
+  const ProgramAccount& account_;
+  std::string out_;
+  std::unordered_map<const Instr*, size_t> maker_, outside_;
+};
+
+}  // namespace
+
+std::string DotOf(const ProgramAccount& account, const std::string& title) {
+  return DotWriter(account).Write(title);
+}
+
+}  // namespace tokamak
