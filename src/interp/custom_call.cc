@@ -40,7 +40,8 @@ Result<Value> Reshard(const Instr& instr, std::span<const Value> operands, Conte
 // JAX's check of a symbolic shape: a pred, then the numbers that its message speaks of.
 Result<Value> AssertShape(const Instr& instr, std::span<const Value> operands, Context&) {
   for (const Value& operand : operands)
-    if (!operand.shape().IsArray() || operand.ElementCount() == 0)
+    if (!operand.shape().IsArray() || operand.ElementCount() == 0 ||
+        !(IsInteger(operand.type()) || operand.type() == ElementType::kPred))
       return Unsupported(instr, "a shape assertion about " + ToString(operand.shape()));
   if (!operands.empty() && operands[0].type() == ElementType::kPred && operands[0].IntAt(0) == 0) {
     const CustomCallAttrs& attrs = instr.attrs<CustomCallAttrs>();
@@ -104,14 +105,20 @@ std::optional<int64_t> IntAttribute(const Instr& instr, std::string_view name) {
   return std::nullopt;
 }
 
+bool IsOneInteger(const Value& value) {
+  return value.shape().IsArray() && value.ElementCount() == 1 && IsInteger(value.type());
+}
+
 Result<Value> RunTopK(const Instr& instr, std::span<const Value> operands, Context& context) {
   if (!instr.shape().IsTuple() || instr.shape().elements().empty())
     return Unsupported(instr, "gives values and their indices");
+  if (operands.empty() || (operands.size() > 1 && !IsOneInteger(operands[1])))
+    return Unsupported(instr, "takes an array and, where k is known late, an integer");
   TopKAttrs attrs;
   const Dims& dims = instr.shape().elements()[0].dims();
   attrs.k = dims.empty() ? 0 : dims.back();
   if (std::optional<int64_t> k = IntAttribute(instr, "k")) attrs.k = *k;
-  if (operands.size() > 1 && operands[1].ElementCount() == 1) attrs.k = operands[1].IntAt(0);
+  if (operands.size() > 1) attrs.k = operands[1].IntAt(0);
   attrs.largest = IntAttribute(instr, "largest").value_or(1) != 0;
   return AsOp(instr, Op::kTopK, attrs, {operands[0]}, context);
 }
@@ -122,9 +129,7 @@ Result<Value> RunApproxTopK(const Instr& instr, std::span<const Value> operands,
   std::optional<int64_t> dimension = IntAttribute(instr, "reduction_dim");
   std::optional<int64_t> k = IntAttribute(instr, "top_k");
   size_t count = operands.size() / 2;
-  if (operands.size() % 2 != 0 && operands.back().shape().IsArray() &&
-      operands.back().ElementCount() == 1 && IsInteger(operands.back().type()))
-    k = operands.back().IntAt(0);
+  if (operands.size() % 2 != 0 && IsOneInteger(operands.back())) k = operands.back().IntAt(0);
   if (!dimension || !k || count == 0 || instr.called().empty())
     return Unsupported(instr, "ApproxTopK without reduction_dim, top_k or comparator");
   size_t d = static_cast<size_t>(*dimension);

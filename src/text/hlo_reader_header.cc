@@ -71,8 +71,11 @@ bool HloReader::ReadHeaderAttribute(std::string_view name, const char* start) {
   HloValueContext values = Values();
   Module& module = *module_;
   if (name == "is_scheduled") return ReadValue(values, module.is_scheduled);
-  if (name == "replica_count") return ReadValue(values, module.num_replicas);
-  if (name == "num_partitions") return ReadValue(values, module.num_partitions);
+  if (name == "replica_count" || name == "num_partitions") {
+    int64_t& count = name == "replica_count" ? module.num_replicas : module.num_partitions;
+    if (!ReadValue(values, count)) return false;
+    return count >= 1 || Bad(cursor_, "module: " + std::string(name) + " is not positive", start);
+  }
   if (name == "entry_computation_layout") return ReadEntryLayout();
   if (name == "input_output_alias") return ReadAliases();
   if (name == "buffer_donor") return ReadDonors();
