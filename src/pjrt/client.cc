@@ -233,6 +233,7 @@ PJRT_Error* PJRT_Client_Create(PJRT_Client_Create_Args& args) {
     return Fail(ErrorCode::kForked, "tokamak: this process was forked after a client had started");
   TOK_PJRT_TRY(int count, DeviceCount(args));
   args.client = MakeRef<PJRT_Client>(count).Detach();
+  ForgetCode();
   return nullptr;
 }
 

@@ -4,9 +4,13 @@
 #include <atomic>
 #include <cstdlib>
 #include <dlfcn.h>
+#include <link.h>
 #include <mutex>
 #include <pthread.h>
+#include <span>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include <vector>
 
 namespace tokamak {
@@ -39,6 +43,25 @@ void StopAll() {
   }
 }
 
+// Forgets the segments that nobody writes to, if `loaded` is the file with this function in it.
+int ForgetIfOwn(struct dl_phdr_info* loaded, size_t, void*) {
+  auto own = reinterpret_cast<uintptr_t>(&ForgetIfOwn);
+  auto begin_of = [&](const auto& segment) { return loaded->dlpi_addr + segment.p_vaddr; };
+  std::span segments(loaded->dlpi_phdr, loaded->dlpi_phnum);
+  bool is_own = std::ranges::any_of(segments, [&](const auto& segment) {
+    return segment.p_type == PT_LOAD && own >= begin_of(segment) &&
+           own - begin_of(segment) < segment.p_memsz;
+  });
+  if (!is_own) return 0;
+  auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  for (const auto& segment : segments) {
+    if (segment.p_type != PT_LOAD || (segment.p_flags & PF_W) != 0) continue;
+    uintptr_t begin = begin_of(segment) / page * page, end = begin_of(segment) + segment.p_memsz;
+    madvise(reinterpret_cast<void*>(begin), (end - begin + page - 1) / page * page, MADV_DONTNEED);
+  }
+  return 1;
+}
+
 void InChild() {
   forked.store(true, std::memory_order_relaxed);
 }
@@ -57,6 +80,10 @@ const std::string& BuildId() {
     return text;
   }();
   return *id;
+}
+
+void ForgetCode() {
+  dl_iterate_phdr(ForgetIfOwn, nullptr);
 }
 
 void GuardAtExit(Stoppable* stoppable) {

@@ -7,6 +7,11 @@ namespace tokamak {
 // Differs between builds of Tokamak: the file that this code was loaded from, its size and time.
 const std::string& BuildId();
 
+// Lets the pages of the code and constants of the file that this was loaded from go; those that are
+// used again come back from the system's cache. Loading has touched half of them for what runs
+// once.
+void ForgetCode();
+
 // What owns threads and has to end them before the process's static objects go.
 class Stoppable {
  public:
