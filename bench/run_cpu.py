@@ -11,20 +11,17 @@ size. Once more both are timed with inputs that change from call to call. Progra
 Memory is ru_maxrss of a process of its own for each side. Run it on a machine that has nothing else to do.
 """
 import argparse
-import datetime
-import fnmatch
 import json
 import math
-import os
-import platform
 import resource
 import statistics
-import subprocess
 import sys
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import workload
+
 SIDES = ("tokamak", "cpu")
 # Issues 6 and 7: ratios of time to JAX's.
 MEAN_BAR, EACH_BAR, COMPILE_BAR = 2.5, 0.95, 0.5
@@ -34,15 +31,6 @@ LIMIT_S = 1.0  # of a call on JAX's CPU backend
 
 
 # ---- in a process of its own: one workload
-
-
-def listen(events):
-    """Has the library say what it compiles; the callback must live as long as it may be called."""
-    from tokamak import _library
-
-    callback = _library.REPORT_FN(lambda text, _: events.append(json.loads(text.decode())))
-    _library.load().tok_set_report(callback, None)
-    return callback
 
 
 class Side:
@@ -134,16 +122,10 @@ def measure(arguments):
     import jax
     import numpy as np
 
-    sys.path.insert(0, str(arguments.workloads.parent))
-    import workloads
-
     events = []
-    hold = listen(events)
+    hold = workload.listen(events)
     name, size = arguments.worker.split(":")
-    work = workloads.workload(name, size)
-    for flag, value in work.config.items():
-        if hasattr(jax.config, flag):
-            jax.config.update(flag, value)
+    work = workload.load(arguments, arguments.worker)
     host = jax.tree.map(np.asarray, tuple(work.args))
     work.args = None
     record = {"workload": name, "size": size}
@@ -191,13 +173,7 @@ def peak(arguments):
     """The memory of one side: three calls."""
     import jax
 
-    sys.path.insert(0, str(arguments.workloads.parent))
-    import workloads
-
-    work = workloads.workload(*arguments.peak.split(":"))
-    for flag, value in work.config.items():
-        if hasattr(jax.config, flag):
-            jax.config.update(flag, value)
+    work = workload.load(arguments, arguments.peak)
     jit = jax.jit(work.fn, donate_argnums=tuple(range(work.carry)))
     given, work.args, carry = tuple(work.args), None, work.carry
     for _ in range(3):
@@ -211,42 +187,14 @@ def peak(arguments):
 # ---- the whole
 
 
-def child(arguments, flag, value, platforms, timeout):
-    environment = {**os.environ, "JAX_PLATFORMS": platforms, "TOKAMAK_DEVICE": "cpu", "TOKAMAK_CACHE": "off",
-                   "PYTHONPATH": f"{ROOT / 'python'}:{os.environ.get('PYTHONPATH', '')}"}  # fmt: skip
-    command = [sys.executable, str(Path(__file__).resolve()), flag, value, "--workloads", str(arguments.workloads)]
-    command += ["--quick"] * arguments.quick + ["--fallbacks"] * arguments.fallbacks
-    try:
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=timeout)
-    except subprocess.TimeoutExpired:
-        return {"error": f"not done after {timeout} s"}
-    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
-    if done.returncode != 0 or not lines:
-        return {"error": (done.stderr.strip().splitlines() or ["no output"])[-1][:300]}
-    return json.loads(lines[-1])
-
-
-def selected(arguments):
-    sys.path.insert(0, str(arguments.workloads.parent))
-    os.environ["JAX_PLATFORMS"] = "cpu"
-    import workloads
-
-    wanted = [p if ":" in p else p + ":*" for p in arguments.only.split(",") if p]
-    for name in workloads.names("micro"):
-        sizes = workloads.sizes(name)
-        typed = [p.split(":")[1] for p in wanted if p.split(":")[0] == name and not set("*?[") & set(p)]
-        for size in dict.fromkeys((sizes[:1] if arguments.quick else sizes) + typed):
-            if not wanted or any(fnmatch.fnmatch(f"{name}:{size}", p) for p in wanted):
-                yield name, size
-
-
 def run_one(arguments, name, size):
     row = {"workload": name, "size": size}
-    row |= child(arguments, "--worker", f"{name}:{size}", "cpu,tokamak", 300)
+    more = ["--quick"] * arguments.quick + ["--fallbacks"] * arguments.fallbacks
+    row |= workload.child(__file__, arguments, "--worker", f"{name}:{size}", "cpu,tokamak", 300, more)
     if "seconds" in row and not arguments.quick and not arguments.no_memory:
         row["peak_kib"] = {}
         for side in SIDES:
-            row["peak_kib"][side] = child(arguments, "--peak", f"{name}:{size}", side, 300).get("peak_kib", 0)
+            row["peak_kib"][side] = workload.child(__file__, arguments, "--peak", f"{name}:{size}", side, 300).get("peak_kib", 0)
     return row
 
 
@@ -255,26 +203,21 @@ def ratio(row, key="seconds"):
     return min(theirs) / min(ours) if isinstance(ours, list) else theirs / ours
 
 
-def mean(values):
-    values = list(values)
-    return math.exp(sum(map(math.log, values)) / len(values)) if values else math.nan
-
-
 def summary(rows):
     """Names and whether each bar is met."""
     done = [row for row in rows if "seconds" in row and not row["fallbacks"]]
     kinds = {}  # every workload counts once, whatever its sizes
     for row in done:
         kinds.setdefault(row["workload"], []).append(ratio(row))
-    overall = mean(mean(of) for of in kinds.values())
+    overall = workload.mean(workload.mean(of) for of in kinds.values())
     slow = [f"{row['workload']} {row['size']} {ratio(row):.2f}" for row in done if ratio(row) < EACH_BAR]
-    lines = [(f"geometric mean over {len(done)} programs of {len(kinds)} workloads: {mean(map(ratio, done)):.2f} "
-              f"(each workload once: {overall:.2f})", f">= {MEAN_BAR}", mean(map(ratio, done)) >= MEAN_BAR),
+    lines = [(f"geometric mean over {len(done)} programs of {len(kinds)} workloads: {workload.mean(map(ratio, done)):.2f} "
+              f"(each workload once: {overall:.2f})", f">= {MEAN_BAR}", workload.mean(map(ratio, done)) >= MEAN_BAR),
              ("slower than JAX: " + (", ".join(slow) or "none"), f"none under {EACH_BAR}", not slow)]  # fmt: skip
     for name, bar in BARS.items():
         if name in kinds:
             lines.append((f"{name}: {min(kinds[name]):.2f} to {max(kinds[name]):.2f}", f">= {bar}", min(kinds[name]) >= bar))
-    compiled = mean(1 / ratio(row, "compile_s") for row in done)
+    compiled = workload.mean(1 / ratio(row, "compile_s") for row in done)
     lines.append((f"compilation, geometric mean: {compiled:.2f} of JAX's time", f"<= {COMPILE_BAR}", compiled <= COMPILE_BAR))
     peaks = [row for row in done if all(row.get("peak_kib", {}).get(side) for side in SIDES)]
     if peaks:
@@ -319,54 +262,27 @@ def page(facts, rows):
     return "\n".join(lines) + "\n"
 
 
-def facts_of(arguments):
-    model = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), platform.machine())
-    jax = subprocess.run([sys.executable, "-c", "import jax; print(jax.__version__)"], capture_output=True, text=True).stdout.strip()
-    commit = subprocess.run(["git", "rev-parse", "--short=10", "HEAD"], capture_output=True, text=True, cwd=ROOT).stdout.strip()
-    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
-    return {"command": " ".join(["bench/run_cpu.py", *sys.argv[1:]]), "cpu": model, "cores": len(os.sched_getaffinity(0)),
-            "memory": round(memory), "system": platform.platform(), "jax": jax, "commit": commit or "unknown",
-            "load": os.getloadavg()[0], "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")}  # fmt: skip
-
-
-def write(arguments, facts, rows):
-    (arguments.out / f"{arguments.name}.json").write_text(json.dumps({**facts, "programs": rows}, indent=1) + "\n")
-    text = page(facts, rows)
-    (arguments.out / f"{arguments.name}.md").write_text(text)
-    return text
-
-
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--workloads", type=Path, default=ROOT / "../shared/bench/workloads.py")
-    parser.add_argument("--only", default="", help="NAME[:SIZE], with * and ?; commas between them")
-    parser.add_argument("--quick", action="store_true")
+    parser = workload.parser(__doc__, "cpu")
     parser.add_argument("--no-memory", action="store_true")
     parser.add_argument("--fallbacks", action="store_true", help="time programs that are interpreted in part, too")
-    parser.add_argument("--seconds", type=float, default=math.inf, help="begin no workload after this time")
-    parser.add_argument("--out", type=Path, default=ROOT / "docs/results")
-    parser.add_argument("--name", default="cpu")
-    parser.add_argument("--worker", help=argparse.SUPPRESS)
     parser.add_argument("--peak", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    if not arguments.workloads.is_file():
-        sys.exit("the workloads are not there: --workloads says where workloads.py is")
     if arguments.worker or arguments.peak:
         print(json.dumps(measure(arguments) if arguments.worker else peak(arguments)))
         sys.stdout.flush()
         return 0
-    facts, rows = facts_of(arguments), []
-    arguments.out.mkdir(parents=True, exist_ok=True)
+    facts, rows = workload.facts_of(__file__), []
     end = time.monotonic() + arguments.seconds
-    for name, size in selected(arguments):
+    for name, size in workload.selected(arguments):
         if time.monotonic() > end:
             rows.append({"workload": name, "size": size, "skipped": "not begun in time"})
             continue
         rows.append(row := run_one(arguments, name, size))
         said = f"{ratio(row):.2f}, compile {ratio(row, 'compile_s'):.2f}" if "seconds" in row else row.get("error") or row.get("skipped") or "interpreted"
         print(f"{name} {size}: {said}", file=sys.stderr, flush=True)
-        write(arguments, facts, rows)  # what is there stays, however this ends
-    print(write(arguments, facts, rows))
+        workload.write(arguments, facts, rows, page)  # what is there stays, however this ends
+    print(workload.write(arguments, facts, rows, page))
     return 0 if all(met for _, _, met in summary(rows)) else 1
 
 
