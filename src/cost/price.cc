@@ -108,6 +108,13 @@ double TeamsAtATime(const Work& work, const Rates& rates) {
   return std::clamp(teams, 1.0, 32.0);
 }
 
+// The most bytes a nanosecond that any amount of data reaches.
+double MostOf(const Rates& rates) {
+  double most = 0;
+  for (const Bandwidth& at : rates.all) most = std::max(most, at.read);
+  return most > 0 ? most : BandwidthAt(rates.all, 0).read;
+}
+
 Price PriceOnGpu(const Work& work, const Machine& machine, const Rates& rates) {
   Price price;
   auto cores = static_cast<double>(std::max<int64_t>(machine.cores, 1));
@@ -134,8 +141,10 @@ Price PriceOnGpu(const Work& work, const Machine& machine, const Rates& rates) {
   double each = work.reads / std::max(work.tasks * work.threads, 1.0);
   double in_flight = std::min(teams, work.tasks / cores) * work.threads *
                      std::clamp(each, vector / 4, vector * kVectorsUnderWay);
+  // Of the most that memory gives: what little data reaches is less for the same reason.
   double share = rates.bytes_in_flight > 0 ? std::min(1.0, in_flight / rates.bytes_in_flight) : 1;
-  if (bytes > 0) price.memory = bytes / (full * std::max(share, 1e-3)) / kNsPerUs;
+  double reached = std::min(full, MostOf(rates) * std::max(share, 1e-3));
+  if (bytes > 0) price.memory = bytes / reached / kNsPerUs;
   if (full > 0) price.memory += (work.rereads + work.far_rereads) / (2 * full) / kNsPerUs;
   price.binding = Binding(price);
   price.all = price.launch + Greater(price.memory, price.compute, rates.softness);

@@ -36,7 +36,7 @@ class CutBuilder {
   // The number of its kernel, or -1.
   int Build(const CutRegion& given) {
     Region region = OrderedRegion(given.instrs, given.roots, places_);
-    RegionKind kind = ShapeOf(region.instrs, machine_).kind;
+    RegionKind kind = ShapeOf(region, machine_).kind;
     BuildOutcome outcome = BuildRegion(region, kind, machine_, NameOfKernel(region));
     if (!outcome.built) {
       Refuse(*region.roots[0], given.instrs.size() == 1, outcome.why_not);

@@ -109,6 +109,7 @@ class MoveMaker {
     std::sort(both.roots.begin(), both.roots.end(), [&](const Instr* x, const Instr* y) {
       return draft_.PlaceOf(*x) < draft_.PlaceOf(*y);
     });
+    DropUnread(both, with);
     for (const Instr* instr : other.again)
       if (!Contains(both.again, instr)) both.again.push_back(instr);
     for (int side : {group_, with})
@@ -119,6 +120,18 @@ class MoveMaker {
           if (!Contains(both.again, instr)) both.again.push_back(instr);
       }
     Add(rule, input, *other.roots[0], {{group_, with}, {std::move(both)}});
+  }
+
+  // What nobody but the two needs is stored no more, as long as something is.
+  void DropUnread(Group& both, int with) const {
+    auto is_unread = [&](const Instr* root) {
+      if (draft_.IsNeeded(*root) || !MayBeInside(*root) || !root->shape().IsArray()) return false;
+      const std::vector<int>& readers = draft_.ReadersOf(*root);
+      return std::all_of(readers.begin(), readers.end(),
+                         [&](int reader) { return reader == group_ || reader == with; });
+    };
+    if (!std::all_of(both.roots.begin(), both.roots.end(), is_unread))
+      std::erase_if(both.roots, is_unread);
   }
 
   // Those that read a good part of the same bytes; what shares little is packed, not merged.

@@ -4,6 +4,7 @@
 
 #include "fusion/regions.h"
 #include "fusion/values.h"
+#include "gen/folds.h"
 
 namespace tokamak {
 namespace {
@@ -47,6 +48,14 @@ std::string WhyNotRoots(const Region& region, RegionKind kind) {
   }
 }
 
+std::string WhyNotFolds(const Region& region, RegionKind kind) {
+  Folds folds;
+  if (kind == RegionKind::kColumns) return FindFolds(region, folds);
+  bool contracts = std::any_of(region.instrs.begin(), region.instrs.end(),
+                               [](const Instr* instr) { return instr->op() == Op::kDot; });
+  return kind == RegionKind::kRows && contracts ? "a contraction and rows do not go together" : "";
+}
+
 // What no generator takes, as far as is known without asking one.
 std::string WhyNot(const Region& region, RegionKind kind) {
   if (std::string why = WhyNotSize(region); !why.empty()) return why;
@@ -54,6 +63,7 @@ std::string WhyNot(const Region& region, RegionKind kind) {
     for (const Instr* instr : region.instrs)
       if (instr->op() == Op::kSort) return "a sort stands alone";
   if (std::string why = WhyNotUpdate(region, kind); !why.empty()) return why;
+  if (std::string why = WhyNotFolds(region, kind); !why.empty()) return why;
   return WhyNotRoots(region, kind);
 }
 
@@ -73,7 +83,7 @@ bool Pricer::HaveKernels(const std::vector<Region>& regions) {
 
 bool Pricer::HasKernel(const Region& region, uint64_t hash) {
   if (auto it = known_.find(hash); it != known_.end()) return it->second.IsLegal();
-  RegionKind kind = ShapeOf(region.instrs, machine_).kind;
+  RegionKind kind = ShapeOf(region, machine_).kind;
   if (!WhyNot(region, kind).empty()) return false;
   // Elements of single values have code, and so have loops over them.
   bool simple = kind == RegionKind::kLoop || region.instrs.size() == 1;
@@ -88,7 +98,7 @@ double Pricer::Estimate(const Region& region, uint64_t hash) {
 
 RegionPrice Pricer::Build(const Region& region) {
   RegionPrice priced;
-  priced.kind = ShapeOf(region.instrs, machine_).kind;
+  priced.kind = ShapeOf(region, machine_).kind;
   priced.why_not = WhyNot(region, priced.kind);
   if (!priced.IsLegal()) return priced;
   ++built_;

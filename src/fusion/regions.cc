@@ -6,6 +6,7 @@
 #include "fusion/values.h"
 #include "gen/contract.h"
 #include "gen/element.h"
+#include "gen/gpu/column_sums.h"
 #include "gen/reducer.h"
 #include "gen/scan.h"
 #include "gen/select_scatter.h"
@@ -77,6 +78,21 @@ RegionKind KindOfFold(const Instr& instr, const Machine& machine) {
   }
   if (!reducer.any_order && results > 1) return RegionKind::kColumns;
   return row >= 8 || results == 1 ? RegionKind::kRows : RegionKind::kColumns;
+}
+
+// Whether a region also folds or writes the rows whose columns it sums up.
+bool SumsColumnsOfRows(const Region& region) {
+  auto of_elements = [&](int64_t count) {
+    bool folds = std::any_of(region.instrs.begin(), region.instrs.end(), [&](const Instr* instr) {
+      return IsRowReduction(*instr) && CountOf(*instr->operand(0)) == count;
+    });
+    return folds || std::any_of(region.roots.begin(), region.roots.end(),
+                                [&](const Instr* root) { return CountOf(*root) == count; });
+  };
+  return std::any_of(region.roots.begin(), region.roots.end(), [&](const Instr* root) {
+    return root->op() == Op::kReduce && gpu::FoldsColumns(ReducerOf(*root)) &&
+           of_elements(CountOf(*root->operand(0)));
+  });
 }
 
 RegionShape BeginShape(const Instr& instr, const Machine& machine) {
@@ -243,9 +259,11 @@ std::optional<std::string> WhyNoDot(const Instr& dot) {
   return std::nullopt;
 }
 
-RegionShape ShapeOf(const std::vector<const Instr*>& instrs, const Machine& machine) {
+RegionShape ShapeOf(const Region& region, const Machine& machine) {
+  const std::vector<const Instr*>& instrs = region.instrs;
   RegionShape shape = BeginShape(*instrs.back(), machine);
   for (size_t i = instrs.size() - 1; i-- > 0;) GrowShape(shape, *instrs[i], machine);
+  if (machine.is_gpu() && SumsColumnsOfRows(region)) shape.kind = RegionKind::kRows;
   return shape;
 }
 

@@ -20,8 +20,8 @@ struct RegionShape {
   RegionKind kind = RegionKind::kLoop;
   int64_t domain = 0;
 };
-// Of instructions in order, the last of which is a root.
-RegionShape ShapeOf(const std::vector<const Instr*>& instrs, const Machine& machine);
+// Of a region in order: its last instruction is a root.
+RegionShape ShapeOf(const Region& region, const Machine& machine);
 
 // A region of these instructions, in order, with its inputs. `places`: where instructions stand in
 // the order of the computation.

@@ -22,6 +22,7 @@ constexpr double kLeastShare = 0.02, kLeastShareOfCuts = 0.2;
 // An estimate may be so much too high.
 constexpr double kDoubt = 1.1;
 constexpr int kMaxRounds = 64;
+constexpr size_t kManyMoves = 500;
 
 // A move with what it does to the price; microseconds of the groups that it touches.
 struct PricedMove {
@@ -83,12 +84,21 @@ class Search {
     }
     auto better = [](const PricedMove& x, const PricedMove& y) { return x.gain() > y.gain(); };
     std::stable_sort(promising.begin(), promising.end(), better);
+    // Of very many, each is made as soon as it is found to pay: most of the others touch the same
+    // groups, and are not worth a kernel any more.
+    bool at_once = promising.size() > kManyMoves;
+    std::vector<int> changed;
     for (PricedMove& priced : promising) {
       if (!HasBudget() || refused_.contains(priced.hash)) continue;
-      if (IsExact() ? Evaluate(priced) : priced.pays()) found.push_back(std::move(priced));
+      if (at_once && !IsCurrent(priced)) continue;
+      if (!(IsExact() ? Evaluate(priced) : priced.pays())) continue;
+      if (at_once) {
+        Make(priced, changed);
+      } else {
+        found.push_back(std::move(priced));
+      }
     }
     std::stable_sort(found.begin(), found.end(), better);
-    std::vector<int> changed;
     for (const PricedMove& priced : found) Make(priced, changed);
     return Neighbours(changed);
   }
@@ -177,11 +187,15 @@ class Search {
     return priced.pays();
   }
 
+  bool IsCurrent(const PricedMove& priced) const {
+    const std::vector<int>& groups = priced.move.change.removed;
+    return std::all_of(groups.begin(), groups.end(), [&](int i) { return draft_.IsThere(i); });
+  }
+
   // All that a move replaces must still be there: then it is worth what it was worth.
   void Make(const PricedMove& priced, std::vector<int>& changed) {
+    if (!IsCurrent(priced)) return;
     const Change& change = priced.move.change;
-    for (int i : change.removed)
-      if (!draft_.IsThere(i)) return;
     std::vector<Region> regions = draft_.Try(change);
     if (!IsExact() && !pricer_.HaveKernels(regions)) {
       refused_.insert(priced.hash);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <unordered_set>
 
 #include "gen/reducer.h"
 
@@ -18,6 +19,8 @@ constexpr int64_t kShortPart = 16;
 // Blocks that a GPU needs of a kernel, elements of a part that are a block's work, and results that
 // a block has when they lie side by side.
 constexpr int64_t kGpuBlocks = 4, kGpuPart = 4096, kGpuResults = 32;
+// Where a block goes through whole rows: parts for each multiprocessor, rows of one at least.
+constexpr int64_t kGpuParts = 2, kGpuRows = 16;
 
 // The most parts, at most `most`, that `length` falls into evenly.
 int64_t PartsOfLength(int64_t length, int64_t most) {
@@ -26,29 +29,40 @@ int64_t PartsOfLength(int64_t length, int64_t most) {
   return 1;
 }
 
-// Splits dimension d of a reduce's input into parts.
-void Split(Instr& reduce, size_t d, int64_t parts, const Literal& neutral, DecisionLog& log) {
+// Dimensions of a reduce's input that lie side by side, all folded; they are cut as one.
+struct Side {
+  size_t begin = 0, end = 0;
+  int64_t length = 1;
+};
+
+// Splits the dimensions of a side into parts.
+void Split(Instr& reduce, const Side& side, int64_t parts, const Literal& neutral,
+           DecisionLog& log) {
   Computation& computation = *reduce.parent();
   Instr* input = reduce.operand(0);
   Reducer reducer = ReducerOf(reduce);
-  Dims dims = input->shape().dims();
-  dims[d] /= parts;
-  dims.insert(dims.begin() + static_cast<int64_t>(d), parts);
+  const Dims& from = input->shape().dims();
+  Dims dims, folded, rest, kept;
+  auto add = [&](int64_t size, bool is_folded) {
+    if (is_folded) {
+      folded.push_back(static_cast<int64_t>(dims.size()));
+    } else {
+      kept.push_back(size);
+    }
+    dims.push_back(size);
+  };
+  for (size_t d = 0; d < from.size(); ++d) {
+    if (d == side.begin) {
+      rest.push_back(static_cast<int64_t>(kept.size()));
+      add(parts, false);
+      add(side.length / parts, true);
+    }
+    if (d >= side.begin && d < side.end) continue;
+    auto at = static_cast<int64_t>(d);
+    add(from[d], std::binary_search(reducer.reduced.begin(), reducer.reduced.end(), at));
+  }
   Shape plain = Shape::Array(input->shape().type(), dims);
   Instr* cut = computation.Append(Op::kReshape, plain, {input});
-  // All dimensions that were folded, but for the parts.
-  Dims folded, rest, kept;
-  for (size_t i = 0; i < dims.size(); ++i) {
-    int64_t before = static_cast<int64_t>(i > d ? i - 1 : i);
-    bool is_folded =
-        std::find(reducer.reduced.begin(), reducer.reduced.end(), before) != reducer.reduced.end();
-    if (i == d) rest.push_back(static_cast<int64_t>(kept.size()));
-    if (i != d && is_folded) {
-      folded.push_back(static_cast<int64_t>(i));
-    } else {
-      kept.push_back(dims[i]);
-    }
-  }
   Instr* zero =
       computation.Append(Op::kConstant, Shape::Scalar(plain.type()), {}, ConstantAttrs{neutral});
   Instr* partial = computation.Append(Op::kReduce, Shape::Array(plain.type(), kept), {cut, zero},
@@ -72,6 +86,46 @@ void Split(Instr& reduce, size_t d, int64_t parts, const Literal& neutral, Decis
   computation.Remove(&reduce);
 }
 
+// Whether a reduction folds whole rows of `row` elements of an array of `count`.
+bool FoldsRows(const Instr& instr, int64_t count, int64_t row) {
+  if (instr.op() != Op::kReduce) return false;
+  Reducer reducer = ReducerOf(instr);
+  return !reducer.reduced.empty() && reducer.reduced.back() + 1 == reducer.input().rank() &&
+         reducer.input().ElementCount() == count &&
+         PartsOf(instr.shape())[0].ElementCount() * row == count;
+}
+
+// Whether rows of what a reduce of columns folds are folded, too: of arrays of as many elements
+// that are computed from each other, or from one number a row, near it. One kernel may go through
+// them for both.
+bool RowsAreFoldedToo(const Instr& reduce, int64_t row) {
+  constexpr size_t kLookAt = 64;
+  int64_t count = reduce.operand(0)->shape().ElementCount();
+  std::unordered_set<const Instr*> seen;
+  std::vector<const Instr*> open = {reduce.operand(0)};
+  auto meet = [&](const Instr* instr) {
+    if (!instr->shape().IsArray() || seen.size() >= kLookAt) return;
+    int64_t own = instr->shape().ElementCount();
+    if ((own == count || own * row == count) && seen.insert(instr).second) open.push_back(instr);
+  };
+  auto computes = [](const Instr& instr) {
+    return instr.info().Is(kElementwise) || instr.op() == Op::kReshape ||
+           instr.op() == Op::kBroadcast;
+  };
+  while (!open.empty()) {
+    const Instr& instr = *open.back();
+    open.pop_back();
+    if (FoldsRows(instr, count, row)) return true;
+    if (computes(instr))
+      for (const Instr* operand : instr.operands()) meet(operand);
+    for (const Instr* user : instr.users()) {
+      if (FoldsRows(*user, count, row)) return true;
+      if (computes(*user)) meet(user);
+    }
+  }
+  return false;
+}
+
 // How many parts a result should have.
 int64_t PartsWanted(const Reducer& reducer, int64_t results, const Machine& machine) {
   if (!machine.is_gpu()) {
@@ -80,10 +134,25 @@ int64_t PartsWanted(const Reducer& reducer, int64_t results, const Machine& mach
     return results >= (columns ? kManyColumns : kManyResults) ? 1 : kMostParts;
   }
   bool in_rows = reducer.reduced.back() == reducer.input().rank() - 1;
+  int64_t folded = reducer.input().ElementCount() / results;
+  if (!in_rows && RowsAreFoldedToo(*reducer.instr, results))
+    return std::min(std::max(kGpuParts * machine.cores, kGpuBlocks), folded / kGpuRows);
   int64_t blocks = in_rows ? results : (results + kGpuResults - 1) / kGpuResults;
   int64_t wanted = (kGpuBlocks * machine.cores + blocks - 1) / blocks;
   int64_t part = in_rows ? kGpuPart : kGpuPart / kGpuResults;
-  return std::min(wanted, reducer.input().ElementCount() / results / part);
+  return std::min(wanted, folded / part);
+}
+
+// The folded dimensions, those that lie side by side together on a GPU.
+std::vector<Side> SidesOf(const Reducer& reducer, const Machine& machine) {
+  std::vector<Side> sides;
+  for (int64_t dimension : reducer.reduced) {
+    auto d = static_cast<size_t>(dimension);
+    if (!machine.is_gpu() || sides.empty() || sides.back().end != d) sides.push_back({d, d, 1});
+    sides.back().end = d + 1;
+    sides.back().length *= reducer.input().dim(d);
+  }
+  return sides;
 }
 
 bool TrySplit(Instr& reduce, DecisionLog& log, const Machine& machine) {
@@ -97,11 +166,11 @@ bool TrySplit(Instr& reduce, DecisionLog& log, const Machine& machine) {
   if (wanted <= 1) return false;
   std::optional<Literal> neutral = NeutralLiteral(*reducer.op, reducer.type(0));
   if (!neutral) return false;
-  // The first dimension of those that are folded: its parts lie apart in memory.
-  for (int64_t d : reducer.reduced) {
-    int64_t parts = PartsOfLength(reducer.input().dim(static_cast<size_t>(d)), wanted);
+  // The first of those that are folded: its parts lie apart in memory.
+  for (const Side& side : SidesOf(reducer, machine)) {
+    int64_t parts = PartsOfLength(side.length, wanted);
     if (parts == 1 || count / parts < 1024 || count / parts < kShortPart * results) continue;
-    Split(reduce, static_cast<size_t>(d), parts, *neutral, log);
+    Split(reduce, side, parts, *neutral, log);
     return true;
   }
   return false;

@@ -216,6 +216,30 @@ class MemoryFacts {
   std::vector<bool> used_;
 };
 
+// Whether an index tells teams and threads apart. A load at another is done by all of them, before
+// each asks whether the element is its own.
+bool TellsApart(const Kernel& kernel, ValueId index) {
+  std::vector<bool> loops(kernel.loops.size()), seen(kernel.nodes.size());
+  std::vector<ValueId> open = {index};
+  while (!open.empty()) {
+    ValueId id = open.back();
+    open.pop_back();
+    if (seen[static_cast<size_t>(id)]) continue;
+    seen[static_cast<size_t>(id)] = true;
+    const ScalarNode& node = kernel.node(id);
+    if (node.prim == Prim::kLoop) loops[static_cast<size_t>(node.loop())] = true;
+    for (ValueId operand : kernel.operands(id)) open.push_back(operand);
+  }
+  for (size_t i = 0; i < kernel.loops.size(); ++i) {
+    const Loop& loop = kernel.loops[i];
+    const ScalarNode& extent = kernel.node(loop.extent);
+    bool once = extent.prim == Prim::kConst && IntOfBits(extent.type, extent.bits) == 1;
+    bool shared = loop.role == LoopRole::kGrid || loop.role == LoopRole::kThread;
+    if (shared && !once && !loops[i]) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 void FinishFacts(BuiltKernel& built, bool exact) {
@@ -240,7 +264,7 @@ void FinishFacts(BuiltKernel& built, bool exact) {
       for (size_t l = 0; l < facts.loads.size(); ++l) {
         if (facts.loads[l].array != ArrayId{static_cast<uint32_t>(i)}) continue;
         loaded = true;
-        holds = holds && is_stored_later(l);
+        holds = holds && is_stored_later(l) && TellsApart(built.kernel, facts.loads[l].index);
       }
       if (holds && loaded) built.in_place.emplace_back(i, o);
     }

@@ -42,15 +42,13 @@ int64_t KeptValues::MostWords(size_t passes) const {
   return most;
 }
 
-void KeptValues::Choose(const Region& region, const RowLevels& levels, int64_t count,
-                        int64_t words) {
-  const Dims& dims = levels.levels[0][0].input().dims();
+void KeptValues::Choose(const Region& region, const RowLevels& levels, const Dims& dims,
+                        const std::vector<const Instr*>& last, int64_t count, int64_t words) {
   for (size_t pass = 0; pass < levels.levels.size(); ++pass)
     for (const Reducer& reducer : levels.levels[pass])
       for (size_t i = 0; i < reducer.count; ++i)
         Visit(*reducer.instr->operand(i), pass, region, dims);
-  for (const Instr* root : region.roots)
-    if (root->op() != Op::kReduce) Visit(*root, levels.levels.size(), region, dims);
+  for (const Instr* needed : last) Visit(*needed, levels.levels.size(), region, dims);
   if (MostWords(levels.levels.size() + 1) * count > words) values_.clear();
   for (Value& value : values_) {
     ElementType type = value.instr->shape().type();

@@ -13,9 +13,11 @@ class KeptValues {
  public:
   KeptValues(KernelBuilder& b, ElementEmitter& emitter) : b_(b), emitter_(emitter) {}
 
-  // Finds what two passes or more need; keeps nothing when that takes more than `words` registers a
-  // thread, which has `count` elements.
-  void Choose(const Region& region, const RowLevels& levels, int64_t count, int64_t words);
+  // Finds what two passes or more need of arrays of dimensions `dims`; `last`: what the pass after
+  // all reductions needs. Keeps nothing when that takes more than `words` registers a thread, which
+  // has `count` elements.
+  void Choose(const Region& region, const RowLevels& levels, const Dims& dims,
+              const std::vector<const Instr*>& last, int64_t count, int64_t words);
 
   // At the beginning and the end of the code for one element, the thread's `number`-th, in a pass.
   void Bind(size_t pass, const Coordinates& at, Scalar number);

@@ -10,9 +10,14 @@
 // What a thread has read or computed of its elements stays in its registers for the passes that
 // follow, when it has few of them; else it is read again. Every thread comes to every shuffle and
 // barrier: rows beyond the last are the last one again.
+//
+// Sums along columns of the same rows (column_sums.h) are made on the way: a block goes through the
+// rows of one part, each thread adds up its columns, and those of all rows at a time are joined
+// through team memory in a fixed tree. So a region of columns may have no reduction of rows at all.
 
 #include <algorithm>
 
+#include "gen/gpu/column_sums.h"
 #include "gen/gpu/gpu.h"
 #include "gen/gpu/kept.h"
 #include "gen/row_levels.h"
@@ -26,6 +31,8 @@ constexpr int64_t kBlock = 256, kMostThreads = 1024;
 constexpr int64_t kWarpSteps = 8, kBlockSteps = 4;
 // Registers of a thread for what it keeps; of blocks of kMostThreads there are half as many.
 constexpr int64_t kKeptWords = 64;
+// Registers of a thread for sums of columns, if more threads a row can make them so few.
+constexpr int64_t kColumnWords = 64;
 // Loads in flight of a thread whose vectors are too many to be kept.
 constexpr int64_t kUnroll = 4;
 
@@ -37,21 +44,21 @@ class RowsBuilder {
         b_(name),
         emitter_(b_, region),
         kept_(b_, emitter_),
+        columns_(b_, emitter_),
         keep_(keep) {}
 
   BuildOutcome Build() {
-    if (std::string why = FindRowLevels(region_, found_); !why.empty()) return {std::nullopt, why};
-    Schedule();
-    int64_t blocks = CeilDiv(found_.rows, block_rows_);
+    if (std::string why = Find(); !why.empty()) return {std::nullopt, why};
+    if (std::string why = Schedule(); !why.empty()) return {std::nullopt, why};
+    int64_t blocks = columns_.empty() ? CeilDiv(found_.rows, block_rows_) : columns_.parts();
     b_.For("block", LoopRole::kGrid, b_.Index(blocks), [&](Scalar g) {
       auto row = [&](Scalar r) {
         b_.For("t", LoopRole::kThread, b_.Index(threads_), [&](Scalar t) {
-          row_at_ = LesserOf(g * b_.Index(block_rows_) + r, b_.Index(found_.rows - 1));
           block_row_ = r;
           thread_ = t;
-          for (size_t pass = 0; pass < found_.levels.size(); ++pass) ReduceLevel(pass);
-          StoreRows();
-          StoreElements();
+          if (!columns_.empty()) return Part(g);
+          row_at_ = LesserOf(g * b_.Index(block_rows_) + r, b_.Index(found_.rows - 1));
+          Row();
         });
       };
       if (block_rows_ == 1) return row(b_.Index(0));
@@ -73,7 +80,30 @@ class RowsBuilder {
                        [](const Reducer& reducer) { return reducer.any_order; });
   }
 
-  void Schedule() {
+  // The rows: of the reductions along them, or of what columns are summed of.
+  std::string Find() {
+    if (std::string why = columns_.Find(region_, rows_region_); !why.empty()) return why;
+    bool folds = std::any_of(rows_region_.instrs.begin(), rows_region_.instrs.end(),
+                             [](const Instr* instr) { return instr->op() == Op::kReduce; });
+    if (columns_.empty() || folds)
+      if (std::string why = FindRowLevels(rows_region_, found_); !why.empty()) return why;
+    if (!columns_.empty()) {
+      int64_t rows = columns_.parts() * columns_.folded();
+      if (folds && (found_.row != columns_.row() || found_.rows != rows))
+        return "its columns are of other rows than it folds";
+      found_.rows = rows;
+      found_.row = columns_.row();
+    }
+    dims_ = found_.levels.empty() ? columns_.operand(0).shape().dims()
+                                  : found_.levels[0][0].input().dims();
+    split_ = dims_.size();
+    for (int64_t row = 1; row < found_.row && split_ > 0;) row *= dims_[--split_];
+    if (ProductOf(dims_, split_, dims_.size()) != found_.row)
+      return "its columns lie across what they are summed of";
+    return "";
+  }
+
+  std::string Schedule() {
     bool any_order = std::all_of(found_.levels.begin(), found_.levels.end(), AnyOrder);
     lanes_ = LanesFor(region_, machine_, found_.row, found_.rows * found_.row);
     vectors_ = found_.row / lanes_;
@@ -82,13 +112,53 @@ class RowsBuilder {
     } else {
       threads_ = std::clamp(PowerAbove(CeilDiv(vectors_, kBlockSteps)), 2 * kWarp, kMostThreads);
     }
+    while (threads_ < std::min(kMostThreads, vectors_) &&
+           CeilDiv(vectors_, threads_) * lanes_ * columns_.words() > kColumnWords)
+      threads_ *= 2;
     int64_t most = std::max<int64_t>(1, kBlock / threads_);
-    block_rows_ = std::min(most, PowerAbove(found_.rows));
-    while (block_rows_ > 1 && found_.rows < block_rows_ * machine_.cores) block_rows_ /= 2;
-    int64_t steps = CeilDiv(vectors_, threads_);
-    unrolled_ = steps <= kWarpSteps;
+    block_rows_ = std::min(most, PowerAbove(columns_.empty() ? found_.rows : columns_.folded()));
+    while (columns_.empty() && block_rows_ > 1 && found_.rows < block_rows_ * machine_.cores)
+      block_rows_ /= 2;
+    steps_ = CeilDiv(vectors_, threads_);
+    unrolled_ = steps_ <= kWarpSteps;
+    if (!columns_.empty() && (!unrolled_ || !any_order))
+      return "its rows are too long for sums of columns";
     int64_t words = threads_ == kMostThreads ? kKeptWords / 2 : kKeptWords;
-    if (keep_ && unrolled_ && any_order) kept_.Choose(region_, found_, steps * lanes_, words);
+    if (keep_ && unrolled_ && any_order)
+      kept_.Choose(region_, found_, dims_, NeededLast(), steps_ * lanes_, words);
+    return "";
+  }
+
+  // Values whose elements the last pass over a row needs.
+  std::vector<const Instr*> NeededLast() const {
+    std::vector<const Instr*> needed;
+    for (const Instr* root : region_.roots)
+      if (root->op() != Op::kReduce) needed.push_back(root);
+    for (size_t i = 0; i < columns_.size(); ++i) needed.push_back(&columns_.operand(i));
+    return needed;
+  }
+
+  void Row() {
+    for (size_t pass = 0; pass < found_.levels.size(); ++pass) ReduceLevel(pass);
+    StoreRows();
+    ForLastPass();
+  }
+
+  // All rows of a part, some at a time.
+  void Part(Scalar part) {
+    columns_.Begin(steps_ * lanes_);
+    int64_t folded = columns_.folded();
+    b_.For("k", LoopRole::kSerial, b_.Index(CeilDiv(folded, block_rows_)), [&](Scalar k) {
+      Scalar number = k * b_.Index(block_rows_) + block_row_;
+      row_at_ = part * b_.Index(folded) + LesserOf(number, b_.Index(folded - 1));
+      if (folded % block_rows_ != 0) is_row_ = number < b_.Index(folded);
+      Row();
+      // What warps have told each other of this row is read before the next one.
+      if (threads_ > kWarp && !found_.levels.empty()) b_.Barrier(Scope::kBlock);
+    });
+    columns_.Finish(part, block_row_, block_rows_, [&](auto&& body) {
+      ForElements([&](Scalar element, Scalar number, Scalar) { body(element, number); });
+    });
   }
 
   // Runs body(element of the row, its number among those of the thread, lane) for all elements of
@@ -98,8 +168,10 @@ class RowsBuilder {
     auto vector = [&](Scalar step) {
       Scalar number = step * b_.Index(threads_) + thread_;
       auto lanes = [&] {
+        // Where arrays of other shapes are read, it must be seen that the element is in its row.
+        Scalar inside = columns_.empty() ? number : LesserOf(number, b_.Index(vectors_ - 1));
         ForLanes(b_, lanes_, [&](Scalar lane) {
-          body(number * b_.Index(lanes_) + lane, step * b_.Index(lanes_) + lane, lane);
+          body(inside * b_.Index(lanes_) + lane, step * b_.Index(lanes_) + lane, lane);
         });
       };
       b_.If(number < b_.Index(vectors_), lanes);
@@ -127,6 +199,15 @@ class RowsBuilder {
 
   Coordinates InputAt(const Reducer& reducer, Scalar element) {
     return RowElement(b_, reducer, row_at_, element);
+  }
+
+  // In arrays of the dimensions that rows are made of.
+  Coordinates OwnAt(Scalar element) {
+    auto begin = dims_.begin(), middle = begin + static_cast<int64_t>(split_);
+    Coordinates at = Delinearized(b_, row_at_, Dims(begin, middle));
+    Coordinates rest = Delinearized(b_, element, Dims(middle, dims_.end()));
+    at.insert(at.end(), rest.begin(), rest.end());
+    return at;
   }
 
   void ReduceLevel(size_t pass) {
@@ -219,9 +300,10 @@ class RowsBuilder {
     auto has_row = [&](const Instr* root) {
       return PartsOf(root->shape())[0].ElementCount() == found_.rows;
     };
-    if (std::none_of(region_.roots.begin(), region_.roots.end(), has_row)) return;
+    const std::vector<const Instr*>& roots = rows_region_.roots;
+    if (std::none_of(roots.begin(), roots.end(), has_row)) return;
     b_.If(thread_ == b_.Index(0), [&] {
-      for (const Instr* root : region_.roots) {
+      for (const Instr* root : roots) {
         std::vector<Shape> parts = PartsOf(root->shape());
         for (size_t i = 0; i < parts.size(); ++i) {
           if (parts[i].ElementCount() != found_.rows) continue;
@@ -232,28 +314,28 @@ class RowsBuilder {
     });
   }
 
-  void StoreElements() {
+  // Writes elements, and adds them to the sums of their columns.
+  void ForLastPass() {
     std::vector<const Instr*> roots;
-    for (const Instr* root : region_.roots) {
+    for (const Instr* root : rows_region_.roots) {
       if (PartsOf(root->shape())[0].ElementCount() == found_.rows) continue;
       if (!root->shape().IsArray() || root->shape().ElementCount() != found_.rows * found_.row)
         return emitter_.Fail("a root has neither a row's elements nor one a row");
       roots.push_back(root);
     }
-    if (roots.empty()) return;
-    const Reducer& like = found_.levels[0][0];
+    if (roots.empty() && columns_.empty()) return;
     ForElements([&](Scalar element, Scalar number, Scalar) {
       Scalar linear = row_at_ * b_.Index(found_.row) + element;
-      Coordinates own = InputAt(like, element);
+      Coordinates own = OwnAt(element);
       kept_.Bind(found_.levels.size(), own, number);
       std::vector<Element> values;
       for (const Instr* root : roots) {
         const Dims& dims = root->shape().dims();
-        values.push_back(
-            emitter_.At(*root, dims == like.input().dims() ? own : Delinearized(b_, linear, dims)));
+        values.push_back(emitter_.At(*root, dims == dims_ ? own : Delinearized(b_, linear, dims)));
       }
       for (size_t i = 0; i < roots.size(); ++i)
         emitter_.StoreLinear(*roots[i], 0, linear, values[i]);
+      columns_.Fold(number, own, dims_, linear, is_row_);
     });
   }
 
@@ -262,10 +344,15 @@ class RowsBuilder {
   KernelBuilder b_;
   ElementEmitter emitter_;
   KeptValues kept_;
+  ColumnSums columns_;
   bool keep_, unrolled_ = false;
+  Region rows_region_;  // without sums of columns
   RowLevels found_;
-  int64_t lanes_ = 1, vectors_ = 1, threads_ = 1, block_rows_ = 1;
+  Dims dims_;         // of arrays whose elements rows are made of
+  size_t split_ = 0;  // of dims_: those before it count rows
+  int64_t lanes_ = 1, vectors_ = 1, threads_ = 1, block_rows_ = 1, steps_ = 1;
   Scalar row_at_, block_row_, thread_;
+  Scalar is_row_;  // where rows beyond the last are not to be counted
 };
 
 }  // namespace
