@@ -139,6 +139,19 @@ void AddFusion(CLI::App& command, FusionWords& fusion) {
   command.add_option("--skip", fusion.skip, "Passes of --fusion=rules that are left out")
       ->delimiter(',')
       ->allow_extra_args(false);
+  command
+      .add_option("--never-fuse", fusion.pins.never_fuse,
+                  "Instructions (names, or train.py:12) that no kernel shares with others")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  command
+      .add_option("--fuse", fusion.pins.fuse,
+                  "Instructions that are one kernel, if there can be one: --fuse=a,b")
+      ->allow_extra_args(false);
+  command
+      .add_option("--require-fused", fusion.pins.require_fused,
+                  "The same, and an error that says why where it cannot be")
+      ->allow_extra_args(false);
 }
 
 void AddRun(CLI::App& app, RunCommand& run) {

@@ -11,6 +11,7 @@
 
 #include "cli/console.h"
 #include "driver/compare_arrays.h"
+#include "fusion/pins.h"
 
 namespace tokamak {
 
@@ -18,6 +19,7 @@ namespace tokamak {
 struct FusionWords {
   std::string mode = "search";          // none, rules, greedy, search
   std::vector<std::string> lift, skip;  // of rules: rules and passes that are left out
+  PinWords pins;
 };
 
 struct RunCommand {

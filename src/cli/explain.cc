@@ -65,6 +65,7 @@ Result<AccountOptions> OptionsOf(const ExplainCommand& command) {
   AccountOptions options;
   TOK_TRY(options.fusion,
           ParseFusion(command.fusion.mode, command.fusion.lift, command.fusion.skip));
+  options.fusion.pins = command.fusion.pins;
   if (command.unfused) options.fusion.mode = FusionMode::kNone;
   options.packs = command.packs;
   options.target = command.target;

@@ -28,6 +28,7 @@ class Shower {
     if (command_.hoist) {
       TOK_TRY([[maybe_unused]] std::vector<Value> values, HoistConstants(module));
     }
+    MarkPins(module, command_.fusion.pins);
     TOK_TRY(Pipeline pipeline, ParsePipeline(command_.passes));
     PassContext context(log, {}, {.strict = command_.strict});
     TOK_TRY([[maybe_unused]] std::vector<PassRun> runs,
@@ -46,6 +47,7 @@ class Shower {
     TOK_TRY(FusionChoice fusion,
             ParseFusion(command_.fusion.mode, command_.fusion.lift, command_.fusion.skip));
     options.plan.mode = command_.unfused ? FusionMode::kNone : fusion.mode;
+    options.plan.pin_words = command_.fusion.pins;
     options.plan.packs =
         PackModeNamed(command_.packs)
             .value_or(options.machine.is_gpu() ? PackMode::kPriced : PackMode::kNone);

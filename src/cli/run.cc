@@ -173,6 +173,10 @@ class Runner : private ProgressListener {
       compile.compile.spoil_kernel = command_.spoil_kernel;
       compile.compile.fusion = command_.fusion.mode;
       compile.compile.lift = fmt::format("{}", fmt::join(command_.fusion.lift, ","));
+      const PinWords& pins = command_.fusion.pins;
+      compile.compile.never_fuse = fmt::format("{}", fmt::join(pins.never_fuse, ","));
+      compile.compile.fuse = fmt::format("{}", fmt::join(pins.fuse, ";"));
+      compile.compile.require_fused = fmt::format("{}", fmt::join(pins.require_fused, ";"));
       compile.compile.skip_passes = fmt::format("{}", fmt::join(command_.fusion.skip, ","));
       compile.hoist = command_.hoist;
       TOK_TRY(program, CompiledRun::Make(module, compile));

@@ -8,6 +8,7 @@
 #include "driver/cpu_executable.h"
 #include "driver/dump.h"
 #include "driver/executable.h"
+#include "driver/fusion_options.h"
 #include "driver/interp_executable.h"
 #include "driver/named_options.h"
 #include "driver/program_facts.h"
@@ -26,6 +27,8 @@ double MicrosSince(Clock::time_point begin) {
 
 // Runs the passes that the options ask for over a verified module.
 Status Optimize(Module& module, const CompileOptions& options, DecisionLog& log) {
+  TOK_TRY(FusionChoice fusion, FusionOf(options));
+  MarkPins(module, fusion.pins);
   TOK_TRY(Pipeline pipeline, ParsePipeline(options.passes));
   TOK_TRY(Pipeline skipped, ParsePipelineUnchecked(options.skip_passes));
   PipelineOptions pipeline_options;

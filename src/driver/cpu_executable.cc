@@ -105,6 +105,7 @@ class CpuExecutable final : public Executable {
     options.poison = compile.check_memory;
     TOK_TRY(FusionChoice fusion, FusionOf(compile));
     options.plan.mode = fusion.mode;
+    options.plan.pin_words = fusion.pins;
     options.plan.packs = PackModeNamed(compile.packs).value_or(PackMode::kNone);
     if (maker == KernelMaker::kGpuSimulator) {
       options.machine = SimulatedGpu();

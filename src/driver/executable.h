@@ -110,6 +110,9 @@ struct CompileOptions {
   // What decides which instructions are one kernel: none, rules (the paper's passes), greedy or
   // search; and rules of those passes to be left out, with commas between them.
   std::string fusion = "search", lift;
+  // Instructions (by name, or "train.py:12") that no kernel shares with others, with commas between
+  // them; groups of such that are to be, or must be, one kernel, with semicolons between groups.
+  std::string never_fuse, fuse, require_fused;
   bool verified = false;  // this build has verified an equal module before
   std::string dump_dir;   // where the program is written before and after compilation; "": nowhere
   // An instruction that only the interpreter could do is an error (TK4005); not for interp itself.

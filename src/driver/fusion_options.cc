@@ -8,6 +8,16 @@ namespace {
 
 constexpr std::array<std::string_view, 5> kModes = {"none", "rules", "greedy", "search", "random"};
 
+std::vector<std::string> PartsOf(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  while (!text.empty()) {
+    std::string_view part = text.substr(0, text.find(separator));
+    text.remove_prefix(std::min(text.size(), part.size() + 1));
+    if (!part.empty()) parts.emplace_back(part);
+  }
+  return parts;
+}
+
 }  // namespace
 
 Result<FusionChoice> ParseFusion(std::string_view mode, std::span<const std::string> lift,
@@ -28,6 +38,9 @@ Result<FusionChoice> FusionOf(const CompileOptions& options) {
   TOK_TRY(choice.paper.lifted, ParseLifted(options.lift));
   TOK_TRY(Pipeline skipped, ParsePipelineUnchecked(options.skip_passes));
   for (const Step& step : skipped) choice.paper.skip.push_back(step.pass);
+  choice.pins.never_fuse = PartsOf(options.never_fuse, ',');
+  choice.pins.fuse = PartsOf(options.fuse, ';');
+  choice.pins.require_fused = PartsOf(options.require_fused, ';');
   return choice;
 }
 
@@ -61,13 +74,7 @@ Result<LiftedRules> ParseLifted(std::span<const std::string> names) {
 }
 
 Result<LiftedRules> ParseLifted(std::string_view names) {
-  std::vector<std::string> list;
-  while (!names.empty()) {
-    std::string_view name = names.substr(0, names.find(','));
-    names.remove_prefix(std::min(names.size(), name.size() + 1));
-    if (!name.empty()) list.emplace_back(name);
-  }
-  return ParseLifted(list);
+  return ParseLifted(PartsOf(names, ','));
 }
 
 }  // namespace tokamak

@@ -22,6 +22,7 @@ struct PaperOptions {
 struct FusionChoice {
   FusionMode mode = FusionMode::kSearch;
   PaperOptions paper;
+  PinWords pins;
 };
 
 // From the words of --fusion, --lift and --skip.

@@ -1,5 +1,6 @@
 #include "driver/lower_module.h"
 
+#include "driver/check_pins.h"
 #include "driver/kernel_codes.h"
 #include "fusion/contraction.h"
 #include "fusion/expand_convolutions.h"
@@ -15,6 +16,22 @@
 #include "runtime/matrix_product.h"
 
 namespace tokamak {
+namespace {
+
+// As users pin it.
+Result<LoweredProgram> LowerPinned(const Module& module, const LowerOptions& options,
+                                   DecisionLog& log) {
+  if (!options.plan.pinned) return Lower(module, options, log);
+  TOK_TRY(Pins pins, Pins::Read(module, options.plan.pin_words));
+  if (pins.empty()) return Lower(module, options, log);
+  LowerOptions with = options;
+  with.plan.pins = &pins;
+  TOK_TRY(LoweredProgram program, Lower(module, with, log));
+  TOK_RETURN_IF_ERROR(CheckPins(program, module, pins, log));
+  return program;
+}
+
+}  // namespace
 
 Result<LoweredProgram> LowerModule(Module& module, const LowerOptions& options, DecisionLog& log,
                                    const PaperOptions& paper) {
@@ -28,7 +45,7 @@ Result<LoweredProgram> LowerModule(Module& module, const LowerOptions& options, 
   SplitScatters(module, log, options.machine);
   PlaceScatters(module, log, options.machine);
   SplitReductions(module, log, options.machine);
-  if (options.plan.mode != FusionMode::kRules) return Lower(module, options, log);
+  if (options.plan.mode != FusionMode::kRules) return LowerPinned(module, options, log);
   PassContext context(log, {}, {.lifted = paper.lifted});
   PipelineOptions pipeline;
   pipeline.skip = paper.skip;
@@ -37,7 +54,7 @@ Result<LoweredProgram> LowerModule(Module& module, const LowerOptions& options, 
   GivenFusions given = GivenFusions::Dissolve(module);
   LowerOptions with = options;
   with.plan.given = &given;
-  return Lower(module, with, log);
+  return LowerPinned(module, with, log);
 }
 
 Result<LoweredProgram> LowerForHost(Module& module, LowerOptions options, DecisionLog& log,

@@ -16,12 +16,18 @@ namespace {
 constexpr NamedOption kOptions[] = {
     {"tokamak_backend", "string", "", "what runs the program: interp, cpu or cuda"},
     {"tokamak_dump_to", "string", "", "folder for the program before and after compilation"},
+    {"tokamak_fuse", "string", "",
+     "instructions (names, or train.py:12) that are one kernel if there can be one: 'a,b;c,d'"},
     {"tokamak_fusion", "string", "search",
      "what decides which instructions are one kernel: none, rules, greedy or search"},
     {"tokamak_lift", "string", "", "rules of tokamak_fusion=rules that are left out"},
+    {"tokamak_never_fuse", "string", "",
+     "instructions (names, or train.py:12) that no kernel shares with others: 'a,b'"},
     {"tokamak_packs", "string", "none",
      "kernels that run as one launch: none, auto (where it pays) or all that may"},
     {"tokamak_passes", "string", "default", "the passes that run, such as inline,(simplify,cse)*"},
+    {"tokamak_require_fused", "string", "",
+     "as tokamak_fuse, and an error where it cannot be: 'a,b;c,d'"},
     {"tokamak_require_kernels", "bool", "false",
      "an instruction that only the interpreter could do is an error"},
     {"tokamak_skip_passes", "string", "", "passes that do not run, with commas between them"},
@@ -116,6 +122,12 @@ Status SetOption(CompileOptions& options, std::string_view name, const OptionVal
   } else if (name == "tokamak_lift") {
     TOK_TRY(options.lift, Text(*option, value));
     return CheckedFusion(options);
+  } else if (name == "tokamak_never_fuse") {
+    TOK_TRY(options.never_fuse, Text(*option, value));
+  } else if (name == "tokamak_fuse") {
+    TOK_TRY(options.fuse, Text(*option, value));
+  } else if (name == "tokamak_require_fused") {
+    TOK_TRY(options.require_fused, Text(*option, value));
   } else if (name == "tokamak_packs") {
     TOK_TRY(options.packs, Text(*option, value));
     if (!PackModeNamed(options.packs)) return BadValue(*option, "none, auto or all");

@@ -224,6 +224,7 @@ std::vector<std::string> OriginTexts(const Instr& instr, const Module& module, s
   std::vector<std::string> texts;
   if (instr.origins() == OriginId::kNone) return texts;
   for (const Origin* origin : module.origins().Of(instr.origins())) {
+    if (origin->op_name.starts_with("tokamak.")) continue;  // a pin, which is no place
     std::string text = origin->op_name.empty() ? "from" : "'" + origin->op_name + "'";
     if (origin->frame != FrameId::kNone) {
       const Frame& frame = module.origins().frame(origin->frame);

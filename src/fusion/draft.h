@@ -7,6 +7,8 @@
 
 namespace tokamak {
 
+class Pins;
+
 // Values that one kernel makes.
 struct Group {
   std::vector<const Instr*> roots;  // in order
@@ -52,6 +54,10 @@ class Draft {
   // may be the same bytes under another shape. Empty when no kernel makes it.
   std::vector<const Instr*> ChainOf(const Instr& input) const;
 
+  // What a user has said of it, which moves may not break; null: nothing.
+  void set_pins(const Pins* pins) { pins_ = pins; }
+  const Pins* pins() const { return pins_; }
+
   // The regions that the groups added would be.
   std::vector<Region> Try(const Change& change);
   void Apply(const Change& change);
@@ -74,6 +80,7 @@ class Draft {
   void Link(int number, bool add);
   bool IsInput(const Instr& operand, const Group& group, int number) const;
 
+  const Pins* pins_ = nullptr;
   std::vector<Instr*> order_;
   InstrMap<size_t> places_;
   InstrMap<int> homes_;

@@ -81,7 +81,6 @@ void GivenFusions::DissolveIn(Computation& computation) {
     }
     std::vector<Instr*> made;
     Instr* root = PasteBody(*instr->called(0), instr->operands(), computation, made);
-    KeepOrigins(*instr, root);
     std::unordered_map<const Instr*, int> parts;
     if (fuse::IsHorizontal(*instr)) parts = PartsOfBody(made);
     for (Instr* copy : made) {

@@ -4,6 +4,7 @@
 #include "fusion/draft.h"
 #include "fusion/first_planner.h"
 #include "fusion/given.h"
+#include "fusion/hold_pins.h"
 #include "fusion/packs.h"
 #include "fusion/pricer.h"
 #include "fusion/search.h"
@@ -28,16 +29,20 @@ struct Start {
   DecisionLog log;
 };
 
-Start StartGreedily(const Computation& computation, const Machine& machine, Pricer& pricer) {
+Start StartGreedily(const Computation& computation, const Machine& machine, Pricer& pricer,
+                    const Pins* pins) {
   Start start{Draft(computation, machine), ComputationPlan(computation), {}};
+  HoldPins(start.draft, pricer, pins, start.log);
   Improve(start.draft, pricer, PriceLevel::kEstimates, kProbes, start.log);
   return start;
 }
 
-Start StartFirst(const Computation& computation, const Machine& machine) {
+Start StartFirst(const Computation& computation, const Machine& machine, Pricer& pricer,
+                 const Pins* pins) {
   DecisionLog log;
   ComputationPlan first = PlanFirst(computation, machine, true, log);
   Draft draft(first);
+  HoldPins(draft, pricer, pins, log);
   return {std::move(draft), std::move(first), std::move(log)};
 }
 
@@ -47,11 +52,11 @@ ComputationPlan Finish(Start start, Pricer& pricer, DecisionLog& log) {
 }
 
 ComputationPlan PlanBySearch(const Computation& computation, const Machine& machine,
-                             DecisionLog& log) {
+                             const Pins* pins, DecisionLog& log) {
   Pricer pricer(computation, machine);
-  Start best = StartFirst(computation, machine);
+  Start best = StartFirst(computation, machine, pricer, pins);
   if (best.draft.size() > 1 && best.draft.order().size() <= kFewInstrs) {
-    Start greedy = StartGreedily(computation, machine, pricer);
+    Start greedy = StartGreedily(computation, machine, pricer, pins);
     if (PriceOf(greedy.draft, pricer, PriceLevel::kKernels) <
         kClearly * PriceOf(best.draft, pricer, PriceLevel::kKernels))
       best = std::move(greedy);
@@ -61,31 +66,43 @@ ComputationPlan PlanBySearch(const Computation& computation, const Machine& mach
 }
 
 ComputationPlan PlanAtRandom(const Computation& computation, const Machine& machine,
-                             DecisionLog& log) {
+                             const Pins* pins, DecisionLog& log) {
   Pricer pricer(computation, machine);
-  Start start = StartFirst(computation, machine);
+  Start start = StartFirst(computation, machine, pricer, pins);
   MakeRandomMoves(start.draft, pricer, kRandomMoves, StructuralHash(computation));
   return Finish(std::move(start), pricer, log);
+}
+
+// A plan that somebody else made, changed so that pins hold.
+ComputationPlan WithPins(ComputationPlan plan, const Machine& machine, const Pins* pins,
+                         DecisionLog& log) {
+  if (pins == nullptr || pins->empty()) return plan;
+  Pricer pricer(*plan.computation, machine);
+  Draft draft(plan);
+  HoldPins(draft, pricer, pins, log);
+  return BuildDraft(draft, pricer, std::move(plan), log);
 }
 
 ComputationPlan PlanKernels(const Computation& computation, const Machine& machine,
                             const PlanOptions& options, DecisionLog& log) {
   if (options.given != nullptr)
-    return BuildCut(computation, options.given->CutOf(computation, machine), machine, log);
+    return WithPins(BuildCut(computation, options.given->CutOf(computation, machine), machine, log),
+                    machine, options.pins, log);
   switch (options.mode) {
     case FusionMode::kGreedy: {
       Pricer pricer(computation, machine);
-      return Finish(StartGreedily(computation, machine, pricer), pricer, log);
+      return Finish(StartGreedily(computation, machine, pricer, options.pins), pricer, log);
     }
     case FusionMode::kRandom:
-      return PlanAtRandom(computation, machine, log);
+      return PlanAtRandom(computation, machine, options.pins, log);
     case FusionMode::kSearch:
-      return PlanBySearch(computation, machine, log);
+      return PlanBySearch(computation, machine, options.pins, log);
     case FusionMode::kNone:
     case FusionMode::kRules:
       break;
   }
-  return PlanFirst(computation, machine, options.mode != FusionMode::kNone, log);
+  return WithPins(PlanFirst(computation, machine, options.mode != FusionMode::kNone, log), machine,
+                  options.pins, log);
 }
 
 }  // namespace

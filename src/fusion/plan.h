@@ -7,6 +7,7 @@
 
 #include "cost/machine.h"
 #include "explain/decision.h"
+#include "fusion/pins.h"
 #include "gen/generator.h"
 #include "ir/ir.h"
 
@@ -53,6 +54,9 @@ struct PlanOptions {
   FusionMode mode = FusionMode::kSearch;
   PackMode packs = PackMode::kNone;
   const GivenFusions* given = nullptr;  // of kRules: those that the passes made
+  bool pinned = true;                   // users are heard; else neither options nor the program are
+  PinWords pin_words;                   // what options say of single instructions
+  const Pins* pins = nullptr;           // that, and what the program says; LowerModule reads them
 };
 
 // Cuts a computation into regions and builds their kernels. Every judgement is a record.

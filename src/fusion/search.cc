@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "fusion/cut.h"
+#include "fusion/hold_pins.h"
 #include "fusion/moves.h"
 #include "fusion/pricer.h"
 #include "fusion/regions.h"
@@ -138,7 +139,12 @@ class Search {
     priced.before = priced.after = 0;
     for (int i : change.removed)
       priced.before += pricer_.Estimate(draft_.region(i), draft_.HashOf(i));
-    for (const Region& region : draft_.Try(change)) {
+    std::vector<Region> regions = draft_.Try(change);
+    if (std::string why = WhyPinned(draft_, change, regions); !why.empty()) {
+      Record(priced, std::move(why));
+      return false;
+    }
+    for (const Region& region : regions) {
       priced.after += pricer_.Estimate(region, StructuralHash(region));
       if (priced.after > kDoubt * priced.before) break;
     }
@@ -150,6 +156,10 @@ class Search {
   // Kept until the end: of what is still two kernels then, the reasons are told.
   void Refuse(const PricedMove& priced, std::string because) {
     refused_.insert(priced.hash);
+    Record(priced, std::move(because));
+  }
+
+  void Record(const PricedMove& priced, std::string because) {
     auto [at, is_new] =
         refusals_by_.try_emplace({priced.move.subject, priced.move.rule}, refusals_.size());
     if (is_new) refusals_.emplace_back();
@@ -263,7 +273,9 @@ void MakeRandomMoves(Draft& draft, Pricer& pricer, int64_t moves_per_group, uint
     if (moves.empty()) continue;
     const Change& change = moves[random() % moves.size()].change;
     std::vector<Region> regions = draft.Try(change);
-    if (pricer.HaveKernels(regions) && !draft.MakesCycle(change, regions)) draft.Apply(change);
+    if (WhyPinned(draft, change, regions).empty() && pricer.HaveKernels(regions) &&
+        !draft.MakesCycle(change, regions))
+      draft.Apply(change);
   }
 }
 

@@ -222,6 +222,8 @@ Result<LoweredProgram> LowerFor(Module& module, const AccountOptions& options, F
                                 DecisionLog& log) {
   LowerOptions lower;
   lower.plan.mode = mode;
+  lower.plan.pinned = mode == options.fusion.mode;
+  lower.plan.pin_words = options.fusion.pins;
   bool for_gpu = options.target != "host";
   lower.plan.packs =
       PackModeNamed(options.packs).value_or(for_gpu ? PackMode::kPriced : PackMode::kNone);
@@ -289,6 +291,7 @@ Result<std::unique_ptr<ProgramAccount>> AccountOf(Module& module, const AccountO
   auto account = std::make_unique<ProgramAccount>();
   account->machine = options.target == "host" ? HostMachine() : GpuMachine();
   if (options.target != "host") account->machine.rates = &GpuRates();
+  MarkPins(module, options.fusion.pins);
   TOK_TRY(Pipeline pipeline, ParsePipeline("default"));
   PassContext context(account->log, {}, {.strict = options.strict});
   TOK_TRY([[maybe_unused]] std::vector<PassRun> runs,

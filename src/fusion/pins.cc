@@ -1,0 +1,384 @@
+#include "fusion/pins.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <unordered_set>
+
+#include "explain/decision.h"
+#include "support/edit_distance.h"
+
+namespace tokamak {
+namespace {
+
+constexpr std::string_view kScopes[] = {"tokamak.never_fuse", "tokamak.fuse",
+                                        "tokamak.require_fused"};
+constexpr std::string_view kFlags[] = {"--never-fuse=", "--fuse=", "--require-fused="};
+constexpr size_t kNearWords = 5;
+
+const std::vector<std::string>& WordsOf(const PinWords& words, PinKind kind) {
+  return kind == PinKind::kNever  ? words.never_fuse
+         : kind == PinKind::kFuse ? words.fuse
+                                  : words.require_fused;
+}
+
+std::vector<std::string> SplitAtCommas(std::string_view text) {
+  std::vector<std::string> parts;
+  while (!text.empty()) {
+    std::string_view part = text.substr(0, text.find(','));
+    text.remove_prefix(std::min(text.size(), part.size() + 1));
+    if (!part.empty()) parts.emplace_back(part);
+  }
+  return parts;
+}
+
+// A word of "train.py:12"; nothing of a name.
+struct SourceLine {
+  std::string_view file;
+  int32_t line = 0;
+};
+std::optional<SourceLine> LineOf(std::string_view word) {
+  size_t colon = word.rfind(':');
+  if (colon == std::string_view::npos || colon == 0 || colon + 1 == word.size()) return {};
+  SourceLine line{word.substr(0, colon), 0};
+  if (word.size() - colon > 8) return {};
+  for (char c : word.substr(colon + 1)) {
+    if (c < '0' || c > '9') return {};
+    line.line = line.line * 10 + (c - '0');
+  }
+  return line;
+}
+
+bool IsFile(std::string_view path, std::string_view asked) {
+  return path == asked || (path.size() > asked.size() && path.ends_with(asked) &&
+                           path[path.size() - asked.size() - 1] == '/');
+}
+
+// Calls look(frame) for the lines that an instruction comes from, callers among them.
+template <typename F>
+void ForEachFrame(const OriginTable& table, const Instr& instr, F&& look) {
+  for (const Origin* origin : table.Of(instr.origins()))
+    for (FrameId id = origin->frame; id != FrameId::kNone; id = table.frame(id).caller)
+      look(table.frame(id));
+}
+
+bool IsNamedBy(const Module& module, const Instr& instr, std::string_view word) {
+  if (LabelOf(instr) == word) return true;
+  std::optional<SourceLine> asked = LineOf(word);
+  if (!asked) return false;
+  bool found = false;
+  ForEachFrame(module.origins(), instr, [&](const Frame& frame) {
+    found |= frame.line == asked->line && IsFile(frame.file, asked->file);
+  });
+  return found || (instr.pos().line == static_cast<uint32_t>(asked->line) &&
+                   IsFile(module.file, asked->file));
+}
+
+// "tokamak.fuse:@1.0": the first word of the second --fuse.
+std::string MarkOf(PinKind kind, size_t group, size_t word) {
+  return std::string(kScopes[static_cast<size_t>(kind)]) + ":@" + std::to_string(group) + "." +
+         std::to_string(word);
+}
+
+void Mark(Instr& instr, const std::string& name) {
+  OriginTable& table = instr.parent()->module()->origins();
+  Origin origin;
+  origin.op_name = name;
+  instr.set_origins(table.Merge(instr.origins(), table.Add(origin)));
+}
+
+void MarkAttributes(Instr& instr) {
+  if (!instr.has_extras()) return;
+  for (std::string_view scope : kScopes) {
+    const AttrValue* said = Find(instr.extras().frontend_attributes, scope);
+    const std::string* label = said == nullptr ? nullptr : said->As<std::string>();
+    if (label != nullptr && *label != "false") Mark(instr, std::string(scope) + ":=" + *label);
+  }
+}
+
+// What a name says: "jit(f)/jvp(tokamak.fuse:a)/add" has kind fuse and label "a".
+struct Said {
+  PinKind kind{};
+  std::string label;
+};
+std::vector<Said> SaidBy(std::string_view name) {
+  std::vector<Said> all;
+  for (size_t i = 0; i < std::size(kScopes); ++i) {
+    size_t at = name.find(kScopes[i]);
+    if (at == std::string_view::npos) continue;
+    std::string_view rest = name.substr(at + kScopes[i].size());
+    std::string label;
+    if (rest.starts_with(':')) label = rest.substr(1, rest.find_first_of("/)") - 1);
+    all.push_back({static_cast<PinKind>(i), std::move(label)});
+  }
+  return all;
+}
+
+}  // namespace
+
+void MarkPins(Module& module, const PinWords& words) {
+  for (const auto& computation : module.computations()) {
+    for (Instr* instr : computation->PostOrder()) {
+      MarkAttributes(*instr);
+      if (words.empty()) continue;
+      for (PinKind kind : {PinKind::kNever, PinKind::kFuse, PinKind::kRequire}) {
+        const std::vector<std::string>& groups = WordsOf(words, kind);
+        for (size_t g = 0; g < groups.size(); ++g) {
+          std::vector<std::string> parts = SplitAtCommas(groups[g]);
+          for (size_t w = 0; w < parts.size(); ++w)
+            if (IsNamedBy(module, *instr, parts[w])) Mark(*instr, MarkOf(kind, g, w));
+        }
+      }
+    }
+  }
+}
+
+bool IsFree(const Instr& instr) {
+  switch (instr.op()) {
+    case Op::kBroadcast:
+    case Op::kIota:
+    case Op::kSlice:
+    case Op::kGetTupleElement:
+    case Op::kReshape:
+    case Op::kBitcast:
+    case Op::kTuple:
+    case Op::kConstant:
+    case Op::kParameter:
+      return true;
+    default:
+      return false;
+  }
+}
+
+class PinReader {
+ public:
+  PinReader(const Module& module, const PinWords& words) : module_(module), words_(words) {}
+
+  Result<Pins> Run() {
+    for (const auto& computation : module_.computations())
+      for (const Instr* instr : computation->PostOrder()) Look(*instr);
+    for (PinKind kind : {PinKind::kNever, PinKind::kFuse, PinKind::kRequire}) {
+      const std::vector<std::string>& groups = WordsOf(words_, kind);
+      for (size_t g = 0; g < groups.size(); ++g) TOK_RETURN_IF_ERROR(AddGroup(kind, g, groups[g]));
+    }
+    for (auto& [key, members] : scoped_) AddScope(key, std::move(members));
+    return std::move(pins_);
+  }
+
+ private:
+  // Kind, computation, label, and whether it is of the backward part, which a scope of the forward
+  // part means by itself.
+  using Key = std::tuple<PinKind, const Computation*, std::string, bool>;
+
+  void Look(const Instr& instr) {
+    if (instr.op() == Op::kParameter || instr.op() == Op::kConstant) return;
+    if (silent_.contains(instr.origins())) return;
+    bool says = false;
+    for (const Origin* origin : module_.origins().Of(instr.origins())) {
+      if (origin->op_name.find("tokamak.") == std::string::npos) continue;
+      says = true;
+      for (const Said& said : SaidBy(origin->op_name)) {
+        if (said.label.starts_with('@')) {
+          marked_[std::string(kScopes[static_cast<size_t>(said.kind)]) + ":" + said.label]
+              .push_back(&instr);
+        } else {
+          bool backward = origin->op_name.find("transpose(") != std::string::npos;
+          AddOnce(scoped_[{said.kind, instr.parent(), said.label, backward}], &instr);
+        }
+      }
+    }
+    if (!says) silent_.insert(instr.origins());
+  }
+
+  static void AddOnce(std::vector<const Instr*>& list, const Instr* instr) {
+    if (std::find(list.begin(), list.end(), instr) == list.end()) list.push_back(instr);
+  }
+
+  // What computes, if anything does: where what is free is computed says nothing.
+  static std::vector<const Instr*> Solid(std::vector<const Instr*> members) {
+    std::vector<const Instr*> solid;
+    for (const Instr* member : members)
+      if (!IsFree(*member)) solid.push_back(member);
+    return solid.empty() ? members : solid;
+  }
+
+  Status AddGroup(PinKind kind, size_t group, const std::string& text) {
+    std::string said = std::string(kFlags[static_cast<size_t>(kind)]) + text;
+    std::vector<std::string> parts = SplitAtCommas(text);
+    if (parts.empty())
+      return MakeError(ErrorCode::kOptionValue,
+                       said + ": it takes names of instructions, or lines");
+    std::map<const Computation*, std::vector<const Instr*>> members;
+    std::map<const Computation*, size_t> words;
+    for (size_t w = 0; w < parts.size(); ++w) {
+      std::vector<const Instr*> found = marked_[MarkOf(kind, group, w)];
+      if (found.empty()) found = NamedNow(parts[w]);
+      if (found.empty()) return NamesNothing(said, parts[w]);
+      std::set<const Computation*> seen;
+      for (const Instr* instr : Solid(std::move(found))) {
+        AddOnce(members[instr->parent()], instr);
+        if (seen.insert(instr->parent()).second) ++words[instr->parent()];
+      }
+    }
+    bool added = false;
+    for (auto& [computation, list] : members) {
+      // Of a group, all words must have a meaning in the same computation.
+      if (kind != PinKind::kNever && words[computation] < parts.size()) continue;
+      pins_.Add({kind, said, std::move(list)});
+      added = true;
+    }
+    if (added) return Ok();
+    return MakeError(ErrorCode::kOptionValue,
+                     said + ": they are not of one computation: a loop's body is one of its own");
+  }
+
+  std::vector<const Instr*> NamedNow(std::string_view word) const {
+    std::vector<const Instr*> found;
+    for (const auto& computation : module_.computations())
+      for (const Instr* instr : computation->PostOrder())
+        if (instr->op() != Op::kParameter && IsNamedBy(module_, *instr, word))
+          found.push_back(instr);
+    return found;
+  }
+
+  Error NamesNothing(const std::string& said, const std::string& word) const {
+    std::optional<SourceLine> asked = LineOf(word);
+    std::vector<std::string> near = asked ? LinesNear(*asked) : NamesNear(word);
+    std::string text = said + ": no instruction " + (asked ? "comes from line " : "has the name ") +
+                       "'" + word + "'";
+    for (size_t i = 0; i < std::min(near.size(), kNearWords); ++i)
+      text += (i == 0 ? "; those nearest are " : ", ") + near[i];
+    return MakeError(ErrorCode::kOptionValue, text, {.file = module_.file});
+  }
+
+  std::vector<std::string> NamesNear(std::string_view word) const {
+    std::set<std::string> names;
+    for (const auto& computation : module_.computations())
+      for (const Instr* instr : computation->PostOrder())
+        if (instr->op() != Op::kParameter) names.insert(LabelOf(*instr));
+    std::vector<std::string> near(names.begin(), names.end());
+    std::stable_sort(near.begin(), near.end(), [&](const std::string& x, const std::string& y) {
+      return EditDistance(word, x) < EditDistance(word, y);
+    });
+    return near;
+  }
+
+  // Lines of that file, the nearest first; of another one when it has none.
+  std::vector<std::string> LinesNear(const SourceLine& asked) const {
+    std::set<std::pair<int64_t, std::string>> lines;
+    constexpr int64_t kOther = int64_t{1} << 32;
+    for (const auto& computation : module_.computations())
+      for (const Instr* instr : computation->PostOrder())
+        ForEachFrame(module_.origins(), *instr, [&](const Frame& frame) {
+          int64_t far = frame.line > asked.line ? frame.line - asked.line : asked.line - frame.line;
+          far += IsFile(frame.file, asked.file) ? 0 : kOther;
+          lines.emplace(far, frame.file + ":" + std::to_string(frame.line));
+        });
+    std::vector<std::string> near;
+    for (const auto& [far, line] : lines) near.push_back(line);
+    return near;
+  }
+
+  void AddScope(const Key& key, std::vector<const Instr*> members) {
+    const auto& [kind, computation, label, backward] = key;
+    bool of_attribute = label.starts_with('=');
+    std::string said = std::string(kScopes[static_cast<size_t>(kind)]).substr(8);
+    if (!label.empty()) said += " '" + label.substr(of_attribute ? 1 : 0) + "'";
+    members = Solid(std::move(members));
+    if (of_attribute && kind == PinKind::kNever) {  // each by itself
+      for (const Instr* member : members) pins_.Add({kind, said, {member}});
+    } else if (of_attribute) {
+      pins_.Add({kind, said, std::move(members)});
+    } else {
+      for (std::vector<const Instr*>& part : Connected(members))
+        pins_.Add({kind, said, std::move(part)});
+    }
+  }
+
+  // A function with a scope may be called several times: each call is meant by itself. What hangs
+  // together by values or by what it reads is one call.
+  static std::vector<std::vector<const Instr*>> Connected(
+      const std::vector<const Instr*>& members) {
+    std::unordered_map<const Instr*, size_t> owner;  // of members and of what they read
+    std::vector<size_t> part(members.size());
+    auto root = [&](size_t i) {
+      while (part[i] != i) i = part[i];
+      return i;
+    };
+    auto claim = [&](const Instr* value, size_t i) {
+      auto [at, is_new] = owner.try_emplace(value, i);
+      if (!is_new) part[root(i)] = root(at->second);
+    };
+    for (size_t i = 0; i < members.size(); ++i) part[i] = i;
+    for (size_t i = 0; i < members.size(); ++i) {
+      claim(members[i], i);
+      for (const Instr* operand : members[i]->operands()) {
+        while (IsFree(*operand) && operand->operand_count() == 1) operand = operand->operand(0);
+        bool is_small = operand->shape().IsArray() && operand->shape().rank() == 0;
+        if (operand->op() != Op::kConstant && !is_small) claim(operand, i);
+      }
+    }
+    std::map<size_t, std::vector<const Instr*>> parts;
+    for (size_t i = 0; i < members.size(); ++i) parts[root(i)].push_back(members[i]);
+    std::vector<std::vector<const Instr*>> lists;
+    for (auto& [first, list] : parts) lists.push_back(std::move(list));
+    return lists;
+  }
+
+  const Module& module_;
+  const PinWords& words_;
+  std::unordered_map<std::string, std::vector<const Instr*>> marked_;
+  std::map<Key, std::vector<const Instr*>> scoped_;
+  std::unordered_set<OriginId> silent_;  // sets of origins that pin nothing
+  Pins pins_;
+};
+
+Result<Pins> Pins::Read(const Module& module, const PinWords& words) {
+  return PinReader(module, words).Run();
+}
+
+void Pins::Add(Pin pin) {
+  if (pin.kind == PinKind::kNever)
+    for (const Instr* member : pin.members) apart_[member] = static_cast<int>(pins_.size());
+  pins_.push_back(std::move(pin));
+}
+
+std::vector<const Pin*> Pins::TogetherIn(const Computation& computation) const {
+  std::vector<const Pin*> found;
+  for (const Pin& pin : pins_)
+    if (pin.kind != PinKind::kNever && pin.members[0]->parent() == &computation)
+      found.push_back(&pin);
+  return found;
+}
+
+int Pins::ApartOf(const Instr& instr) const {
+  auto found = apart_.find(&instr);
+  return found == apart_.end() ? -1 : found->second;
+}
+
+bool Pins::HasApartIn(const Computation& computation) const {
+  return std::any_of(pins_.begin(), pins_.end(), [&](const Pin& pin) {
+    return pin.kind == PinKind::kNever && pin.members[0]->parent() == &computation;
+  });
+}
+
+bool IsMixed(const Region& region, const Pins& pins) {
+  constexpr int kNobody = -2;
+  int of_all = kNobody;
+  for (const Instr* instr : region.instrs) {
+    int own = pins.ApartOf(*instr);
+    if (own < 0 && IsFree(*instr)) continue;
+    if (of_all != kNobody && own != of_all) return true;
+    of_all = own;
+  }
+  return false;
+}
+
+bool HoldsAll(const Region& region, const Pin& pin) {
+  return std::all_of(pin.members.begin(), pin.members.end(), [&](const Instr* member) {
+    return std::find(region.instrs.begin(), region.instrs.end(), member) != region.instrs.end();
+  });
+}
+
+}  // namespace tokamak
