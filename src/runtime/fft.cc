@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "runtime/fft_lines.h"
 #include "runtime/fft_passes.h"
 #include "runtime/host_allocator.h"
 #include "runtime/thread_pool.h"
@@ -22,6 +23,9 @@ using fft::Pass;
 
 // Lines of a group, and numbers of a group that the nearest caches hold.
 constexpr int64_t kGroup = 16, kGroupNumbers = 1 << 15;
+// Numbers between buffers: at the same place of a page, what is stored to one would hold up what is
+// loaded from another.
+constexpr int64_t kGap = 80;
 // Work worth another thread.
 constexpr int64_t kGrainNumbers = 1 << 14;
 
@@ -87,8 +91,8 @@ class Plan {
   static Pass<T> MakePass(int64_t factor, int64_t left, int64_t apart, bool inverse) {
     Pass<T> pass{.factor = factor, .rest = left / factor, .apart = apart};
     double re = 0, im = 0;
-    for (int64_t p = 0; p < pass.rest; ++p) {
-      for (int64_t k = 1; k < factor; ++k) {
+    for (int64_t k = 1; k < factor; ++k) {
+      for (int64_t p = 0; p < pass.rest; ++p) {
         UnitRoot(p * k, left, inverse, re, im);
         pass.twist_re.push_back(static_cast<T>(re));
         pass.twist_im.push_back(static_cast<T>(im));
@@ -226,7 +230,7 @@ class FourierOf final : public Fourier {
     int64_t groups = (lines + group - 1) / group;
     int64_t grain = std::max<int64_t>(1, kGrainNumbers / plan.Needs(group));
     ThreadPool::OfProcess().For(groups, grain, [&](int64_t begin, int64_t end) {
-      auto size = static_cast<size_t>(plan.Needs(group));
+      auto size = static_cast<size_t>(plan.Needs(group) + kGap);
       Memory memory(4 * size * sizeof(T));
       for (int64_t g = begin; g < end; ++g) {
         T* numbers = static_cast<T*>(memory.data());

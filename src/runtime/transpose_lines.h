@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "runtime/clones.h"
+
+// Complex lines of floats that stand one after the other, and the same side by side with real and
+// imaginary parts apart: eight numbers of eight lines at a time, in registers.
+
+namespace tokamak::fft {
+
+constexpr int64_t kSquare = 8;
+
+// Numbers of one line, or one number of several lines. A complex number is moved as a double.
+using Complexes = double __attribute__((vector_size(8 * kSquare)));
+using Floats = float __attribute__((vector_size(8 * kSquare)));
+using HalfFloats = float __attribute__((vector_size(4 * kSquare)));
+
+TOK_INLINE void TransposeSquare(Complexes* v) {
+  for (int i = 0; i < 4; ++i) {
+    Complexes a = v[i], b = v[i + 4];
+    v[i] = __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11);
+    v[i + 4] = __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15);
+  }
+  for (int i : {0, 1, 4, 5}) {
+    Complexes a = v[i], b = v[i + 2];
+    v[i] = __builtin_shufflevector(a, b, 0, 1, 8, 9, 4, 5, 12, 13);
+    v[i + 2] = __builtin_shufflevector(a, b, 2, 3, 10, 11, 6, 7, 14, 15);
+  }
+  for (int i : {0, 2, 4, 6}) {
+    Complexes a = v[i], b = v[i + 1];
+    v[i] = __builtin_shufflevector(a, b, 0, 8, 2, 10, 4, 12, 6, 14);
+    v[i + 1] = __builtin_shufflevector(a, b, 1, 9, 3, 11, 5, 13, 7, 15);
+  }
+}
+
+// Numbers 0 to 7 of eight lines that are `apart` floats from each other, to places that are `to`
+// floats from each other.
+TOK_INLINE void FetchSquare(const float* from, int64_t apart, float* re, float* im, int64_t to) {
+  Complexes v[kSquare];
+  for (int l = 0; l < kSquare; ++l) std::memcpy(&v[l], from + l * apart, sizeof v[l]);
+  TransposeSquare(v);
+  for (int i = 0; i < kSquare; ++i) {
+    Floats parts;
+    std::memcpy(&parts, &v[i], sizeof parts);
+    HalfFloats of_re = __builtin_shufflevector(parts, parts, 0, 2, 4, 6, 8, 10, 12, 14);
+    HalfFloats of_im = __builtin_shufflevector(parts, parts, 1, 3, 5, 7, 9, 11, 13, 15);
+    std::memcpy(re + i * to, &of_re, sizeof of_re);
+    std::memcpy(im + i * to, &of_im, sizeof of_im);
+  }
+}
+
+// And back, times `scale`.
+TOK_INLINE void PutSquare(const float* re, const float* im, int64_t from, float scale, float* to,
+                          int64_t apart) {
+  Complexes v[kSquare];
+  for (int i = 0; i < kSquare; ++i) {
+    HalfFloats of_re, of_im;
+    std::memcpy(&of_re, re + i * from, sizeof of_re);
+    std::memcpy(&of_im, im + i * from, sizeof of_im);
+    Floats parts =
+        __builtin_shufflevector(of_re, of_im, 0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15);
+    parts *= scale;
+    std::memcpy(&v[i], &parts, sizeof parts);
+  }
+  TransposeSquare(v);
+  for (int l = 0; l < kSquare; ++l) std::memcpy(to + l * apart, &v[l], sizeof v[l]);
+}
+
+}  // namespace tokamak::fft
