@@ -61,13 +61,9 @@ class Shower {
       Kernel& kernel = program_.kernels[i];
       kernel.notes = NotesOf(program_.sources[i].region);
       TOK_RETURN_IF_ERROR(VerifyKernel(kernel));
-      if (command_.cuda) {
-        TOK_TRY(std::string text, CudaTextOf(kernel));
-        if (command_.text) console_.Out(text + "\n");
-      } else if (command_.text) {
-        console_.Out(WriteKernel(kernel));
-      }
+      if (command_.text && !command_.cuda) console_.Out(WriteKernel(kernel));
     }
+    if (command_.cuda) TOK_RETURN_IF_ERROR(ShowCuda(program_.steps));
     ShowSteps(program_.steps, 0);
     size_t called = program_.products.size() + program_.calls.size();
     std::string calls = called == 0 ? "" : fmt::format(" {} library calls,", called);
@@ -80,6 +76,25 @@ class Shower {
   }
 
  private:
+  // Each launch's kernel, or its pack's.
+  Status ShowCuda(const std::vector<RunStep>& steps) {
+    for (const RunStep& step : steps) {
+      std::string text;
+      if (step.kind == StepKind::kLaunch) {
+        TOK_TRY(text, CudaTextOf(program_.kernels[step.target]));
+      } else if (step.kind == StepKind::kPack) {
+        std::vector<std::pair<const Kernel*, int64_t>> parts;
+        for (const RunStep& launch : step.blocks[0])
+          parts.emplace_back(&program_.kernels[launch.target], launch.grid);
+        TOK_TRY(text, CudaTextOfPack("pack_" + parts[0].first->name, parts));
+      } else {
+        for (const std::vector<RunStep>& block : step.blocks) TOK_RETURN_IF_ERROR(ShowCuda(block));
+      }
+      if (command_.text && !text.empty()) console_.Out(text + "\n");
+    }
+    return Ok();
+  }
+
   void ShowSteps(const std::vector<RunStep>& steps, int depth) {
     for (const RunStep& step : steps) {
       console_.Out(std::string(static_cast<size_t>(depth) * 2, ' ') + TextOf(step) + "\n");

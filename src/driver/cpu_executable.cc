@@ -106,8 +106,11 @@ class CpuExecutable final : public Executable {
     TOK_TRY(FusionChoice fusion, FusionOf(compile));
     options.plan.mode = fusion.mode;
     options.plan.pin_words = fusion.pins;
+    bool is_gpu = maker == KernelMaker::kGpuSimulator;
     options.plan.packs = PackModeNamed(compile.packs).value_or(PackMode::kNone);
-    if (maker == KernelMaker::kGpuSimulator) {
+    // Launches are what a GPU waits for.
+    if (is_gpu && options.plan.packs == PackMode::kNone) options.plan.packs = PackMode::kPriced;
+    if (is_gpu) {
       options.machine = SimulatedGpu();
       TOK_TRY(program_, LowerModule(*module_, options, log, fusion.paper));
     } else {
@@ -117,7 +120,7 @@ class CpuExecutable final : public Executable {
     TOK_TRY(codes_, MakeCodes(program_.kernels, maker));
     SpoilCode(codes_, program_, compile.spoil_kernel);
     for (const auto& code : codes_.all) kernels_.push_back(code.get());
-    Machine machine = maker == KernelMaker::kGpuSimulator ? SimulatedGpu() : HostMachine();
+    Machine machine = is_gpu ? SimulatedGpu() : HostMachine();
     if (maker == KernelMaker::kMachineCode) SetGrains(program_, machine);
     predicted_us_ = PriceOf(program_.steps, program_, machine);
     AlternateLoops(program_.steps);
@@ -173,7 +176,8 @@ class CpuExecutable final : public Executable {
                         .calls = program_.calls,
                         .functions = function_pointers_,
                         .host = &host,
-                        .stop = control.stop};
+                        .stop = control.stop,
+                        .packs = codes_.packs.get()};
     std::optional<KernelChecker> checker;
     if (check_kernels_) context.watcher = &checker.emplace(program_, *module_, function_pointers_);
     Status status = RunSteps(program_.steps, context);

@@ -16,4 +16,18 @@ Result<std::string> CudaTextOf(const Kernel& kernel) {
 #endif
 }
 
+Result<std::string> CudaTextOfPack(const std::string& name,
+                                   const std::vector<std::pair<const Kernel*, int64_t>>& parts) {
+#if TOK_HAVE_CUDA
+  std::vector<cuda::CudaPackPart> given;
+  for (auto [kernel, teams] : parts) given.push_back({kernel, teams});
+  TOK_TRY(cuda::CudaPackSource made, cuda::CudaPackText(name, given));
+  return std::move(made.source.text);
+#else
+  return MakeError(ErrorCode::kBackendNotBuilt, "pack " + name + " of " +
+                                                    std::to_string(parts.size()) +
+                                                    " kernels: this build has no CUDA backend");
+#endif
+}
+
 }  // namespace tokamak

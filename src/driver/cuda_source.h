@@ -1,6 +1,9 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "kernel/kernel.h"
 #include "support/result.h"
@@ -10,5 +13,8 @@ namespace tokamak {
 // A kernel as CUDA C++. TK6003 when this build has no CUDA backend, TK4120 when CUDA C++ has no
 // form for it.
 Result<std::string> CudaTextOf(const Kernel& kernel);
+// Of kernels that are one launch, each with its number of teams.
+Result<std::string> CudaTextOfPack(const std::string& name,
+                                   const std::vector<std::pair<const Kernel*, int64_t>>& parts);
 
 }  // namespace tokamak

@@ -13,18 +13,40 @@
 namespace tokamak {
 namespace {
 
+std::vector<SimArgument> ArgumentsOf(const Kernel& kernel, void* const* arguments) {
+  std::vector<SimArgument> given;
+  for (size_t i = 0; i < kernel.ArgumentCount(); ++i)
+    given.push_back({arguments[i], kernel.arrays[i].size});
+  return given;
+}
+
+class SimulatedPacks final : public PackCode {
+ public:
+  SimulatedPacks(std::vector<Kernel> kernels, KernelFault& fault)
+      : kernels_(std::move(kernels)), fault_(fault) {}
+
+  void Run(std::span<const size_t> kernels,
+           std::span<const std::vector<void*>> arguments) const override {
+    std::vector<std::vector<SimArgument>> given;
+    std::vector<SimPart> parts;
+    for (size_t i = 0; i < kernels.size(); ++i)
+      given.push_back(ArgumentsOf(kernels_[kernels[i]], arguments[i].data()));
+    for (size_t i = 0; i < kernels.size(); ++i) parts.push_back({&kernels_[kernels[i]], given[i]});
+    fault_.Note(SimulatePack(parts));
+  }
+
+ private:
+  std::vector<Kernel> kernels_;
+  KernelFault& fault_;
+};
+
 class SimulatedCode final : public KernelCode {
  public:
   SimulatedCode(const Kernel& kernel, KernelFault& fault) : kernel_(kernel), fault_(fault) {}
 
   void Run(void* const* arguments, const int64_t* extents, int64_t, int64_t) const override {
-    std::vector<SimArgument> given;
-    for (size_t i = 0; i < kernel_.ArgumentCount(); ++i)
-      given.push_back({arguments[i], kernel_.arrays[i].size});
-    Result<SimReport> report = SimulateKernel(kernel_, given, {extents, kernel_.extents.size()});
-    if (report.ok()) return;
-    std::lock_guard<std::mutex> lock(fault_.mutex);
-    if (!fault_.first) fault_.first = std::move(report.error());
+    std::vector<SimArgument> given = ArgumentsOf(kernel_, arguments);
+    fault_.Note(SimulateKernel(kernel_, given, {extents, kernel_.extents.size()}));
   }
 
  private:
@@ -67,6 +89,12 @@ void SpoilCode(KernelCodes& codes, const LoweredProgram& program, int64_t number
     code = std::move(spoiled);
     return;
   }
+}
+
+void KernelFault::Note(Result<SimReport> report) {
+  if (report.ok()) return;
+  std::lock_guard<std::mutex> lock(mutex);
+  if (!first) first = std::move(report.error());
 }
 
 Status KernelCodes::TakeFault() const {
@@ -115,11 +143,12 @@ Result<KernelCodes> MakeCodes(const std::vector<Kernel>& kernels, KernelMaker ma
 #if TOK_HAVE_LLVM
   if (maker == KernelMaker::kMachineCode) return MakeMachineCodes(kernels);
 #endif
-  static_cast<void>(maker);
   KernelCodes codes;
   codes.fault = std::make_unique<KernelFault>();
   for (const Kernel& kernel : kernels)
     codes.all.push_back(std::make_unique<SimulatedCode>(kernel, *codes.fault));
+  if (maker == KernelMaker::kGpuSimulator)
+    codes.packs = std::make_unique<SimulatedPacks>(kernels, *codes.fault);
   return codes;
 }
 

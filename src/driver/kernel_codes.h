@@ -8,6 +8,7 @@
 #include "cost/machine.h"
 #include "driver/cpu_executable.h"
 #include "kernel/kernel.h"
+#include "kernel/simulate.h"
 #include "lower/lower.h"
 #include "runtime/steps.h"
 #include "support/result.h"
@@ -18,12 +19,14 @@ namespace tokamak {
 struct KernelFault {
   std::mutex mutex;
   std::optional<Error> first;
+  void Note(Result<SimReport> report);
 };
 
 // The code of a program's kernels, in their order.
 struct KernelCodes {
   std::vector<std::unique_ptr<KernelCode>> all;
   std::unique_ptr<KernelFault> fault;
+  std::unique_ptr<PackCode> packs;  // of kernels for a GPU: a pack is one launch
 
   // The first fault since the last time it was asked for.
   Status TakeFault() const;

@@ -1,16 +1,18 @@
 // Kernels go through levels: one level after all kernels that it needs, one before all that need
 // it. What has to run at a level takes along whatever else is ready by then. So edges lead from
-// lower levels to higher ones, and packs, one a level, do not wait for each other.
+// lower levels to higher ones, and packs, each of one level, do not wait for each other.
 
 #include "fusion/packs.h"
 
 #include <algorithm>
 #include <numeric>
 #include <string>
+#include <unordered_set>
 
 #include "cost/rates.h"
 #include "cost/work.h"
 #include "fusion/unit_graph.h"
+#include "kernel/hash.h"
 
 namespace tokamak {
 namespace {
@@ -21,6 +23,8 @@ constexpr double kLong = 16;
 // Temporary memory that nobody minds.
 constexpr int64_t kSmallPeak = int64_t{1} << 20;
 constexpr int kMaxTrims = 48;
+// Values of the code of one launch on a GPU; beyond it compiling takes longer than launches save.
+constexpr int64_t kMaxNodes = 60000;
 
 class Packer {
  public:
@@ -138,12 +142,33 @@ class Packer {
       });
       if (!forced) continue;
       std::sort(waiting.begin(), waiting.end());
+      BeginPack();
       for (int k : waiting) {
-        pack_of_[static_cast<size_t>(k)] = static_cast<int>(level);
+        if (!Fits(k)) {
+          BeginPack();
+          Fits(k);
+        }
+        pack_of_[static_cast<size_t>(k)] = packs_ - 1;
         Run(k, static_cast<int>(level) + 1);
       }
       waiting.clear();
     }
+  }
+
+  void BeginPack() {
+    ++packs_;
+    code_.clear();
+    nodes_ = 0;
+  }
+
+  // Whether the code of all kernels of the pack may be one function, and this one's with it. On a
+  // CPU they stay apart.
+  bool Fits(int k) {
+    if (!machine_.is_gpu() || !code_.insert(HashOf(Kernel(k).built.kernel)).second) return true;
+    auto own = static_cast<int64_t>(Kernel(k).built.kernel.nodes.size());
+    bool fits = nodes_ == 0 || nodes_ + own <= kMaxNodes;
+    if (fits) nodes_ += own;
+    return fits;
   }
 
   // Kernels that may run from this level on: long ones do.
@@ -285,7 +310,10 @@ class Packer {
   const Machine& machine_;
   DecisionLog& log_;
   UnitGraph graph_;
-  std::vector<int> pack_of_;  // by kernel: its level, or -1
+  std::vector<int> pack_of_;  // by kernel, or -1
+  int packs_ = 0;
+  std::unordered_set<uint64_t> code_;  // of the last pack, by hash
+  int64_t nodes_ = 0;                  // and how large it is
   std::vector<bool> packable_;
   std::vector<double> micros_;
   double launch_us_ = 0, short_us_ = 0;

@@ -12,18 +12,20 @@ namespace {
 
 // Words that mean something where a name could stand, in kernel form or in CUDA C++.
 constexpr std::string_view kReserved[] = {
-    "alignas",   "alignof",  "and",      "argument",  "asm",      "auto",   "barrier",  "bf16",
-    "bool",      "break",    "case",     "catch",     "char",     "class",  "const",    "constexpr",
-    "continue",  "default",  "delete",   "do",        "double",   "else",   "enum",     "explicit",
-    "export",    "extent",   "extern",   "false",     "float",    "for",    "friend",   "goto",
-    "grid",      "half",     "if",       "index",     "inf",      "inline", "int",      "kernel",
-    "load",      "long",     "mutable",  "namespace", "nan",      "new",    "not",      "note",
-    "operator",  "or",       "private",  "protected", "public",   "read",   "register", "registers",
-    "repeat",    "return",   "serial",   "shared",    "short",    "signed", "sizeof",   "static",
-    "store",     "struct",   "switch",   "team",      "template", "this",   "thread",   "throw",
-    "true",      "try",      "typedef",  "typename",  "uniform",  "union",  "unrolled", "unsigned",
-    "using",     "vector",   "virtual",  "void",      "volatile", "while",  "write",    "xor",
-    "threadIdx", "blockIdx", "blockDim", "gridDim",   "warpSize", "char4",  "float4",   "int4"};
+    "alignas",  "alignof",   "and",       "argument", "asm",       "auto",        "barrier",
+    "bf16",     "bool",      "break",     "case",     "catch",     "char",        "class",
+    "const",    "constexpr", "continue",  "default",  "delete",    "do",          "double",
+    "else",     "enum",      "explicit",  "export",   "extent",    "extern",      "false",
+    "float",    "for",       "friend",    "goto",     "grid",      "half",        "if",
+    "index",    "inf",       "inline",    "int",      "kernel",    "load",        "long",
+    "mutable",  "namespace", "nan",       "new",      "not",       "note",        "operator",
+    "or",       "private",   "protected", "public",   "read",      "register",    "registers",
+    "repeat",   "return",    "serial",    "shared",   "short",     "signed",      "sizeof",
+    "static",   "store",     "struct",    "switch",   "team",      "template",    "this",
+    "thread",   "throw",     "true",      "try",      "typedef",   "typename",    "uniform",
+    "union",    "unrolled",  "unsigned",  "using",    "vector",    "virtual",     "void",
+    "volatile", "while",     "write",     "xor",      "threadIdx", "blockIdx",    "blockDim",
+    "gridDim",  "warpSize",  "char4",     "float4",   "int4",      "team_memory", "team_number"};
 
 // Functions that CUDA C++ declares without being asked: no kernel can have such a name.
 constexpr std::string_view kDeclared[] = {

@@ -1,5 +1,6 @@
 #include "kernel/simulate.h"
 
+#include <algorithm>
 #include <bit>
 #include <numeric>
 
@@ -27,42 +28,83 @@ struct SimThread {
   std::vector<uint32_t> decided;  // per uniform decision, how often
 };
 
+// The arrays of all kernels of a launch, arguments first.
+struct LaunchArrays {
+  Kernel kernel;  // has nothing but arrays
+  std::vector<SimArgument> arguments;
+  std::vector<uint32_t> copies;
+  std::vector<std::vector<uint32_t>> numbers;  // by part: where its arrays are among them
+};
+
+// Runs the teams of one kernel.
 class Simulator {
  public:
-  Simulator(const Kernel& kernel, std::span<const SimArgument> arguments, const SimOptions& options,
-            uint32_t threads)
+  Simulator(const Kernel& kernel, const SimOptions& options)
       : kernel_(kernel),
         program_(DecodeKernel(kernel)),
-        memory_(kernel, arguments, program_.copies, threads),
         options_(options),
         draw_(options.seed.value_or(0)),
         decisions_(program_.decisions) {
+    uint32_t threads = 1;
+    for (const Loop& loop : kernel.loops)
+      if (loop.role == LoopRole::kThread)
+        threads *= static_cast<uint32_t>(kernel.node(loop.extent).bits);
     threads_.resize(threads);
   }
 
   const SimProgram& program() const { return program_; }
+  uint32_t threads() const { return static_cast<uint32_t>(threads_.size()); }
+  uint64_t teams() const { return teams_; }
+  int64_t steps() const { return steps_; }
 
-  Result<SimReport> Run(std::span<const int64_t> extents, std::span<const int64_t> grid) {
-    Prepare(extents);
-    uint64_t teams = 1;
-    for (int64_t extent : grid) {
-      if (extent <= 0) return Report();
-      if (static_cast<uint64_t>(extent) > kMaxTeams / teams)
-        return MakeError(ErrorCode::kKernelSteps,
-                         fmt::format("kernel {}: more than {} teams", kernel_.name, kMaxTeams));
-      teams *= static_cast<uint64_t>(extent);
+  // How many teams it has. False when they are too many.
+  bool CountTeams(std::vector<int64_t> grid) {
+    grid_ = std::move(grid);
+    teams_ = 1;
+    for (int64_t extent : grid_) {
+      auto count = static_cast<uint64_t>(std::max<int64_t>(extent, 0));
+      if (count > 0 && teams_ > kMaxTeams / count) return false;
+      teams_ *= count;
     }
-    // A random order without a list of it: steps that share no factor with the number of teams.
-    uint64_t step = 1, at = 0;
-    if (options_.seed) {
-      at = draw_.Next() % teams;
-      do step = draw_.Next() % teams + 1;
-      while (std::gcd(step, teams) != 1);
-    }
-    for (uint64_t i = 0; i < teams; ++i, at = (at + step) % teams)
-      if (!RunTeam(at, grid)) return Fault();
-    return Report();
+    return true;
   }
+
+  // `arrays`: where its arrays are in the memory. `first_team`: its number in the launch.
+  void Begin(SimMemory& memory, std::span<const uint32_t> arrays, uint64_t first_team,
+             std::span<const int64_t> extents) {
+    memory_ = &memory;
+    arrays_ = arrays;
+    first_team_ = first_team;
+    Prepare(extents);
+  }
+
+  // False after a fault.
+  bool RunTeam(uint64_t number) {
+    block_epoch_ = 0;
+    warp_epochs_.assign((threads_.size() + kSimWarp - 1) / kSimWarp, 0);
+    for (std::vector<uint8_t>& decisions : decisions_) decisions.clear();
+    for (size_t t = 0; t < threads_.size(); ++t) {
+      SimThread& thread = threads_[t];
+      uint64_t rest = number;
+      for (size_t i = grid_.size(); i-- > 0;) {
+        auto extent = static_cast<uint64_t>(grid_[i]);
+        thread.slots[program_.grid[i].slot] = rest % extent;
+        rest /= extent;
+      }
+      thread.state = ThreadState::kReady;
+      thread.pc = 0;
+      thread.mask = 1;
+      thread.masks.clear();
+      thread.decided.assign(program_.decisions, 0);
+      thread.agent = {.team = static_cast<uint32_t>(first_team_ + number) + 1,
+                      .thread = static_cast<uint32_t>(t),
+                      .warp = static_cast<uint32_t>(t) / kSimWarp};
+      thread.runs = 0;
+    }
+    return threads_.size() == 1 ? RunAlone() : RunTogether();
+  }
+
+  Error Fault() { return std::move(error_); }
 
  private:
   void Prepare(std::span<const int64_t> extents) {
@@ -83,40 +125,7 @@ class Simulator {
     }
   }
 
-  SimReport Report() const {
-    SimReport report;
-    report.steps = steps_;
-    for (size_t i = 0; i < kernel_.ArgumentCount(); ++i)
-      report.unwritten.push_back(memory_.Unwritten(static_cast<uint32_t>(i)));
-    return report;
-  }
-
   // ---- teams
-
-  bool RunTeam(uint64_t number, std::span<const int64_t> grid) {
-    block_epoch_ = 0;
-    warp_epochs_.assign((threads_.size() + kSimWarp - 1) / kSimWarp, 0);
-    for (std::vector<uint8_t>& decisions : decisions_) decisions.clear();
-    for (size_t t = 0; t < threads_.size(); ++t) {
-      SimThread& thread = threads_[t];
-      uint64_t rest = number;
-      for (size_t i = grid.size(); i-- > 0;) {
-        auto extent = static_cast<uint64_t>(grid[i]);
-        thread.slots[program_.grid[i].slot] = rest % extent;
-        rest /= extent;
-      }
-      thread.state = ThreadState::kReady;
-      thread.pc = 0;
-      thread.mask = 1;
-      thread.masks.clear();
-      thread.decided.assign(program_.decisions, 0);
-      thread.agent = {.team = static_cast<uint32_t>(number) + 1,
-                      .thread = static_cast<uint32_t>(t),
-                      .warp = static_cast<uint32_t>(t) / kSimWarp};
-      thread.runs = 0;
-    }
-    return threads_.size() == 1 ? RunAlone() : RunTogether();
-  }
 
   bool RunAlone() {
     SimThread& thread = threads_[0];
@@ -292,7 +301,7 @@ class Simulator {
 
   bool MakesWay(const SimOp& op) {
     if (op.kind != SimKind::kRead && op.kind != SimKind::kStore) return false;
-    return memory_.IsShared(op.array) && (!options_.seed || draw_.Next() % 4 == 0);
+    return memory_->IsShared(arrays_[op.array]) && (!options_.seed || draw_.Next() % 4 == 0);
   }
 
   // The operations that decide where to go on, and for which lanes.
@@ -393,8 +402,9 @@ class Simulator {
     return EachLane(thread, op, [&](uint32_t lane) {
       thread.agent.lane = for_all ? kAllLanes : static_cast<uint16_t>(lane);
       auto index = static_cast<int64_t>(thread.slots[op.a.at + lane * op.a.step]);
-      if (memory_.Read(thread.agent, op.array, index, thread.slots[op.to + lane])) return true;
-      return FaultAt(thread, memory_.fault(), memory_.fault_text());
+      if (memory_->Read(thread.agent, arrays_[op.array], index, thread.slots[op.to + lane]))
+        return true;
+      return FaultAt(thread, memory_->fault(), memory_->fault_text());
     });
   }
 
@@ -407,8 +417,8 @@ class Simulator {
       Bits value = thread.slots[op.b.at + lane * op.b.step];
       for (uint32_t copy = 0; copy < copies; ++copy) {
         thread.agent.lane = static_cast<uint16_t>(lane + copy);
-        if (!memory_.Store(thread.agent, op.array, index, value))
-          return FaultAt(thread, memory_.fault(), memory_.fault_text());
+        if (!memory_->Store(thread.agent, arrays_[op.array], index, value))
+          return FaultAt(thread, memory_->fault(), memory_->fault_text());
       }
       return true;
     });
@@ -436,7 +446,7 @@ class Simulator {
     ScalarType sum_type = kernel_.array(ArrayId{op.array}).type;
     steps_ += product.rows * product.columns * depth;
     auto read = [&](ArrayId array, int64_t index, Bits& bits) {
-      return memory_.Read(thread.agent, static_cast<uint32_t>(array), index, bits);
+      return memory_->Read(thread.agent, arrays_[static_cast<size_t>(array)], index, bits);
     };
     for (int64_t i = 0; i < product.rows; ++i) {
       for (int64_t j = 0; j < product.columns; ++j) {
@@ -448,8 +458,8 @@ class Simulator {
                read(product.rhs, rhs_at + p / group * product.rhs_row + j * group + p % group, y);
           if (ok) sum = MultipliedAndAdded(type, sum_type, x, y, sum);
         }
-        if (!ok || !memory_.Store(thread.agent, op.array, place, sum))
-          return FaultAt(thread, memory_.fault(), memory_.fault_text());
+        if (!ok || !memory_->Store(thread.agent, arrays_[op.array], place, sum))
+          return FaultAt(thread, memory_->fault(), memory_->fault_text());
       }
     }
     return true;
@@ -492,12 +502,13 @@ class Simulator {
       error_.notes.push_back("in " + text.substr(begin, text.find('\n', begin) - begin));
     return false;
   }
-  Error Fault() { return std::move(error_); }
-
   const Kernel& kernel_;
   SimProgram program_;
-  SimMemory memory_;
+  SimMemory* memory_ = nullptr;
+  std::span<const uint32_t> arrays_;
   SimOptions options_;
+  std::vector<int64_t> grid_;
+  uint64_t teams_ = 1, first_team_ = 0;
   SplitMix64 draw_;
   std::vector<SimThread> threads_;
   std::vector<std::vector<uint8_t>> decisions_;
@@ -505,6 +516,46 @@ class Simulator {
   std::vector<uint32_t> warp_epochs_;
   int64_t steps_ = 0;
   Error error_;
+};
+
+LaunchArrays ArraysOf(std::span<const SimPart> parts, std::span<const Simulator> simulators) {
+  LaunchArrays all;
+  all.numbers.resize(parts.size());
+  for (bool arguments : {true, false}) {
+    for (size_t p = 0; p < parts.size(); ++p) {
+      const Kernel& kernel = *parts[p].kernel;
+      for (size_t i = 0; i < kernel.arrays.size(); ++i) {
+        if ((i < kernel.ArgumentCount()) != arguments) continue;
+        all.numbers[p].push_back(static_cast<uint32_t>(all.kernel.arrays.size()));
+        all.kernel.arrays.push_back(kernel.arrays[i]);
+        all.copies.push_back(simulators[p].program().copies[i]);
+        if (arguments) all.arguments.push_back(parts[p].arguments[i]);
+      }
+    }
+  }
+  return all;
+}
+
+// In which order the teams of a launch run. A random one is made without a list of it: by steps
+// that share no factor with their number.
+class TeamOrder {
+ public:
+  TeamOrder(uint64_t teams, const SimOptions& options) : teams_(teams) {
+    if (!options.seed || teams == 0) return;
+    SplitMix64 draw(*options.seed);
+    at_ = draw.Next() % teams;
+    do step_ = draw.Next() % teams + 1;
+    while (std::gcd(step_, teams) != 1);
+  }
+  bool IsDone() const { return done_ == teams_; }
+  uint64_t team() const { return at_; }
+  void Advance() {
+    ++done_;
+    at_ = (at_ + step_) % teams_;
+  }
+
+ private:
+  uint64_t teams_, step_ = 1, at_ = 0, done_ = 0;
 };
 
 Error LaunchError(const Kernel& kernel, const std::string& what) {
@@ -557,17 +608,47 @@ std::vector<Bits> LaunchValues(const Kernel& kernel, std::span<const int64_t> ex
 
 Result<SimReport> SimulateKernel(const Kernel& kernel, std::span<const SimArgument> arguments,
                                  std::span<const int64_t> extents, SimOptions options) {
-  TOK_RETURN_IF_ERROR(CheckLaunch(kernel, arguments, extents));
+  SimPart part{&kernel, arguments, extents};
+  return SimulatePack({&part, 1}, options);
+}
+
+Result<SimReport> SimulatePack(std::span<const SimPart> parts, SimOptions options) {
+  for (const SimPart& part : parts)
+    TOK_RETURN_IF_ERROR(CheckLaunch(*part.kernel, part.arguments, part.extents));
+  std::vector<Simulator> simulators;
+  simulators.reserve(parts.size());
+  uint64_t teams = 0;
   uint32_t threads = 1;
-  for (const Loop& loop : kernel.loops)
-    if (loop.role == LoopRole::kThread)
-      threads *= static_cast<uint32_t>(kernel.node(loop.extent).bits);
-  Simulator simulator(kernel, arguments, options, threads);
-  std::vector<Bits> values = LaunchValues(kernel, extents);
-  std::vector<int64_t> grid;
-  for (const SimProgram::Parallel& loop : simulator.program().grid)
-    grid.push_back(static_cast<int64_t>(values[static_cast<size_t>(loop.extent)]));
-  return simulator.Run(extents, grid);
+  for (const SimPart& part : parts) {
+    Simulator& simulator = simulators.emplace_back(*part.kernel, options);
+    std::vector<Bits> values = LaunchValues(*part.kernel, part.extents);
+    std::vector<int64_t> grid;
+    for (const SimProgram::Parallel& loop : simulator.program().grid)
+      grid.push_back(static_cast<int64_t>(values[static_cast<size_t>(loop.extent)]));
+    if (!simulator.CountTeams(std::move(grid)) || simulator.teams() > kMaxTeams - teams)
+      return MakeError(ErrorCode::kKernelSteps,
+                       fmt::format("kernel {}: more than {} teams", part.kernel->name, kMaxTeams));
+    teams += simulator.teams();
+    threads = std::max(threads, simulator.threads());
+  }
+  LaunchArrays arrays = ArraysOf(parts, simulators);
+  SimMemory memory(arrays.kernel, arrays.arguments, arrays.copies, threads);
+  std::vector<uint64_t> ends;  // of the teams of each part
+  for (size_t i = 0; i < parts.size(); ++i) {
+    uint64_t first = ends.empty() ? 0 : ends.back();
+    simulators[i].Begin(memory, arrays.numbers[i], first, parts[i].extents);
+    ends.push_back(first + simulators[i].teams());
+  }
+  for (TeamOrder order(teams, options); !order.IsDone(); order.Advance()) {
+    auto at = static_cast<size_t>(std::ranges::upper_bound(ends, order.team()) - ends.begin());
+    uint64_t first = at == 0 ? 0 : ends[at - 1];
+    if (!simulators[at].RunTeam(order.team() - first)) return simulators[at].Fault();
+  }
+  SimReport report;
+  for (const Simulator& simulator : simulators) report.steps += simulator.steps();
+  for (size_t i = 0; i < arrays.arguments.size(); ++i)
+    report.unwritten.push_back(memory.Unwritten(static_cast<uint32_t>(i)));
+  return report;
 }
 
 }  // namespace tokamak

@@ -46,6 +46,18 @@ struct SimReport {
 Result<SimReport> SimulateKernel(const Kernel& kernel, std::span<const SimArgument> arguments,
                                  std::span<const int64_t> extents = {}, SimOptions options = {});
 
+// One kernel of several that are launched as one.
+struct SimPart {
+  const Kernel* kernel = nullptr;
+  std::span<const SimArgument> arguments;
+  std::span<const int64_t> extents = {};
+};
+
+// Runs verified kernels as one launch: its teams are those of the first, then those of the second
+// and so on, in any order, and nothing puts one before another. The report has the arguments of all
+// of them, one kernel's after the other's.
+Result<SimReport> SimulatePack(std::span<const SimPart> parts, SimOptions options = {});
+
 inline constexpr uint32_t kSimWarp = 32;
 
 }  // namespace tokamak

@@ -46,6 +46,47 @@ Kernel RowSums(int64_t rows, int64_t columns, int64_t threads) {
   return b.Finish();
 }
 
+// A kernel of `count` teams, each of which stores a number.
+Kernel Fill(int64_t count, double value) {
+  KernelBuilder b("fill");
+  ArrayId y = b.Argument({.name = "y", .type = kF32, .access = Access::kWrite, .size = count});
+  b.For("i", LoopRole::kGrid, b.Index(count),
+        [&](Scalar i) { b.Store(y, i, b.Constant(kF32, value)); });
+  return b.Finish();
+}
+
+// Kernels of one launch have teams of different sizes, and run in any order.
+TEST(Simulate, PackOfKernels) {
+  Kernel sums = RowSums(3, 64, 32), fill = Fill(5, 7);
+  std::vector<float> x(3 * 64, 1.0f), y(3), z(5);
+  SimArgument of_sums[] = {{x.data(), 192}, {y.data(), 3}}, of_fill[] = {{z.data(), 5}};
+  SimPart parts[] = {{&sums, of_sums}, {&fill, of_fill}};
+  for (uint64_t seed = 0; seed < 8; ++seed) {
+    SimOptions options;
+    if (seed > 0) options.seed = seed;
+    Result<SimReport> report = SimulatePack(parts, options);
+    ASSERT_TRUE(report.ok()) << Render(report.error());
+    EXPECT_EQ(report.value().unwritten, (std::vector<int64_t>{0, 0, 0}));
+    EXPECT_EQ(y, (std::vector<float>{64, 64, 64}));
+    EXPECT_EQ(z, std::vector<float>(5, 7));
+  }
+}
+
+// Nothing puts one kernel of a pack before another.
+TEST(Simulate, RaceBetweenKernelsOfAPack) {
+  Kernel sums = RowSums(3, 64, 32), fill = Fill(5, 7);
+  std::vector<float> x(3 * 64, 1.0f), y(3);
+  SimArgument of_sums[] = {{x.data(), 192}, {y.data(), 3}}, of_fill[] = {{x.data() + 70, 5}};
+  SimPart parts[] = {{&sums, of_sums}, {&fill, of_fill}};
+  for (uint64_t seed = 0; seed < 4; ++seed) {
+    SimOptions options;
+    if (seed > 0) options.seed = seed;
+    Result<SimReport> report = SimulatePack(parts, options);
+    ASSERT_FALSE(report.ok());
+    EXPECT_EQ(report.error().code, ErrorCode::kKernelRace);
+  }
+}
+
 TEST(Simulate, RowSumsByThreads) {
   Kernel kernel = RowSums(3, 256, 64);
   ASSERT_TRUE(VerifyKernel(kernel).ok()) << VerifyKernel(kernel).error().message;

@@ -122,7 +122,11 @@ class Stepper {
       case StepKind::kPack:
         if (context_.watcher != nullptr) return Run(step.blocks[0]);
         TOK_RETURN_IF_ERROR(CheckStop());
-        LaunchPack(step);
+        if (context_.packs != nullptr) {
+          LaunchAsOne(step);
+        } else {
+          LaunchPack(step);
+        }
         return Ok();
       case StepKind::kLibrary:
         return Multiply(step);
@@ -169,6 +173,17 @@ class Stepper {
         code.Run(arguments.data(), nullptr, begin, end);
       });
     });
+  }
+
+  void LaunchAsOne(const RunStep& pack) {
+    std::vector<size_t> kernels;
+    std::vector<std::vector<void*>> arguments;
+    for (const RunStep& launch : pack.blocks[0]) {
+      kernels.push_back(launch.target);
+      arguments.emplace_back();
+      for (const Place& place : launch.places) arguments.back().push_back(At(place));
+    }
+    context_.packs->Run(kernels, arguments);
   }
 
   // Units of a pack are iterations of one launch, then of the next.
@@ -235,7 +250,7 @@ class Stepper {
   }
 
   Status RunWhile(const RunStep& step) {
-    if (context_.watcher == nullptr &&
+    if (context_.watcher == nullptr && context_.packs == nullptr &&
         std::all_of(step.blocks.begin(), step.blocks.end(), ShortSteps::Has))
       return RunShortLoop(step);
     bool in_turn = step.blocks.size() > 3, odd = false;

@@ -32,6 +32,15 @@ class KernelCode {
                    int64_t end) const = 0;
 };
 
+// Code of packs that are one launch indeed, as on a GPU.
+class PackCode {
+ public:
+  virtual ~PackCode() = default;
+  // Kernels by number, each with its arguments.
+  virtual void Run(std::span<const size_t> kernels,
+                   std::span<const std::vector<void*>> arguments) const = 0;
+};
+
 // What the host functions of one run share.
 class HostRun {
  public:
@@ -109,6 +118,7 @@ struct StepContext {
   HostRun* host = nullptr;
   const std::atomic<bool>* stop = nullptr;  // may be null
   StepWatcher* watcher = nullptr;           // may be null
+  const PackCode* packs = nullptr;          // may be null: launches side by side
 };
 
 // Runs steps in order. TK6103 when it is stopped; errors of host functions.

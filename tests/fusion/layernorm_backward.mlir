@@ -2,8 +2,8 @@
 // what its rows are made of. One kernel goes through the rows for all three, one folds its parts.
 // RUN: kernels --no-text --target cuda
 // KERNELS: 2
-// RUN: run --backend interp --seed 1 --outputs %t/expected.npz
-// RUN: run --backend sim-gpu --seed 1 --expect %t/expected.npz
+// RUN: run --backend interp --seed 1 --outputs %t/layernorm_backward.npz
+// RUN: run --backend sim-gpu --seed 1 --expect %t/layernorm_backward.npz
 module @jit_fn attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} {
   func.func public @main(%arg0: tensor<1000x132xf32>, %arg1: tensor<132xf32>, %arg2: tensor<1000x132xf32>) -> (tensor<1000x132xf32> {jax.result_info = "result[0]"}, tensor<132xf32> {jax.result_info = "result[1]"}, tensor<132xf32> {jax.result_info = "result[2]"}) {
     %cst = stablehlo.constant dense<0.000000e+00> : tensor<f32>

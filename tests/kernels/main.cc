@@ -251,6 +251,21 @@ struct Compiled {
   std::vector<std::string> failures;
 };
 
+void CompileSource(const cuda::Nvrtc& nvrtc, const cuda::CudaSource& source, Compiled& all) {
+  ++all.kernels;
+  Result<cuda::CudaCode> code = nvrtc.Compile(source, "sm_90");
+  if (!code.ok()) {
+    all.failures.push_back(Render(code.error()) + source.text);
+    return;
+  }
+  all.most_registers = std::max(all.most_registers, code.value().registers);
+  if (code.value().spilled_bytes > 0) {
+    ++all.spilling;
+    fmt::print("{}: {} registers, {} bytes spilled\n", source.name, code.value().registers,
+               code.value().spilled_bytes);
+  }
+}
+
 void CompileKernel(const cuda::Nvrtc& nvrtc, const std::string& text, Compiled& all) {
   Result<ParsedKernel> parsed = ParseKernel(text, "kernel");
   if (!parsed.ok() || !VerifyKernel(parsed.value().kernel).ok()) {
@@ -266,17 +281,38 @@ void CompileKernel(const cuda::Nvrtc& nvrtc, const std::string& text, Compiled& 
     ++all.without;
     return;
   }
-  ++all.kernels;
-  Result<cuda::CudaCode> code = nvrtc.Compile(source.value(), "sm_90");
-  if (!code.ok()) {
-    all.failures.push_back(Render(code.error()) + source.value().text);
-    return;
-  }
-  all.most_registers = std::max(all.most_registers, code.value().registers);
-  if (code.value().spilled_bytes > 0) {
-    ++all.spilling;
-    fmt::print("{}: {} registers, {} bytes spilled\n", source.value().name, code.value().registers,
-               code.value().spilled_bytes);
+  CompileSource(nvrtc, source.value(), all);
+}
+
+// The packs of a text: the launches below a line `pack of 2`, each `launch NAME of TEAMS: ...`.
+// Of kernels of one name, launches name the first, then the second and so on.
+void CompilePacks(const cuda::Nvrtc& nvrtc, const std::string& text, Compiled& all) {
+  std::map<std::string, std::vector<Kernel>> kernels;
+  for (const std::string& kernel : KernelsOf(text))
+    if (Result<ParsedKernel> parsed = ParseKernel(kernel, "kernel"); parsed.ok())
+      kernels[parsed.value().kernel.name].push_back(std::move(parsed.value().kernel));
+  std::map<std::string, size_t> launched;
+  std::vector<cuda::CudaPackPart> parts;
+  size_t left = 0;
+  std::istringstream in(text);
+  for (std::string line, word, name, of; std::getline(in, line);) {
+    std::istringstream words(line);
+    size_t count = 0;
+    if (!(words >> word)) continue;
+    if (word == "pack" && words >> of >> count) left = count;
+    if (word != "launch" || !(words >> name >> of >> count)) continue;
+    const std::vector<Kernel>& own = kernels[name];
+    size_t number = launched[name]++;
+    if (left == 0 || number >= own.size()) continue;
+    parts.push_back({&own[number], static_cast<int64_t>(count)});
+    if (--left > 0) continue;
+    Result<cuda::CudaPackSource> source = cuda::CudaPackText("pack_" + name, parts);
+    if (source.ok()) {
+      CompileSource(nvrtc, source.value().source, all);
+    } else {
+      all.failures.push_back(Render(source.error()));
+    }
+    parts.clear();
   }
 }
 
@@ -287,9 +323,11 @@ int CompileAll(const std::vector<std::string>& files) {
     return 77;
   }
   Compiled all;
-  for (const std::string& file : files)
-    for (const std::string& kernel : KernelsOf(FileText(file)))
-      CompileKernel(*nvrtc.value(), kernel, all);
+  for (const std::string& file : files) {
+    std::string text = FileText(file);
+    for (const std::string& kernel : KernelsOf(text)) CompileKernel(*nvrtc.value(), kernel, all);
+    CompilePacks(*nvrtc.value(), text, all);
+  }
   if (files.empty())
     for (const Kernel& kernel : FormulaKernels())
       CompileKernel(*nvrtc.value(), WriteKernel(kernel), all);

@@ -88,9 +88,12 @@ class Writer {
  public:
   // With `needed`, only those values are written: a first text tells which they are. Indices of
   // lanes whose accesses are one are in no line of it.
-  explicit Writer(const Kernel& kernel, const std::set<ValueId>* needed = nullptr)
+  // `part`: the name of a function of the device, for a pack of kernels.
+  explicit Writer(const Kernel& kernel, const std::set<ValueId>* needed = nullptr,
+                  const std::string* part = nullptr)
       : kernel_(kernel),
         needed_(needed),
+        part_(part),
         placement_(kernel),
         variance_(kernel),
         names_(kernel, placement_),
@@ -108,10 +111,7 @@ class Writer {
     if (failed_) return MakeError(ErrorCode::kCudaText, std::move(failure_));
     std::string top = fmt::format("// Kernel {}.\n", kernel_.name);
     for (const std::string& note : kernel_.notes) top += fmt::format("// {}\n", OneLine(note));
-    top += "\n";
-    if (source_.uses_packs) top += kPackText;
-    if (source_.uses_f16) top += kF16Text;
-    if (source_.uses_bf16) top += kBf16Text;
+    if (part_ == nullptr) top += "\n" + Prelude(source_);
     source_.text = top + text_;
     return std::move(source_);
   }
@@ -173,7 +173,9 @@ class Writer {
     if (team_bytes_ > kMostTeamBytes)
       return Unsupported(
           fmt::format("{} bytes of team memory, {} are there", team_bytes_, kMostTeamBytes));
-    if (team_bytes_ > kStaticTeamBytes) source_.dynamic_bytes = team_bytes_;
+    if (part_ != nullptr || team_bytes_ > kStaticTeamBytes) source_.dynamic_bytes = team_bytes_;
+    if (part_ != nullptr && !kernel_.extents.empty())
+      return Unsupported("a part of a pack has no extents");
     return Ok();
   }
 
@@ -191,8 +193,15 @@ class Writer {
     for (const std::string& extent : names_.extents)
       add(fmt::format("const long long {}{}", extent, kernel_.index_bits == 32 ? "_wide" : ""));
     int block = source_.threads[0] * source_.threads[1] * source_.threads[2];
-    Line("extern \"C\" __global__ void __launch_bounds__({}) {}({}) {{", block, names_.kernel,
-         parameters);
+    if (part_ != nullptr) {
+      Line(
+          "__device__ __forceinline__ void {}(const int team_number, unsigned char* "
+          "team_memory{}{}) {{",
+          *part_, parameters.empty() ? "" : ",", parameters);
+    } else {
+      Line("extern \"C\" __global__ void __launch_bounds__({}) {}({}) {{", block, names_.kernel,
+           parameters);
+    }
     ++depth_;
     if (kernel_.index_bits == 32)
       for (const std::string& extent : names_.extents)
@@ -202,7 +211,7 @@ class Writer {
   }
 
   void TeamArrays() {
-    if (source_.dynamic_bytes > 0)
+    if (source_.dynamic_bytes > 0 && part_ == nullptr)
       Line("extern __shared__ __align__(16) unsigned char team_memory[];");
     int64_t offset = 0;
     for (size_t i = 0; i < kernel_.arrays.size(); ++i) {
@@ -387,7 +396,7 @@ class Writer {
         return Body(stmt.body);
       case LoopRole::kThread: {
         auto at = static_cast<size_t>(std::ranges::find(threads_, stmt.loop) - threads_.begin());
-        Line("const {} {} = threadIdx.{};", IndexType(), name, "xyz"[threads_.size() - 1 - at]);
+        Line("const {} {} = {};", IndexType(), name, ThreadIndex(threads_.size() - 1 - at));
         return Body(stmt.body);
       }
       case LoopRole::kVector:
@@ -403,9 +412,23 @@ class Writer {
     }
   }
 
+  // A thread's number along a dimension of the block; of a part, in the order of a block of so
+  // many.
+  std::string ThreadIndex(size_t dimension) const {
+    if (part_ == nullptr) return fmt::format("threadIdx.{}", "xyz"[dimension]);
+    int below = 1;
+    for (size_t i = 0; i < dimension; ++i) below *= source_.threads[i];
+    std::string value = "(int)threadIdx.x";
+    if (below > 1) value += fmt::format(" / {}", below);
+    if (dimension + 1 < threads_.size()) value += fmt::format(" % {}", source_.threads[dimension]);
+    return value;
+  }
+
   // A team's number, taken apart for the grid loops; the innermost one changes fastest.
   void Grid(const Stmt& stmt) {
     std::string value = kernel_.index_bits == 32 ? "(int)blockIdx.x" : "(long long)blockIdx.x";
+    if (part_ != nullptr)
+      value = kernel_.index_bits == 32 ? "team_number" : "(long long)team_number";
     auto at = static_cast<size_t>(std::ranges::find(grid_, stmt.loop) - grid_.begin());
     std::string inner;
     for (size_t i = at + 1; i < grid_.size(); ++i) {
@@ -556,6 +579,7 @@ class Writer {
 
   const Kernel& kernel_;
   const std::set<ValueId>* needed_;
+  const std::string* part_;
   mutable Mentions mentions_;
   ValueId defining_ = kNoValue;
   Placement placement_;
@@ -577,11 +601,26 @@ class Writer {
 
 }  // namespace
 
+std::string Prelude(const CudaSource& source) {
+  std::string text;
+  if (source.uses_packs) text += kPackText;
+  if (source.uses_f16) text += kF16Text;
+  if (source.uses_bf16) text += kBf16Text;
+  return text;
+}
+
 Result<CudaSource> CudaText(const Kernel& kernel) {
   Writer draft(kernel);
   TOK_RETURN_IF_ERROR(draft.Write());
   std::set<ValueId> needed = draft.mentions().Needed();
   return Writer(kernel, &needed).Write();
+}
+
+Result<CudaSource> CudaPartText(const Kernel& kernel, const std::string& name) {
+  Writer draft(kernel, nullptr, &name);
+  TOK_RETURN_IF_ERROR(draft.Write());
+  std::set<ValueId> needed = draft.mentions().Needed();
+  return Writer(kernel, &needed, &name).Write();
 }
 
 }  // namespace tokamak::cuda

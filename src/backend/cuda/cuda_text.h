@@ -2,7 +2,9 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "kernel/kernel.h"
 #include "support/result.h"
@@ -20,10 +22,39 @@ struct CudaSource {
   bool uses_packs = false, uses_f16 = false, uses_bf16 = false;
 };
 
+// What comes before the functions of a text: types and conversions that they use.
+std::string Prelude(const CudaSource& source);
+
 // Of a verified kernel: parameters are the arguments, then the extents; one line a value; the
 // kernel's notes stand above it. Lanes of a vector loop run one after the other in registers, and
 // what they load and store side by side at an aligned place is one wide access. TK4120 when CUDA
 // C++ has no form for it.
 Result<CudaSource> CudaText(const Kernel& kernel);
+
+// The same as a function of the device, `name`, without what comes before functions: its parameters
+// are the number of the team, team memory, then the arguments. Threads are those of a
+// one-dimensional block, from the first on; `dynamic_bytes` is all the team memory that it needs.
+// Only of kernels without extents.
+Result<CudaSource> CudaPartText(const Kernel& kernel, const std::string& name);
+
+// How a pack of kernels gets its pointers: those of all arguments, one kernel's after the other's.
+enum class PointerTable : uint8_t {
+  kParameter,  // by value: the only parameter of the launch
+  kMemory,     // in memory of the device, which the only parameter points to
+};
+
+struct CudaPackSource {
+  CudaSource source;
+  PointerTable table{};
+};
+
+// Kernels, each with its number of teams, as one: teams of the first, then of the second and so on.
+// Equal kernels are one function. A team has as many threads as the largest needs; of others' teams
+// those beyond their own end at once.
+struct CudaPackPart {
+  const Kernel* kernel = nullptr;
+  int64_t teams = 0;
+};
+Result<CudaPackSource> CudaPackText(const std::string& name, std::span<const CudaPackPart> parts);
 
 }  // namespace tokamak::cuda

@@ -44,10 +44,12 @@ class Bundle {
     if (std::string why = WhyNotLowered(module); !why.empty()) return why;
     LowerOptions options;
     options.machine = GpuMachine();
+    options.plan.packs = PackMode::kPriced;
     SplitReductions(module, log, options.machine);
     TOK_TRY(LoweredProgram program, Lower(module, options, log));
     for (const RunStep& step : program.steps)
-      if (step.kind != StepKind::kLaunch && step.kind != StepKind::kCopy)
+      if (step.kind != StepKind::kLaunch && step.kind != StepKind::kPack &&
+          step.kind != StepKind::kCopy)
         return std::string("it has other steps than kernels");
     if (program.launches == 0) return std::string("it has no kernels");
     text_ = fmt::format("program {}\n", name);
@@ -70,17 +72,42 @@ class Bundle {
                            PlaceText(step.places[1]));
       return Ok();
     }
+    if (step.kind == StepKind::kPack) return AddPack(program, step, name);
     const Kernel& kernel = program.kernels[step.target];
     TOK_RETURN_IF_ERROR(VerifyKernel(kernel));
     TOK_TRY(cuda::CudaSource source, cuda::CudaText(kernel));
-    std::string file = fmt::format("kernels/{}_{}.cu", name, step.target);
-    std::ofstream(folder_ + "/" + file) << source.text;
-    text_ += fmt::format("launch {} {} {} {} {} {} {} {}", file, source.name, step.grid,
-                         source.threads[0], source.threads[1], source.threads[2],
-                         source.dynamic_bytes, step.places.size());
-    for (const Place& place : step.places) text_ += PlaceText(place);
-    text_ += "\n";
+    AddLaunch("launch", fmt::format("{}_{}", name, step.target), source, step.grid, step.places);
     return Ok();
+  }
+
+  // With the pointers of all its kernels, as a parameter or in memory.
+  Status AddPack(const LoweredProgram& program, const RunStep& step, const std::string& name) {
+    std::vector<cuda::CudaPackPart> parts;
+    std::vector<Place> places;
+    int64_t grid = 0;
+    for (const RunStep& launch : step.blocks[0]) {
+      const Kernel& kernel = program.kernels[launch.target];
+      TOK_RETURN_IF_ERROR(VerifyKernel(kernel));
+      parts.push_back({&kernel, launch.grid});
+      grid += launch.grid;
+      places.insert(places.end(), launch.places.begin(), launch.places.end());
+    }
+    std::string own = fmt::format("{}_pack_{}", name, step.blocks[0][0].target);
+    TOK_TRY(cuda::CudaPackSource made, cuda::CudaPackText(own, parts));
+    bool by_value = made.table == cuda::PointerTable::kParameter;
+    AddLaunch(by_value ? "pack-parameter" : "pack-memory", own, made.source, grid, places);
+    return Ok();
+  }
+
+  void AddLaunch(std::string_view word, const std::string& name, const cuda::CudaSource& source,
+                 int64_t grid, const std::vector<Place>& places) {
+    std::string file = fmt::format("kernels/{}.cu", name);
+    std::ofstream(folder_ + "/" + file) << source.text;
+    text_ +=
+        fmt::format("{} {} {} {} {} {} {} {} {}", word, file, source.name, grid, source.threads[0],
+                    source.threads[1], source.threads[2], source.dynamic_bytes, places.size());
+    for (const Place& place : places) text_ += PlaceText(place);
+    text_ += "\n";
   }
 
   size_t Keep(const std::vector<std::byte>& bytes) {
@@ -168,6 +195,7 @@ class Bundle {
     StepContext context;
     context.memories = places;
     context.kernels = kernels;
+    context.packs = codes.packs.get();
     // The grain of a launch is its whole grid.
     TOK_RETURN_IF_ERROR(RunSteps(program.steps, context));
     return codes.TakeFault();

@@ -132,6 +132,8 @@ struct Spot {
 
 struct Step {
   std::string file, function;  // a launch; empty: a copy
+  // A pack of kernels: its only parameter is all pointers, or where they are in memory.
+  bool by_value = false, by_table = false;
   unsigned grid = 1, threads[3] = {1, 1, 1}, dynamic = 0;
   std::vector<Spot> spots;
   size_t bytes = 0;
@@ -194,8 +196,10 @@ std::vector<Program> ReadManifest(const std::string& path) {
       Program::Drawn drawn{};
       in >> drawn.memory >> drawn.count >> drawn.type;
       program.drawn.push_back(drawn);
-    } else if (word == "launch") {
+    } else if (word == "launch" || word == "pack-parameter" || word == "pack-memory") {
       Step step;
+      step.by_value = word == "pack-parameter";
+      step.by_table = word == "pack-memory";
       size_t count = 0;
       in >> step.file >> step.function >> step.grid >> step.threads[0] >> step.threads[1] >>
           step.threads[2] >> step.dynamic >> count;
@@ -419,6 +423,7 @@ class Runner {
       : program_(program), compiler_(compiler), data_(data) {}
   ~Runner() {
     for (Address address : memories_) cuda.release(address);
+    for (const auto& [step, address] : tables_) cuda.release(address);
   }
 
   bool Run() {
@@ -502,12 +507,31 @@ class Runner {
       std::vector<Address> addresses;
       for (const Spot& spot : step.spots) addresses.push_back(At(spot));
       std::vector<void*> arguments;
-      for (Address& address : addresses) arguments.push_back(&address);
+      Address table = 0;
+      if (step.by_table) {
+        if (!MakeTable(i, addresses, table)) return false;
+        arguments.push_back(&table);
+      } else if (step.by_value) {
+        arguments.push_back(addresses.data());
+      } else {
+        for (Address& address : addresses) arguments.push_back(&address);
+      }
       if (!Ok(cuda.launch(functions_[i].handle, step.grid, 1, 1, step.threads[0], step.threads[1],
                           step.threads[2], step.dynamic, nullptr, arguments.data(), nullptr),
               step.function.c_str()))
         return false;
     }
+    return true;
+  }
+
+  // Pointers of a step in memory of the device, put there once.
+  bool MakeTable(size_t step, const std::vector<Address>& addresses, Address& table) {
+    auto [at, is_new] = tables_.try_emplace(step, 0);
+    size_t bytes = addresses.size() * sizeof(Address);
+    if (is_new && (!Ok(cuda.allocate(&at->second, bytes), "cuMemAlloc") ||
+                   !Ok(cuda.to_device(at->second, addresses.data(), bytes), "upload")))
+      return false;
+    table = at->second;
     return true;
   }
 
@@ -586,6 +610,7 @@ class Runner {
   Compiler& compiler_;
   const std::string& data_;
   std::vector<Address> memories_;
+  std::map<size_t, Address> tables_;  // of packs, by step
   std::vector<Function> functions_;
   Large large_;
 };
