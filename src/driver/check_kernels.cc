@@ -92,13 +92,13 @@ double LeastBits(const Value& value) {
   return bits;
 }
 
-bool IsFinite(const Value& value) {
-  if (IsReal(value.type()))
-    return std::ranges::all_of(value.Data<double>(), [](double x) { return std::isfinite(x); });
-  if (!IsComplex(value.type())) return true;
-  return std::ranges::all_of(value.Data<Complex>(), [](const Complex& x) {
-    return std::isfinite(x.real()) && std::isfinite(x.imag());
-  });
+// Whether any real or imaginary part is as `is` says.
+template <typename Fn>
+bool AnyPart(const Value& value, Fn&& is) {
+  if (IsReal(value.type())) return std::ranges::any_of(value.Data<double>(), is);
+  if (!IsComplex(value.type())) return false;
+  return std::ranges::any_of(value.Data<Complex>(),
+                             [&](const Complex& x) { return is(x.real()) || is(x.imag()); });
 }
 
 // Whether nobody promises what comes of these numbers: a product of several that is so small that
@@ -109,9 +109,10 @@ bool IsOpen(const Instr& instr, const Value& operand) {
   bool is_double = InfoOf(RealPartOf(operand.type())).bits > 32;
   switch (instr.op()) {
     case Op::kFft:
+      return AnyPart(operand, [](double x) { return !std::isfinite(x); });
     case Op::kSort:
     case Op::kTopK:
-      return !IsFinite(operand);
+      return AnyPart(operand, [](double x) { return std::isnan(x); });
     case Op::kDot:
     case Op::kConvolution:
       return operand.type() == ElementType::kBF16 && LeastBits(operand) < -60;
