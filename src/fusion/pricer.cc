@@ -5,6 +5,7 @@
 #include "fusion/regions.h"
 #include "fusion/values.h"
 #include "gen/folds.h"
+#include "gen/gpu/gpu.h"
 
 namespace tokamak {
 namespace {
@@ -27,7 +28,14 @@ std::string WhyNotUpdate(const Region& region, RegionKind kind) {
   return "";
 }
 
-std::string WhyNotRoots(const Region& region, RegionKind kind) {
+bool HasSeveralSizes(const Region& region) {
+  if (region.roots.size() == 1) return false;
+  return std::any_of(region.roots.begin(), region.roots.end(), [&](const Instr* root) {
+    return root->shape().ElementCount() != region.roots[0]->shape().ElementCount();
+  });
+}
+
+std::string WhyNotRoots(const Region& region, RegionKind kind, const Machine& machine) {
   if (region.roots.size() == 1) return "";
   for (const Instr* root : region.roots)
     if (root->shape().IsTuple()) return "what has several results stands alone";
@@ -35,10 +43,9 @@ std::string WhyNotRoots(const Region& region, RegionKind kind) {
                            [](const Instr* root) { return root->op() == Op::kReduce; });
   switch (kind) {
     case RegionKind::kLoop:
-      for (const Instr* root : region.roots)
-        if (root->shape().ElementCount() != region.roots[0]->shape().ElementCount())
-          return "its roots have different numbers of elements";
-      return "";
+      if (!HasSeveralSizes(region)) return "";
+      return machine.is_gpu() ? gpu::WhyNotStacked(region)
+                              : "its roots have different numbers of elements";
     case RegionKind::kRows:
       return "";  // the generator knows
     case RegionKind::kColumns:
@@ -57,14 +64,14 @@ std::string WhyNotFolds(const Region& region, RegionKind kind) {
 }
 
 // What no generator takes, as far as is known without asking one.
-std::string WhyNot(const Region& region, RegionKind kind) {
+std::string WhyNot(const Region& region, RegionKind kind, const Machine& machine) {
   if (std::string why = WhyNotSize(region); !why.empty()) return why;
   if (region.instrs.size() > 1)
     for (const Instr* instr : region.instrs)
       if (instr->op() == Op::kSort) return "a sort stands alone";
   if (std::string why = WhyNotUpdate(region, kind); !why.empty()) return why;
   if (std::string why = WhyNotFolds(region, kind); !why.empty()) return why;
-  return WhyNotRoots(region, kind);
+  return WhyNotRoots(region, kind, machine);
 }
 
 }  // namespace
@@ -84,9 +91,10 @@ bool Pricer::HaveKernels(const std::vector<Region>& regions) {
 bool Pricer::HasKernel(const Region& region, uint64_t hash) {
   if (auto it = known_.find(hash); it != known_.end()) return it->second.IsLegal();
   RegionKind kind = ShapeOf(region, machine_).kind;
-  if (!WhyNot(region, kind).empty()) return false;
+  if (!WhyNot(region, kind, machine_).empty()) return false;
   // Elements of single values have code, and so have loops over them.
-  bool simple = kind == RegionKind::kLoop || region.instrs.size() == 1;
+  bool simple =
+      (kind == RegionKind::kLoop && !HasSeveralSizes(region)) || region.instrs.size() == 1;
   return simple || Of(region, hash).IsLegal();
 }
 
@@ -99,7 +107,7 @@ double Pricer::Estimate(const Region& region, uint64_t hash) {
 RegionPrice Pricer::Build(const Region& region) {
   RegionPrice priced;
   priced.kind = ShapeOf(region, machine_).kind;
-  priced.why_not = WhyNot(region, priced.kind);
+  priced.why_not = WhyNot(region, priced.kind, machine_);
   if (!priced.IsLegal()) return priced;
   ++built_;
   BuildOutcome outcome = BuildRegion(region, priced.kind, machine_, "probe");

@@ -155,7 +155,13 @@ Element ElementEmitter::Load(const Instr& instr, const Coordinates& at) {
     Fail("an input is needed at another place than it is provided for");
     return Zero(type);
   }
-  ArrayId array = inputs_.at(&instr);
+  auto input = inputs_.find(&instr);
+  if (input == inputs_.end()) {
+    // What an update in place writes into is none of its region's inputs.
+    Fail(std::string(instr.info().name) + ": is read by an update that is not written");
+    return Zero(type);
+  }
+  ArrayId array = input->second;
   Element loaded;
   if (IsComplex(type)) {
     loaded[0] = b_.Load(array, index * b_.Index(2));

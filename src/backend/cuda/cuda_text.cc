@@ -377,7 +377,7 @@ class Writer {
 
   void Store(const Stmt& stmt) {
     if (packed_stores_.contains(&stmt)) {
-      Line("{}_all.at[{}] = {};", names_.Of(stmt.array), lane_, Operand(stmt.value));
+      Line("{}.at[{}] = {};", StoredName(stmt), lane_, Operand(stmt.value));
     } else if (variance_.PerLane(stmt.array) && !in_vector_) {
       int64_t lanes = LanesOf(static_cast<size_t>(stmt.array));
       Line("for (int lane = 0; lane < {}; ++lane) {}[lane][{}] = {};", lanes, names_.Of(stmt.array),
@@ -464,15 +464,14 @@ class Writer {
            lanes, names_.Operand(id), names_.Of(node.array()), base);
     }
     for (const auto& [store, base] : packed_stores_)
-      Line("Pack<{}, {}> {}_all;", Type(kernel_.array(store->array).type), lanes,
-           names_.Of(store->array));
+      Line("Pack<{}, {}> {};", Type(kernel_.array(store->array).type), lanes, StoredName(*store));
     Line("#pragma unroll");
     Line("for (int {0} = 0; {0} < {1}; ++{0}) {{", lane_, lanes);
     Inner(stmt.body);
     Line("}}");
     for (const auto& [store, base] : packed_stores_)
-      Line("*(Pack<{0}, {1}>*)({2} + {3}) = {2}_all;", Type(kernel_.array(store->array).type),
-           lanes, names_.Of(store->array), base);
+      Line("*(Pack<{0}, {1}>*)({2} + {3}) = {4};", Type(kernel_.array(store->array).type), lanes,
+           names_.Of(store->array), base, StoredName(*store));
     packed_loads_.clear();
     packed_stores_.clear();
     in_vector_ = false;
@@ -499,13 +498,42 @@ class Writer {
       }
       if (i == stmt.body.size() || stmt.body[i].kind != StmtKind::kStore) continue;
       const Stmt& store = stmt.body[i];
-      if (read.contains(store.array) || stored[store.array] > 1) continue;
+      if (read.contains(store.array)) continue;
+      // Several of one array stay in their order only if none of them is done before.
+      if (stored[store.array] > 1 && !AreWide(stmt, lanes, store.array)) continue;
       // It waits until all lanes are done.
       if (!kernel_.array(store.array).distinct && LoadsAfter(stmt.body, i)) continue;
       std::string base = PackBase(stmt.loop, lanes, store.array, store.index);
       if (!base.empty()) packed_stores_.emplace(&store, base);
     }
     if (!packed_loads_.empty() || !packed_stores_.empty()) source_.uses_packs = true;
+  }
+
+  // What all lanes store, by the number of the store among those to its array.
+  std::string StoredName(const Stmt& stmt) const {
+    int number = 0;
+    for (const auto& [store, base] : packed_stores_)
+      if (store->array == stmt.array && store < &stmt) ++number;
+    return number == 0 ? names_.Of(stmt.array) + "_all"
+                       : fmt::format("{}_all_{}", names_.Of(stmt.array), number);
+  }
+
+  // Whether all stores of a vector loop to an array are wide ones, of the loop's own block.
+  bool AreWide(const Stmt& loop, int64_t lanes, ArrayId array) {
+    if (!kernel_.array(array).distinct) return false;
+    size_t wide = 0, all = 0;
+    for (const Stmt& stmt : loop.body) {
+      if (stmt.kind == StmtKind::kStore && stmt.array == array)
+        wide += PackBase(loop.loop, lanes, array, stmt.index).empty() ? 0 : 1;
+      all += StoresTo(stmt, array);
+    }
+    return wide == all;
+  }
+  static size_t StoresTo(const Stmt& stmt, ArrayId array) {
+    size_t count = stmt.kind == StmtKind::kStore && stmt.array == array ? 1 : 0;
+    for (const Block* inner : {&stmt.head, &stmt.body, &stmt.otherwise})
+      for (const Stmt& below : *inner) count += StoresTo(below, array);
+    return count;
   }
 
   // Whether something that may overlap other arrays is loaded after a statement of a block.

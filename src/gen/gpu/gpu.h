@@ -11,6 +11,10 @@
 namespace tokamak::gpu {
 
 BuildOutcome BuildLoop(const Region& region, const Machine& machine, const std::string& name);
+// Regions of kLoop whose roots are of several sizes, and why a region is none, in words; "" when it
+// is one.
+BuildOutcome BuildStacked(const Region& region, const Machine& machine, const std::string& name);
+std::string WhyNotStacked(const Region& region);
 // Only regions of kLoop that read a large input across their rows.
 BuildOutcome BuildTranspose(const Region& region, const Machine& machine, const std::string& name);
 BuildOutcome BuildRows(const Region& region, const Machine& machine, const std::string& name);

@@ -167,7 +167,7 @@ class LoopBuilder {
 }  // namespace
 
 BuildOutcome BuildLoop(const Region& region, const Machine& machine, const std::string& name) {
-  if (std::string why = WhyNoLoop(region); !why.empty()) return {std::nullopt, why};
+  if (!WhyNoLoop(region).empty()) return BuildStacked(region, machine, name);
   int64_t count = DomainOf(*region.roots[0]).ElementCount();
   int64_t lanes = LanesFor(region, machine, count, count);
   BuildOutcome outcome = LoopBuilder(region, machine, lanes, name).Build({});

@@ -1,0 +1,99 @@
+// Loops of a GPU over roots of several sizes: those of the smallest, and others that are several
+// such stacked on each other, as a concatenation of rows beside what was computed of one. A thread
+// takes a vector of neighbours of the smallest and makes all that is stacked there: what the pieces
+// have in common is computed once, and which piece of a concatenation it is, is known.
+
+#include <algorithm>
+
+#include "gen/gpu/gpu.h"
+#include "gen/roots.h"
+
+namespace tokamak::gpu {
+namespace {
+
+constexpr int64_t kThreads = 256, kFewThreads = 64;
+// Elements that a thread makes for one of the smallest root.
+constexpr int64_t kMostStacked = 32;
+
+int64_t CountOf(const Instr& root) {
+  return root.shape().ElementCount();
+}
+
+int64_t SmallestOf(const Region& region) {
+  int64_t count = INT64_MAX;
+  for (const Instr* root : region.roots) count = std::min(count, CountOf(*root));
+  return count;
+}
+
+class StackedBuilder {
+ public:
+  StackedBuilder(const Region& region, const Machine& machine, const std::string& name)
+      : region_(region), machine_(machine), b_(name), emitter_(b_, region) {}
+
+  BuildOutcome Build() {
+    count_ = SmallestOf(region_);
+    lanes_ = LanesFor(region_, machine_, count_, count_);
+    int64_t vectors = count_ / lanes_, threads = kThreads;
+    while (threads > kFewThreads && vectors < threads * machine_.cores) threads /= 2;
+    threads = std::min(threads, vectors);
+    int64_t grid = CeilDiv(vectors, threads);
+    b_.For("block", LoopRole::kGrid, b_.Index(grid), [&](Scalar g) {
+      b_.For("t", LoopRole::kThread, b_.Index(threads), [&](Scalar t) {
+        Scalar vector = g * b_.Index(threads) + t;
+        b_.If(vector < b_.Index(vectors), [&] {
+          Scalar inside = LesserOf(vector, b_.Index(vectors - 1));
+          ForLanes(b_, lanes_, [&](Scalar lane) { Element(inside * b_.Index(lanes_) + lane); });
+        });
+      });
+    });
+    BuildOutcome outcome = FinishLoop(b_, emitter_, region_, grid, /*exact=*/true);
+    if (outcome.built) FinishKernel(outcome.built->kernel);
+    return outcome;
+  }
+
+ private:
+  // All that is stacked at one place: computed first, then written.
+  void Element(Scalar place) {
+    struct Ready {
+      const Instr* root;
+      Scalar linear;
+      tokamak::Element value;
+    };
+    std::vector<Ready> ready;
+    for (const Instr* root : region_.roots) {
+      for (int64_t i = 0; i < CountOf(*root) / count_; ++i) {
+        Scalar linear = b_.Index(i * count_) + place;
+        Coordinates at = Delinearized(b_, linear, root->shape().dims());
+        ready.push_back({root, linear, emitter_.At(*root, at)});
+      }
+    }
+    for (const Ready& r : ready) emitter_.StoreLinear(*r.root, 0, r.linear, r.value);
+  }
+
+  const Region& region_;
+  const Machine& machine_;
+  KernelBuilder b_;
+  ElementEmitter emitter_;
+  int64_t count_ = 1, lanes_ = 1;
+};
+
+}  // namespace
+
+std::string WhyNotStacked(const Region& region) {
+  int64_t stacked = 0;
+  for (const Instr* root : region.roots)
+    if (!root->shape().IsArray() || IsSliceUpdate(*root)) return "what has several sizes is arrays";
+  int64_t count = SmallestOf(region);
+  for (const Instr* root : region.roots) {
+    if (CountOf(*root) % count != 0) return "its roots have different numbers of elements";
+    stacked += CountOf(*root) / count;
+  }
+  return stacked > kMostStacked ? "its roots have very different numbers of elements" : "";
+}
+
+BuildOutcome BuildStacked(const Region& region, const Machine& machine, const std::string& name) {
+  if (std::string why = WhyNotStacked(region); !why.empty()) return {std::nullopt, why};
+  return StackedBuilder(region, machine, name).Build();
+}
+
+}  // namespace tokamak::gpu
