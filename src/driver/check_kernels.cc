@@ -101,13 +101,34 @@ bool AnyPart(const Value& value, Fn&& is) {
                              [&](const Complex& x) { return is(x.real()) || is(x.imag()); });
 }
 
+// Whether some matrix of the batch is so near to one that has no Cholesky factor that rounding
+// decides whether it has.
+bool IsNearlySingular(const Value& matrices, double rounding) {
+  if (!IsReal(matrices.type())) return false;
+  int64_t n = matrices.dims().back();
+  std::span<const double> numbers = matrices.Data<double>();
+  for (int64_t begin = 0; begin + n * n <= matrices.ElementCount() && n > 0; begin += n * n) {
+    std::vector<double> a(numbers.begin() + begin, numbers.begin() + begin + n * n);
+    auto at = [&](int64_t i, int64_t j) -> double& { return a[static_cast<size_t>(i * n + j)]; };
+    for (int64_t k = 0; k < n; ++k) {
+      double whole = std::abs(numbers[static_cast<size_t>(begin + k * n + k)]);
+      if (std::abs(at(k, k)) <= whole * static_cast<double>(n) * rounding) return true;
+      for (int64_t i = k + 1; i < n; ++i)
+        for (int64_t j = k + 1; j <= i; ++j) at(i, j) -= at(i, k) * at(j, k) / at(k, k);
+    }
+  }
+  return false;
+}
+
 // Whether nobody promises what comes of these numbers: a product of several that is so small that
 // bits are lost, in some order; numbers that bf16 units take for 0; NaN, whose sign is open, in
-// a sort; infinities in a transform.
+// a sort; infinities in a transform; matrices that are singular but for rounding.
 bool IsOpen(const Instr& instr, const Value& operand) {
   double terms = TermsOf(instr);
   bool is_double = InfoOf(RealPartOf(operand.type())).bits > 32;
   switch (instr.op()) {
+    case Op::kCholesky:
+      return IsNearlySingular(operand, is_double ? 0x1p-46 : 0x1p-18);
     case Op::kFft:
       return AnyPart(operand, [](double x) { return !std::isfinite(x); });
     case Op::kSort:
