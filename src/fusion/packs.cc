@@ -22,7 +22,9 @@ namespace {
 constexpr double kLong = 16;
 // Temporary memory that nobody minds.
 constexpr int64_t kSmallPeak = int64_t{1} << 20;
-constexpr int kMaxTrims = 48;
+// Blocks of a kernel that keep each multiprocessor of a GPU busy.
+constexpr int64_t kBlocksToFill = 2;
+constexpr int kMaxTrims = 100;
 // Values of the code of one launch on a GPU; beyond it compiling takes longer than launches save.
 constexpr int64_t kMaxNodes = 60000;
 
@@ -65,6 +67,11 @@ class Packer {
     return price.total() - price.launch;
   }
 
+  // Whether a GPU has multiprocessors left for others while it runs.
+  bool LeavesIdle(int k) const {
+    return machine_.is_gpu() && Kernel(k).built.grid < kBlocksToFill * machine_.cores;
+  }
+
   static double FoldedBy(const Instr& instr) {
     bool folds = instr.op() == Op::kReduce || instr.op() == Op::kScan;
     double elements = 0;
@@ -83,7 +90,7 @@ class Packer {
     short_us_ = machine_.is_gpu() ? 0 : 2 * rates.grain_us;
     for (int k = 0; k < graph_.kernels(); ++k) {
       micros_.push_back(MicrosOf(k));
-      packable_.push_back(Kernel(k).kind == RegionKind::kLoop ||
+      packable_.push_back(Kernel(k).kind == RegionKind::kLoop || LeavesIdle(k) ||
                           micros_.back() <= kLong * launch_us_);
     }
   }
