@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "pjrt/slots.h"
+#include "runtime/host_allocator.h"
 
 namespace tokamak {
 namespace {
@@ -62,6 +63,8 @@ PJRT_Error* PJRT_Client_Compile(PJRT_Client_Compile_Args& args) {
   std::string_view options(args.compile_options, args.compile_options_size);
   std::string_view code(args.program->code, args.program->code_size);
   TOK_PJRT_TRY(PjrtCompileOptions read, ReadCompileOptions(options));
+  // A new program wants memory of other sizes: what was kept for those before goes back.
+  HostAllocator::OfProcess().Trim();
   TOK_PJRT_TRY(std::shared_ptr<const Program> program, CompileProgram(code, options));
   TOK_PJRT_TRY(args.executable, LoadProgram(*args.client, std::move(program), read));
   return nullptr;

@@ -281,7 +281,7 @@ TEST(Plugin, AnErrorPoisonsWhatDependsOnIt) {
 
 TEST(Plugin, AlignedArraysOfTheHostAreShared) {
   Client client;
-  alignas(16) float values[1024] = {};  // smaller ones are copied
+  alignas(64) float values[1024] = {};  // smaller ones are copied
   int64_t dim = 1024;
   auto args = Fresh<PJRT_Client_BufferFromHostBuffer_Args>();
   args.client = client.client;

@@ -16,7 +16,6 @@ constexpr size_t kCopyOnCaller = size_t{1} << 20;
 // Arrays smaller than this are copied although they could be shared: to hold an array of the host
 // and to tell its owner when it is free costs more than to copy a page.
 constexpr size_t kShareFrom = 4096;
-constexpr size_t kShareAlignment = 16;  // what malloc, and so NumPy, gives; kernels ask for no more
 
 // A function as a task of its own, once.
 template <typename Fn>
@@ -193,7 +192,9 @@ PJRT_Error* PJRT_Client_BufferFromHostBuffer(PJRT_Client_BufferFromHostBuffer_Ar
   TOK_PJRT_TRY(HostArray array, HostArrayOf(args));
   bool may_share = args.host_buffer_semantics == PJRT_HostBufferSemantics_kImmutableZeroCopy ||
                    args.host_buffer_semantics == PJRT_HostBufferSemantics_kMutableZeroCopy;
-  bool aligned = reinterpret_cast<uintptr_t>(array.data) % kShareAlignment == 0;
+  // What NumPy allocates is seldom aligned so, and who writes to it after device_put relies on
+  // that, as on XLA:CPU.
+  bool aligned = reinterpret_cast<uintptr_t>(array.data) % kAlignment == 0;
   if (may_share && aligned && array.bytes >= kShareFrom && array.IsDenseArray()) {
     bool writable = args.host_buffer_semantics == PJRT_HostBufferSemantics_kMutableZeroCopy;
     Ref<Event> released = MakeRef<Event>();
