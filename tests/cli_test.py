@@ -282,6 +282,16 @@ ENTRY e {
         self.assertEqual(kernels[1]["lines"], ["model.py:13"])
         self.assertEqual(told["host_steps"], 1)
 
+    def test_explain_beside(self):
+        file = self.write("packs.hlo", PACKS)
+        plain = self.tokamak("run", file, "--seed", "1")
+        told = self.tokamak("run", file, "--seed", "1", "--explain_fusion_decisions")
+        self.assertEqual(plain.stdout, told.stdout)
+        for part in ("bytes moved", "by fusion.search", "train.py:3"):
+            self.assertIn(part, told.stderr)
+        self.assertIn("bytes moved", self.tokamak("opt", file, "--explain-fusion-decisions").stderr)
+        self.assertIn("bytes moved", self.tokamak("run", file, "--seed", "1", "--backend", "sim", TOKAMAK_DEBUG="explain").stderr)
+
     def test_explain_diff(self):
         a, b = self.write("packs.hlo", PACKS), self.write("steps.hlo", STEPS)
         told = json.loads(self.tokamak("explain", "--diff", a, a, "--json").stdout)

@@ -60,6 +60,13 @@ TOK_API tok_error* tok_module_read(const void* data, size_t size, const char* na
                                    tok_module** module);
 /* HLO text. It stays as long as the module. */
 TOK_API const char* tok_module_text(tok_module* module);
+/* What becomes of it, as `tokamak explain` tells it. Besides the options of tok_compile:
+ * {"json", "true"}, {"decisions", "true"}, {"lints", "true"}, {"dot", "true"}, {"kernel", "add_3"},
+ * {"measure", "true"}, {"compare", "false"}, {"target", "host" | "h200" | "host,h200"}. The text
+ * stays until the next call with this module. */
+struct tok_option;
+TOK_API tok_error* tok_module_explain(tok_module* module, const struct tok_option* options,
+                                      size_t num_options, const char** text);
 TOK_API void tok_module_free(tok_module* module);
 
 /* ---- Compiled programs ------------------------------------------------------- */

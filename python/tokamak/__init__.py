@@ -5,13 +5,18 @@ JAX programs need none of this: with the package installed, `JAX_PLATFORMS=tokam
     import tokamak
     with tokamak.debug():      # says what each jit inside does
         jax.jit(f)(x)
+    print(tokamak.explain(f, x))          # its kernels, what each takes, and for which lines
+    with tokamak.require_fused(): ...     # in a function: one kernel, or an error that says why not
     tokamak.options()          # what jax.jit(f, compiler_options={...}) takes
 """
 
 from tokamak import _library
 from tokamak._debug import debug
+from tokamak._explain import ExplainError, explain
+from tokamak._pins import fuse, never_fuse, require_fused
 
-__all__ = ["build_info", "debug", "devices", "library_path", "options"]
+__all__ = ["ExplainError", "build_info", "debug", "devices", "explain", "fuse", "library_path", "never_fuse", "options",
+           "require_fused"]  # fmt: skip
 
 
 def __getattr__(name):

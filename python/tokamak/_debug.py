@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import re
 import sys
 import threading
@@ -70,6 +71,8 @@ class _Report:
         if event.get("event") == "compile":
             with self.lock:
                 self.built[key] = event
+        elif event.get("event") == "explain":
+            self.print(f"{self.names.get(key, key)}:\n{event.get('text', '').rstrip()}")
         elif event.get("event") == "first_run":
             self.print(f"{self.names.get(key, key)}: first run {_ms(event.get('run_us', 0) / 1e6)}")
 
@@ -115,9 +118,30 @@ def _tell_library():
 
 
 @contextlib.contextmanager
-def debug(file=None):
+def _asking(explain):
+    """With TOKAMAK_DEBUG set as the library reads it."""
+    before = os.environ.get("TOKAMAK_DEBUG")
+    if explain:
+        os.environ["TOKAMAK_DEBUG"] = "decisions" if explain == "decisions" else "explain"
+    try:
+        yield
+    finally:
+        if explain and before is None:
+            del os.environ["TOKAMAK_DEBUG"]
+        elif explain:
+            os.environ["TOKAMAK_DEBUG"] = before
+
+
+@contextlib.contextmanager
+def debug(file=None, explain=False):
     """Prints a line for each function that is compiled inside, to `file` (stderr by default): how long tracing,
-    lowering and compiling took, on what it runs and what falls back; and how long its first run took."""
+    lowering and compiling took, on what it runs and what falls back; and how long its first run took. With
+    explain=True also its kernels, as tokamak.explain() tells them; with explain="decisions" every choice, too."""
+    with _asking(explain):
+        yield from _debug(file)
+
+
+def _debug(file):
     _listen()
     report = _Report(file)
     _reports.append(report)

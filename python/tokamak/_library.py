@@ -38,6 +38,12 @@ class TokHostCall(ctypes.Structure):
     ]
 
 
+class TokOption(ctypes.Structure):
+    """tok_option"""
+
+    _fields_ = [("name", ctypes.c_char_p), ("value", ctypes.c_char_p)]
+
+
 HOST_FN = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(TokHostCall), ctypes.c_void_p)
 HOLD_FN = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int, ctypes.c_void_p)
 LAPACK_FN = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_char_p)
@@ -50,6 +56,11 @@ _FUNCTIONS = {
     "tok_build_info": (ctypes.c_char_p, ()),
     "tok_devices": (ctypes.c_char_p, ()),
     "tok_options": (ctypes.c_char_p, ()),
+    "tok_module_read": (ctypes.c_void_p, (ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_void_p)),
+    "tok_module_explain": (ctypes.c_void_p, (ctypes.c_void_p, ctypes.POINTER(TokOption), ctypes.c_size_t, ctypes.c_void_p)),
+    "tok_module_free": (None, (ctypes.c_void_p,)),
+    "tok_error_text": (ctypes.c_char_p, (ctypes.c_void_p,)),
+    "tok_error_free": (None, (ctypes.c_void_p,)),
     "tok_register_host_call": (ctypes.c_int, (ctypes.c_char_p, HOST_FN, ctypes.c_void_p)),
     "tok_host_call_fail": (None, (ctypes.POINTER(TokHostCall), ctypes.c_char_p)),
     "tok_set_host_hold": (ctypes.c_int, (ctypes.c_char_p, HOLD_FN, ctypes.c_void_p)),

@@ -3,30 +3,18 @@
 
 #include <cstring>
 #include <memory>
-#include <new>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include <nlohmann/json.hpp>
-#include <tokamak/c_api.h>
 
+#include "capi/handles.h"
 #include "driver/executable.h"
 #include "driver/load.h"
 #include "driver/named_options.h"
 #include "ir/clone.h"
 #include "text/read.h"
 #include "text/write.h"
-
-struct tok_error {
-  std::string code, message, text;
-  int64_t line = 0;
-};
-
-struct tok_module {
-  std::unique_ptr<tokamak::Module> module;
-  std::string text;  // when it was asked for
-};
 
 struct tok_executable {
   std::shared_ptr<const tokamak::Executable> program;
@@ -35,16 +23,14 @@ struct tok_executable {
 };
 
 namespace tokamak {
-namespace {
 
-// Says so when there is no memory for an error either.
 tok_error* OutOfMemoryError() {
   static tok_error error{"TK5002", "the machine has no more memory",
                          "error[TK5002]: the machine has no more memory", 0};
   return &error;
 }
 
-tok_error* InC(const Error& error, std::string_view source = {}) {
+tok_error* InC(const Error& error, std::string_view source) {
   auto* made = new tok_error;
   made->code = CodeText(error.code);
   made->message = error.message;
@@ -57,17 +43,7 @@ tok_error* Refused(std::string message) {
   return InC(MakeError(ErrorCode::kApiArgument, std::move(message)));
 }
 
-// Calls what may run out of memory.
-template <typename Body>
-tok_error* Guarded(Body&& body) {
-  try {
-    return body();
-  } catch (const std::bad_alloc&) {
-    return OutOfMemoryError();
-  } catch (const std::length_error&) {
-    return OutOfMemoryError();
-  }
-}
+namespace {
 
 tok_error* TakeProgram(LoadedFile& file, size_t number, tok_module** out) {
   if (number >= file.programs.size())
@@ -75,7 +51,7 @@ tok_error* TakeProgram(LoadedFile& file, size_t number, tok_module** out) {
                    " programs, asked for is number " + std::to_string(number));
   Result<std::unique_ptr<Module>>& program = file.programs[number];
   if (!program.ok()) return InC(program.error(), file.source());
-  *out = new tok_module{std::move(program.value()), {}};
+  *out = new tok_module{std::move(program.value()), {}, {}};
   return nullptr;
 }
 

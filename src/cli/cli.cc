@@ -89,8 +89,22 @@ Examples:
   tokamak explain model.hlo --dot | dot -Tsvg > model.svg
   tokamak explain model.hlo --diff rules search  which kernels only one of the plans has
   tokamak explain --diff before.hlo after.hlo    the same of two programs
+  tokamak explain model.hlo --target host,h200   where it is faster, and at what size that turns
+  tokamak explain model.hlo --never-fuse=train.py:12 --require-fused=a,b   what users pin
   tokamak explain xla.concat-multi-user    what a rule means
   tokamak explain --as-given module_0001.jit_f.after_optimizations.txt   what XLA decided
+)";
+constexpr char kLintHelp[] = "Names the lines of FILE that cost more than they need.";
+constexpr char kLintExamples[] =
+    R"(Each remark has its rule, the microseconds of a call that it is about, the lines of the user's
+program, and what to write in their place:
+  lint.concat-multi-user   a concatenation is stored because several users read it
+  lint.unrolled-loop       a loop in Python has become as many copies of its body
+  lint.one-dispatch        a call takes longer to be called than to be computed
+
+Examples:
+  tokamak lint model.mlir
+  tokamak lint model.mlir --json
 )";
 constexpr char kCalibrateHelp[] = "Measures this machine: what prices of kernels are made of.";
 constexpr char kCalibrateExamples[] =
@@ -154,6 +168,11 @@ void AddFusion(CLI::App& command, FusionWords& fusion) {
       ->allow_extra_args(false);
 }
 
+void AddExplainFlag(CLI::App& command, bool& flag) {
+  command.add_flag("--explain_fusion_decisions,--explain-fusion-decisions", flag,
+                   "Also print what `tokamak explain --decisions` tells, on standard error");
+}
+
 void AddRun(CLI::App& app, RunCommand& run) {
   CLI::App* command = app.add_subcommand("run", kRunHelp);
   command->footer(kRunExamples);
@@ -167,6 +186,7 @@ void AddRun(CLI::App& app, RunCommand& run) {
   command->add_option("--repeat", run.repeat, "Run N times, print times, and compare the bits")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   AddFusion(*command, run.fusion);
+  AddExplainFlag(*command, run.explain);
   command->add_option("--seed", run.seed, "Draw the inputs: reals in [-1, 1), integers in [0, 4)");
   command->add_flag(
       "--strict", run.strict,
@@ -255,6 +275,7 @@ void AddOpt(CLI::App& app, OptCommand& opt) {
   command->add_flag("--check-each", opt.check_each, "The same for each pass alone, as a table");
   command->add_option("--seconds", opt.seconds, "Programs that run longer are not compared");
   command->add_option("--inputs", opt.inputs, "Compare on these inputs, too: a .npz file");
+  AddExplainFlag(*command, opt.explain);
   command->add_flag("--list", opt.list, "Show all passes and the default pipeline");
   command->add_flag("--json", opt.json, "Passes, decisions and comparisons as a line of JSON");
   command->add_option("-o,--output", opt.output, "Where the result goes; - is standard output");
@@ -321,8 +342,11 @@ void AddExplain(CLI::App& app, ExplainCommand& explain) {
   command->add_option("FILE", explain.file, "A program, - is standard input; or a rule's name");
   command->add_flag("--json", explain.json, "One line of JSON a program, decisions among it");
   AddFusion(*command, explain.fusion);
-  command->add_option("--target", explain.target, "host (the default) or h200")
-      ->check(CLI::IsMember({"host", "h200"}));
+  command
+      ->add_option("--target", explain.target,
+                   "host (the default), h200, or host,h200: where it is faster, transfers "
+                   "included, and at what size that turns")
+      ->check(CLI::IsMember({"host", "h200", "host,h200", "h200,host"}));
   command->add_flag("--as-given", explain.as_given,
                     "FILE is XLA's after_optimizations text: what XLA made, and where it stopped");
   command->add_flag("--decisions", explain.decisions, "Print every judgement, too");
@@ -349,6 +373,16 @@ void AddExplain(CLI::App& app, ExplainCommand& explain) {
                     "No rewrite that may change a bit of a result; exit 3 on a host step");
 }
 
+void AddLint(CLI::App& app, ExplainCommand& lint) {
+  CLI::App* command = app.add_subcommand("lint", kLintHelp);
+  command->footer(kLintExamples);
+  command->add_option("FILE", lint.file, "A program; - is standard input")->required();
+  command->add_flag("--json", lint.json, "One line of JSON a program");
+  command->add_option("--target", lint.target, "host (the default) or h200")
+      ->check(CLI::IsMember({"host", "h200"}));
+  AddFusion(*command, lint.fusion);
+}
+
 struct Commands {
   RunCommand run;
   CheckCommand check;
@@ -359,6 +393,7 @@ struct Commands {
   BisectCommand bisect;
   KernelsCommand kernels;
   ExplainCommand explain;
+  ExplainCommand lint;
   CalibrateCommand calibrate;
 };
 
@@ -370,6 +405,11 @@ int Dispatch(const CLI::App& app, const Commands& commands, Console& console) {
   if (app.got_subcommand("opt")) return Opt(commands.opt, console);
   if (app.got_subcommand("kernels")) return Kernels(commands.kernels, console);
   if (app.got_subcommand("explain")) return Explain(commands.explain, console);
+  if (app.got_subcommand("lint")) {
+    ExplainCommand lint = commands.lint;
+    lint.lints = true;
+    return Explain(lint, console);
+  }
   if (app.got_subcommand("calibrate")) return Calibrate(commands.calibrate, console);
   if (app.got_subcommand("bisect")) return Bisect(commands.bisect, console);
   return Reduce(commands.reduce, console);
@@ -391,6 +431,7 @@ int ParseAndRun(const std::vector<std::string>& words, Console& console) {
   AddBisect(app, commands.bisect);
   AddKernels(app, commands.kernels);
   AddExplain(app, commands.explain);
+  AddLint(app, commands.lint);
   AddCalibrate(app, commands.calibrate);
   try {
     std::vector<std::string> reversed(words.rbegin(), words.rend());  // as CLI11 wants them

@@ -37,8 +37,9 @@ struct RunCommand {
   bool flush_subnormals = false;  // as XLA CPU does
   Tolerance tolerance;
   bool json = false;
-  bool spoil = false;  // change what every check expects (driver/spoil.h)
-  bool hoist = false;  // constants of the entry become arguments (driver/compiled_run.h)
+  bool spoil = false;    // change what every check expects (driver/spoil.h)
+  bool hoist = false;    // constants of the entry become arguments (driver/compiled_run.h)
+  bool explain = false;  // also what explain tells
 };
 int Run(const RunCommand& command, Console& console);
 
@@ -80,6 +81,7 @@ struct OptCommand {
   std::vector<std::string> lift;  // rules of the paper's passes that are left out
   double seconds = 1;             // of one run of the program as it was, for --check-values
   std::string inputs;
+  bool explain = false;  // also what explain tells
 };
 int Opt(const OptCommand& command, Console& console);
 
@@ -113,6 +115,7 @@ struct ExplainCommand {
   bool unfused = false;           // one kernel for each instruction
   bool compare = true;            // with that
   std::string kernel;             // print this one alone, as kernel form and as code
+  bool lints = false;             // nothing but these: `tokamak lint`
   bool dot = false;               // for Graphviz
   std::vector<std::string> diff;  // two modes of fusion for FILE, or two programs
   bool measure = false;           // run each kernel, on drawn arguments
@@ -122,6 +125,9 @@ int Explain(const ExplainCommand& command, Console& console);
 // Its --as-given, and `explain RULE`, which gives nothing when FILE names no rule.
 int ExplainGiven(const ExplainCommand& command, Console& console);
 std::optional<int> ExplainRule(const ExplainCommand& command, Console& console);
+// What explain tells of a file, decisions among it, on standard error: of
+// --explain_fusion_decisions of other commands.
+int ExplainBeside(const std::string& file, const FusionWords& fusion, Console& console);
 
 struct CalibrateCommand {
   std::string output;   // "": the cache folder

@@ -2,61 +2,27 @@
 
 #include <optional>
 
-#include <fmt/format.h>
-#include <nlohmann/json.hpp>
-
-#include "cli/json_error.h"
 #include "cli/programs.h"
-#include "driver/account/views.h"
-#include "driver/account/write.h"
-#include "driver/all_kernels.h"
+#include "driver/account/explain.h"
 
 // `tokamak explain`: the steps that a program becomes, what each does for which lines of the user's
-// program, and what the interpreter does for want of a kernel.
+// program, and what the interpreter does for want of a kernel. `tokamak lint`: lines that cost more
+// than they need.
 
 namespace tokamak {
 namespace {
 
-using nlohmann::json;
-
-Status ShowKernel(const ProgramAccount& account, const ExplainCommand& command, Console& console) {
-  TOK_TRY(std::vector<KernelView> views, KernelsNamed(account, command.kernel));
-  json list = json::array();
-  for (const KernelView& view : views) {
-    std::string language = view.language == "cuda" ? "CUDA C++" : "LLVM IR";
-    list.push_back({{"name", view.name}, {"form", view.form}, {view.language, view.code}});
-    if (command.json) continue;
-    console.Out(fmt::format("// kernel form\n{}\n", view.form));
-    console.Out(view.code.empty() ? "// this build makes no " + language + "\n"
-                                  : fmt::format("// {}\n{}\n", language, view.code));
-  }
-  if (command.json) console.Out(JsonLine({{"kernels", std::move(list)}}));
-  return Ok();
-}
-
-Status Show(const ProgramAccount& account, const Module& module, const ExplainCommand& command,
-            Console& console) {
-  if (!command.kernel.empty()) return ShowKernel(account, command, console);
-  if (command.dot) {
-    std::string dot = DotOf(account, module.name());
-    console.Out(command.json ? JsonLine({{"dot", dot}}) : dot);
-    return Ok();
-  }
-  console.Out(command.json ? JsonLine(JsonOf(account, command.target))
-                           : TextOf(account, command.decisions));
-  return Ok();
-}
-
-Status ExplainProgram(Module& module, const ExplainCommand& command, Console& console) {
-  TOK_TRY(AccountOptions options, OptionsOf(command));
-  if (!command.kernel.empty() || command.dot) options.compare = false;
-  TOK_TRY(std::unique_ptr<ProgramAccount> account, AccountOf(module, options));
-  if (command.strict && !account->why_interpreted.empty())
-    return MakeError(ErrorCode::kNoKernel,
-                     "explain: the interpreter runs all of it: " + account->why_interpreted,
-                     {.file = module.file});
-  TOK_RETURN_IF_ERROR(Show(*account, module, command, console));
-  return command.strict ? CheckAllKernels(account->program, module) : Ok();
+Result<ExplainRequest> RequestOf(const ExplainCommand& command) {
+  ExplainRequest request;
+  TOK_TRY(request.account, OptionsOf(command));
+  if (command.target == "host,h200" || command.target == "h200,host")
+    request.targets = command.target;
+  request.json = command.json;
+  request.decisions = command.decisions;
+  request.lints = command.lints;
+  request.dot = command.dot;
+  request.kernel = command.kernel;
+  return request;
 }
 
 }  // namespace
@@ -85,11 +51,26 @@ int Explain(const ExplainCommand& command, Console& console) {
   }
   if (command.as_given) return ExplainGiven(command, console);
   if (std::optional<int> told = ExplainRule(command, console)) return *told;
+  Result<ExplainRequest> request = RequestOf(command);
+  if (!request.ok()) return console.Report(request.error());
   return ForEachProgram(command.file, console, [&](Module& program, std::string_view source) {
     if (program.entry() == nullptr) return 0;
-    Status shown = ExplainProgram(program, command, console);
-    return shown.ok() ? 0 : console.Report(shown.error(), source);
+    Result<std::string> text = Explained(program, request.value());
+    if (!text.ok()) return console.Report(text.error(), source);
+    console.Out(text.value());
+    return 0;
   });
+}
+
+int ExplainBeside(const std::string& file, const FusionWords& fusion, Console& console) {
+  ExplainCommand command;
+  command.file = file;
+  command.fusion = fusion;
+  command.decisions = true;
+  StringConsole told;
+  int exit = Explain(command, told);
+  console.Err(told.out + told.err);
+  return exit;
 }
 
 }  // namespace tokamak

@@ -221,6 +221,12 @@ int Opt(const OptCommand& command, Console& console) {
     return console.Report(MakeError(ErrorCode::kUsage, "opt: FILE is required"));
   Result<Plan> plan = PlanOf(command);
   if (!plan.ok()) return console.Report(plan.error());
+  if (command.explain) {
+    FusionWords fusion;
+    if (!command.fusion.empty()) fusion.mode = command.fusion;
+    fusion.lift = command.lift;
+    if (int exit = ExplainBeside(command.file, fusion, console); exit != 0) return exit;
+  }
   Result<LoadedFile> file = LoadFile(command.file, Verification::kYes);
   if (!file.ok()) return console.Report(file.error());
   Optimizer optimizer(command, plan.value(), console);

@@ -271,7 +271,11 @@ class Runner : private ProgressListener {
 }  // namespace
 
 int Run(const RunCommand& command, Console& console) {
-  return Runner(command, console).RunAll();
+  int exit = 0;
+  if (command.explain)
+    for (const std::string& file : command.files)
+      exit = std::max(exit, ExplainBeside(file, command.fusion, console));
+  return std::max(exit, Runner(command, console).RunAll());
 }
 
 }  // namespace tokamak

@@ -144,6 +144,12 @@ Result<Rates> RatesFromJson(std::string_view text, const std::string& file) {
   for (const auto& [name, member] : kNumbers) rates.*member = reader.Number(in, name, true);
   json fork = in.value("fork_us", json::array());
   for (const json& us : fork) rates.fork_us.push_back(us.is_number() ? us.get<double>() : 0);
+  // Files of CPUs, and older ones, say nothing of it.
+  if (in.contains("link_bytes_ns")) {
+    rates.link_bytes_ns = reader.Number(in, "link_bytes_ns", false);
+    rates.link_us = reader.Number(in, "link_us", true);
+    rates.link_source = TextAt(in, "link_source");
+  }
   if (rates.softness < 1) reader.Fail("'softness' is below 1");
   if (!reader.fault.empty())
     return MakeError(ErrorCode::kUsage, file + ": no machine file: " + reader.fault);

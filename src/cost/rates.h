@@ -40,6 +40,10 @@ struct Rates {
   double stream_gap_us = 0, graph_gap_us = 0, barrier_us = 0;
   double bytes_in_flight = 0;  // of a multiprocessor: what full bandwidth takes
   double registers = 65536, threads = 2048, team_bytes = 233472;  // of a multiprocessor
+  // Between the host's memory and its own: bytes a nanosecond, microseconds that a transfer takes
+  // at least, and where that is from.
+  double link_bytes_ns = 50, link_us = 10;
+  std::string link_source = "PCIe 5.0 x16, not measured";
 };
 
 // Bytes a nanosecond when `bytes` are gone over again and again; between the points of a curve by

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "driver/account/explain.h"
 #include "driver/backend.h"
 #include "driver/cpu_executable.h"
 #include "driver/dump.h"
@@ -103,6 +104,7 @@ Result<std::shared_ptr<const Executable>> Compile(std::unique_ptr<Module> module
     AddOrigin(verified.error(), *module);
     return std::move(verified.error());
   }
+  ExplainCompilation(*module, options);
   CompileTimes times;
   times.verify_us = MicrosSince(begin);
   begin = Clock::now();

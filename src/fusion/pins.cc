@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "explain/decision.h"
+#include "rewrite/fuse/facts.h"
 #include "support/edit_distance.h"
 
 namespace tokamak {
@@ -156,7 +157,7 @@ class PinReader {
   PinReader(const Module& module, const PinWords& words) : module_(module), words_(words) {}
 
   Result<Pins> Run() {
-    for (const auto& computation : module_.computations())
+    for (const Computation* computation : fuse::RunningComputations(module_))
       for (const Instr* instr : computation->PostOrder()) Look(*instr);
     for (PinKind kind : {PinKind::kNever, PinKind::kFuse, PinKind::kRequire}) {
       const std::vector<std::string>& groups = WordsOf(words_, kind);
@@ -235,7 +236,7 @@ class PinReader {
 
   std::vector<const Instr*> NamedNow(std::string_view word) const {
     std::vector<const Instr*> found;
-    for (const auto& computation : module_.computations())
+    for (const Computation* computation : fuse::RunningComputations(module_))
       for (const Instr* instr : computation->PostOrder())
         if (instr->op() != Op::kParameter && IsNamedBy(module_, *instr, word))
           found.push_back(instr);
@@ -254,7 +255,7 @@ class PinReader {
 
   std::vector<std::string> NamesNear(std::string_view word) const {
     std::set<std::string> names;
-    for (const auto& computation : module_.computations())
+    for (const Computation* computation : fuse::RunningComputations(module_))
       for (const Instr* instr : computation->PostOrder())
         if (instr->op() != Op::kParameter) names.insert(LabelOf(*instr));
     std::vector<std::string> near(names.begin(), names.end());
@@ -268,7 +269,7 @@ class PinReader {
   std::vector<std::string> LinesNear(const SourceLine& asked) const {
     std::set<std::pair<int64_t, std::string>> lines;
     constexpr int64_t kOther = int64_t{1} << 32;
-    for (const auto& computation : module_.computations())
+    for (const Computation* computation : fuse::RunningComputations(module_))
       for (const Instr* instr : computation->PostOrder())
         ForEachFrame(module_.origins(), *instr, [&](const Frame& frame) {
           int64_t far = frame.line > asked.line ? frame.line - asked.line : asked.line - frame.line;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "explain/decision.h"
 #include "fusion/values.h"
 #include "gen/contract.h"
@@ -296,11 +298,18 @@ Region OrderedRegion(const std::vector<const Instr*>& instrs,
 }
 
 std::string WhyNotSize(const Region& region) {
-  if (region.instrs.size() > kMaxInstrs) return "the region has as many instructions as it may";
-  if (region.inputs.size() > kMaxInputs) return "the region reads too many arrays";
+  auto over = [](const char* what, int64_t is, int64_t most) {
+    return fmt::format("{}: {}, {} at most", what, is, most);
+  };
+  if (region.instrs.size() > kMaxInstrs)
+    return over("the region has too many instructions", static_cast<int64_t>(region.instrs.size()),
+                static_cast<int64_t>(kMaxInstrs));
+  if (region.inputs.size() > kMaxInputs)
+    return over("the region reads too many arrays", static_cast<int64_t>(region.inputs.size()),
+                static_cast<int64_t>(kMaxInputs));
   int64_t flops = 0;
   for (const Instr* instr : region.instrs) flops += instr->info().flops_per_element;
-  return flops > kMaxFlops ? "the region computes as much as it may" : "";
+  return flops > kMaxFlops ? over("the region computes too much", flops, kMaxFlops) : "";
 }
 
 std::string NameOfKernel(const Region& region) {

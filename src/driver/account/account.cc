@@ -255,15 +255,15 @@ Totals TotalsOf(const ProgramAccount& account, const Module& module, double plan
   return totals;
 }
 
-Result<Totals> UnfusedTotals(const Module& optimized, const AccountOptions& options,
-                             const Machine& machine) {
+Result<Totals> TotalsIn(FusionMode mode, const Module& optimized, const AccountOptions& options,
+                        const Machine& machine) {
   std::unique_ptr<Module> copy = CloneModule(optimized);
-  ProgramAccount unfused;
+  ProgramAccount other;
   Clock::time_point begin = Clock::now();
-  TOK_TRY(unfused.program, LowerFor(*copy, options, FusionMode::kNone, unfused.log));
+  TOK_TRY(other.program, LowerFor(*copy, options, mode, other.log));
   double took = MillisSince(begin);
-  unfused.steps = Walker(*copy, unfused.program, machine, {}, false).Run();
-  return TotalsOf(unfused, *copy, took);
+  other.steps = Walker(*copy, other.program, machine, {}, false).Run();
+  return TotalsOf(other, *copy, took);
 }
 
 }  // namespace
@@ -311,7 +311,11 @@ Result<std::unique_ptr<ProgramAccount>> AccountOf(Module& module, const AccountO
   account->root = module.entry()->root();
   account->totals = TotalsOf(*account, module, took);
   if (compare) {
-    TOK_TRY(account->unfused, UnfusedTotals(*optimized, options, account->machine));
+    TOK_TRY(account->unfused, TotalsIn(FusionMode::kNone, *optimized, options, account->machine));
+    if (options.fusion.mode == FusionMode::kSearch) {
+      TOK_TRY(account->greedy,
+              TotalsIn(FusionMode::kGreedy, *optimized, options, account->machine));
+    }
   }
   return account;
 }

@@ -75,7 +75,8 @@ struct ProgramAccount {
   DecisionLog log;
   std::vector<StepAccount> steps;
   Totals totals;
-  std::optional<Totals> unfused;
+  // The same program without fusion; and by tier 0, where the plan is a search's.
+  std::optional<Totals> unfused, greedy;
 };
 
 // Runs the passes over a module that was verified, and plans and lowers it. The account names

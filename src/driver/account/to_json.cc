@@ -1,7 +1,10 @@
+#include <algorithm>
+
 #include <nlohmann/json.hpp>
 
 #include "cost/json.h"
 #include "cost/rates.h"
+#include "driver/account/counterfacts.h"
 #include "driver/account/write.h"
 
 namespace tokamak {
@@ -52,9 +55,10 @@ json FullJsonOf(const StepAccount& step, const Machine& machine) {
   return entry;
 }
 
-json DecisionsOf(const DecisionLog& log) {
+json DecisionsOf(const ProgramAccount& account) {
   json decisions = json::array();
-  for (const Decision& decision : log.all())
+  std::vector<std::string> facts = CounterFacts(account);
+  for (const Decision& decision : account.log.all())
     decisions.push_back({{"pass", decision.pass},
                          {"rule", decision.rule},
                          {"verdict", decision.verdict == Verdict::kTaken ? "taken" : "rejected"},
@@ -62,8 +66,23 @@ json DecisionsOf(const DecisionLog& log) {
                          {"other", decision.other},
                          {"before_us", decision.before_us},
                          {"after_us", decision.after_us},
-                         {"because", decision.because}});
+                         {"because", decision.because},
+                         {"would_if", facts[decisions.size()]}});
   return decisions;
+}
+
+// Calls after which the plan has paid for itself; null: never.
+void AddBreakEven(const ProgramAccount& account, json& out) {
+  for (const auto& [name, other] :
+       {std::pair("greedy", &account.greedy), std::pair("unfused", &account.unfused)}) {
+    if (!*other) continue;
+    double more = account.totals.planning_ms - (*other)->planning_ms;
+    double saves = (*other)->us - account.totals.us;
+    out["break_even"][name] = {
+        {"more_ms", more},
+        {"saves_us", saves},
+        {"calls", saves > 0 ? json(std::max(0.0, more * 1000 / saves)) : json(nullptr)}};
+  }
 }
 
 }  // namespace
@@ -99,7 +118,7 @@ json JsonOf(const ProgramAccount& account, const std::string& target) {
   json out = {{"target", target == "host" ? "cpu" : target},
               {"kernels", std::move(steps)},
               {"phases", std::move(phases)},
-              {"decisions", DecisionsOf(account.log)},
+              {"decisions", DecisionsOf(account)},
               {"host_steps", account.totals.host},
               {"temporary_bytes", account.totals.temporary_bytes},
               {"machine", {{"name", rates.name}, {"rates", rates.source}}}};
@@ -109,6 +128,8 @@ json JsonOf(const ProgramAccount& account, const std::string& target) {
   }
   out["fused"] = JsonOf(account.totals);
   if (account.unfused) out["unfused"] = JsonOf(*account.unfused);
+  if (account.greedy) out["greedy"] = JsonOf(*account.greedy);
+  AddBreakEven(account, out);
   return out;
 }
 

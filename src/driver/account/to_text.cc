@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include "cost/rates.h"
+#include "driver/account/counterfacts.h"
+#include "driver/account/explain.h"
 #include "driver/account/write.h"
 
 namespace tokamak {
@@ -53,28 +55,37 @@ class TextWriter {
     AddHeading();
     AddSteps();
     AddMachine();
-    if (decisions)
-      for (const Decision& decision : account_.log.all()) out_ += ToString(decision) + "\n";
+    if (decisions) AddDecisions();
     return std::move(out_);
   }
 
  private:
+  void AddDecisions() {
+    std::vector<std::string> facts = CounterFacts(account_);
+    for (size_t i = 0; i < facts.size(); ++i)
+      out_ += ToString(account_.log.all()[i]) + (facts[i].empty() ? "" : "; " + facts[i]) + "\n";
+  }
+
   void AddHeading() {
     const Totals& all = account_.totals;
     std::string calls = all.library == 0 ? "" : fmt::format(" {} library calls,", all.library);
     out_ += fmt::format("{} kernels,{} {} host steps, {} copies; {} bytes of temporary memory\n",
                         all.kernels, calls, all.host, all.copies, all.temporary_bytes);
-    out_ += fmt::format("{:>19} {:>12} {:>14} {:>12} {:>12}\n", "steps", "bytes moved",
-                        "us predicted", "temporary", "peak memory");
+    out_ += fmt::format("{:>19} {:>12} {:>14} {:>12} {:>12} {:>12}\n", "steps", "bytes moved",
+                        "us predicted", "temporary", "peak memory", "planning ms");
     AddTotals(account_.unfused ? "fused" : "in all", all);
+    if (account_.greedy) AddTotals("greedy", *account_.greedy);
     if (account_.unfused) AddTotals("unfused", *account_.unfused);
+    if (account_.greedy) out_ += BreakEvenText(all, *account_.greedy, "greedy");
+    if (account_.unfused) out_ += BreakEvenText(all, *account_.unfused, "unfused");
     if (all.data_decides) out_ += "what data decides how often to run counts once\n";
   }
 
   void AddTotals(std::string_view name, const Totals& totals) {
-    out_ += fmt::format("{:<8} {:>10} {:>12} {:>14.4g} {:>12} {:>12}\n", name, totals.steps(),
-                        BytesText(totals.bytes), totals.us, BytesText(totals.temporary_bytes),
-                        BytesText(totals.peak_bytes));
+    out_ +=
+        fmt::format("{:<8} {:>10} {:>12} {:>14.4g} {:>12} {:>12} {:>12.4g}\n", name, totals.steps(),
+                    BytesText(totals.bytes), totals.us, BytesText(totals.temporary_bytes),
+                    BytesText(totals.peak_bytes), totals.planning_ms);
   }
 
   // By phase, where there are several.

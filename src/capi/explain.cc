@@ -1,0 +1,44 @@
+// What becomes of a program, told in C.
+
+#include "driver/account/explain.h"
+
+#include "capi/handles.h"
+#include "driver/named_options.h"
+#include "ir/clone.h"
+
+namespace tokamak {
+namespace {
+
+tok_error* ExplainIt(tok_module& module, std::span<const tok_option> given) {
+  ExplainRequest request;
+  CompileOptions compile = OptionsOfEnvironment();
+  for (const tok_option& option : given) {
+    if (option.name == nullptr || option.value == nullptr)
+      return Refused("explain: an option without a name or without a value");
+    Status set = SetExplainOption(request, compile, option.name, option.value);
+    if (!set.ok()) return InC(set.error());
+  }
+  std::unique_ptr<Module> copy = CloneModule(*module.module);
+  if (copy->entry() == nullptr)
+    return InC(MakeError(ErrorCode::kNoEntry,
+                         "explain: the module has neither @main nor an only public function"));
+  Result<std::string> text = Explained(*copy, request);
+  if (!text.ok()) return InC(text.error());
+  module.explained = std::move(text.value());
+  return nullptr;
+}
+
+}  // namespace
+}  // namespace tokamak
+
+tok_error* tok_module_explain(tok_module* module, const tok_option* options, size_t num_options,
+                              const char** text) {
+  return tokamak::Guarded([&]() -> tok_error* {
+    if (module == nullptr || text == nullptr || (options == nullptr && num_options > 0))
+      return tokamak::Refused("explain: a null pointer");
+    *text = nullptr;
+    tok_error* error = tokamak::ExplainIt(*module, {options, num_options});
+    if (error == nullptr) *text = module->explained.c_str();
+    return error;
+  });
+}

@@ -1,0 +1,173 @@
+#include "driver/account/lints.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "cost/rates.h"
+#include "driver/as_given.h"
+
+namespace tokamak {
+namespace {
+
+// What a call of a compiled function takes from Python, whatever it computes: by itself, and for
+// each argument and result (docs/results/dispatch.md).
+constexpr double kDispatchUs = 4.5, kDispatchUsOfArray = 0.7;
+// So many equal instructions of one line, each of which needs the one before, are a loop.
+constexpr int64_t kLeastTurns = 8;
+// Lines that are looked at for loops, the most frequent first.
+constexpr size_t kMostLines = 200;
+
+std::string LineOf(const Instr& instr) {
+  if (instr.origins() == OriginId::kNone) return "";
+  const Module& module = *instr.parent()->module();
+  for (const Origin* origin : module.origins().Of(instr.origins()))
+    if (origin->frame != FrameId::kNone) return SourceLines(instr)[0];
+  return "";
+}
+
+double MicrosOf(const StepAccount& step) {
+  return static_cast<double>(step.runs()) * step.predicted_us.value_or(0);
+}
+
+int64_t BytesOf(const Instr& instr) {
+  return instr.shape().IsArray() ? instr.shape().ByteSize() : 0;
+}
+
+class Linter {
+ public:
+  Linter(const Module& module, const ProgramAccount& account)
+      : module_(module), account_(account) {}
+
+  std::vector<Lint> Run() {
+    if (account_.steps.empty()) return {};
+    for (const auto& computation : module_.computations())
+      for (const Instr* instr : computation->PostOrder())
+        if (instr->op() == Op::kConcatenate && instr->users().size() > 1) LookAtConcat(*instr);
+    for (const auto& computation : module_.computations()) LookForLoops(*computation);
+    LookAtDispatch();
+    std::stable_sort(lints_.begin(), lints_.end(),
+                     [](const Lint& x, const Lint& y) { return x.us > y.us; });
+    return std::move(lints_);
+  }
+
+ private:
+  // Costs something when it is stored: it is written, and read again by each user.
+  void LookAtConcat(const Instr& concat) {
+    double us = 0;
+    int64_t readers = 0;
+    bool stored = false;
+    for (const StepAccount& step : account_.steps) {
+      bool makes = std::find(step.made.begin(), step.made.end(), &concat) != step.made.end();
+      bool reads = std::find(step.read.begin(), step.read.end(), &concat) != step.read.end();
+      stored |= makes;
+      readers += reads ? 1 : 0;
+      // Its share of what the step moves.
+      double moved = std::max<double>(1, static_cast<double>(step.reads + step.writes));
+      if (makes || reads)
+        us += MicrosOf(step) * std::min(1.0, static_cast<double>(BytesOf(concat)) / moved);
+    }
+    if (!stored || readers == 0) return;
+    lints_.push_back(
+        {"lint.concat-multi-user", SourceLines(concat), us,
+         fmt::format("a concatenation of {} bytes is stored for {} users and read "
+                     "again by {} steps: compute with its parts, and put them together last",
+                     BytesOf(concat), concat.users().size(), readers)});
+  }
+
+  struct Chain {
+    std::vector<std::string> lines;
+    int64_t instrs = 0;
+  };
+
+  void LookForLoops(const Computation& computation) {
+    std::vector<Instr*> order = computation.PostOrder();
+    std::map<std::tuple<std::string, Op, std::string>, std::vector<const Instr*>> like;
+    for (const Instr* instr : order) {
+      if (instr->info().Is(kDataMovement) || instr->op() == Op::kConstant ||
+          instr->op() == Op::kBroadcast || instr->op() == Op::kParameter)
+        continue;
+      std::string line = LineOf(*instr);
+      if (!line.empty()) like[{line, instr->op(), ToString(instr->shape())}].push_back(instr);
+    }
+    std::vector<std::pair<std::string, const std::vector<const Instr*>*>> many;
+    for (const auto& [key, instrs] : like)
+      if (static_cast<int64_t>(instrs.size()) >= kLeastTurns)
+        many.emplace_back(std::get<0>(key), &instrs);
+    std::stable_sort(many.begin(), many.end(), [](const auto& x, const auto& y) {
+      return x.second->size() > y.second->size();
+    });
+    many.resize(std::min(many.size(), kMostLines));
+    std::map<int64_t, Chain> chains;  // by turns
+    for (const auto& [line, instrs] : many) {
+      int64_t turns = LongestChain(computation, order, *instrs);
+      if (turns < kLeastTurns) continue;
+      Chain& chain = chains[turns];
+      if (std::find(chain.lines.begin(), chain.lines.end(), line) == chain.lines.end())
+        chain.lines.push_back(line);
+      chain.instrs += static_cast<int64_t>(instrs->size());
+    }
+    for (auto& [turns, chain] : chains) AddLoop(turns, std::move(chain));
+  }
+
+  // How many of these there are, at most, on a way from value to user.
+  static int64_t LongestChain(const Computation& computation, const std::vector<Instr*>& order,
+                              const std::vector<const Instr*>& members) {
+    InstrMap<int64_t> length(computation, 0);
+    for (const Instr* member : members) length[member] = 1;
+    int64_t longest = 0;
+    for (const Instr* instr : order) {
+      int64_t before = 0;
+      for (const Instr* operand : instr->operands()) before = std::max(before, length[operand]);
+      length[instr] += before;
+      longest = std::max(longest, length[instr]);
+    }
+    return longest;
+  }
+
+  void AddLoop(int64_t turns, Chain chain) {
+    double us = 0;
+    for (const StepAccount& step : account_.steps) {
+      bool is_of_it = std::any_of(step.lines.begin(), step.lines.end(), [&](const auto& line) {
+        return std::find(chain.lines.begin(), chain.lines.end(), line) != chain.lines.end();
+      });
+      if (is_of_it) us += MicrosOf(step);
+    }
+    lints_.push_back({"lint.unrolled-loop", std::move(chain.lines), us,
+                      fmt::format("the same is computed {} times, each time from the last: a loop "
+                                  "in Python, {} instructions of the program; jax.lax.scan or "
+                                  "fori_loop compiles its body once",
+                                  turns, chain.instrs)});
+  }
+
+  void LookAtDispatch() {
+    bool loops = std::any_of(account_.steps.begin(), account_.steps.end(),
+                             [](const StepAccount& step) { return step.calls != 1; });
+    double launch = account_.machine.is_gpu() ? RatesOf(account_.machine).stream_gap_us : 0;
+    const Shape& results = module_.entry()->root()->shape();
+    size_t arrays = module_.entry()->parameters().size() + LeavesOf(results).size();
+    double dispatch = kDispatchUs + kDispatchUsOfArray * static_cast<double>(arrays) + launch;
+    if (loops || account_.totals.host > 0 || account_.totals.us >= dispatch) return;
+    lints_.push_back({"lint.one-dispatch",
+                      {},
+                      dispatch - account_.totals.us,
+                      fmt::format("a call computes for {:.3g} us, and takes about {:.3g} us to be "
+                                  "called: put the loop around it into the program with "
+                                  "jax.lax.scan, or compute many at a time with jax.vmap",
+                                  account_.totals.us, dispatch)});
+  }
+
+  const Module& module_;
+  const ProgramAccount& account_;
+  std::vector<Lint> lints_;
+};
+
+}  // namespace
+
+std::vector<Lint> LintsOf(const Module& module, const ProgramAccount& account) {
+  return Linter(module, account).Run();
+}
+
+}  // namespace tokamak
