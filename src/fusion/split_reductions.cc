@@ -126,6 +126,19 @@ bool RowsAreFoldedToo(const Instr& reduce, int64_t row) {
   return false;
 }
 
+// Whether what a reduce folds is computed element by element, and stored for others as well: the
+// kernel that writes it may sum up its columns.
+bool IsStoredToo(const Instr& reduce) {
+  const Instr* of = reduce.operand(0);
+  while ((of->op() == Op::kConvert || of->op() == Op::kReshape) && of->users().size() == 1)
+    of = of->operand(0);
+  if (!of->info().Is(kElementwise)) return false;
+  return of->parent()->root() == of ||
+         std::any_of(of->users().begin(), of->users().end(), [](const Instr* user) {
+           return user->op() == Op::kTuple || user->op() == Op::kDot;
+         });
+}
+
 // How many parts a result should have.
 int64_t PartsWanted(const Reducer& reducer, int64_t results, const Machine& machine) {
   if (!machine.is_gpu()) {
@@ -135,7 +148,7 @@ int64_t PartsWanted(const Reducer& reducer, int64_t results, const Machine& mach
   }
   bool in_rows = reducer.reduced.back() == reducer.input().rank() - 1;
   int64_t folded = reducer.input().ElementCount() / results;
-  if (!in_rows && RowsAreFoldedToo(*reducer.instr, results))
+  if (!in_rows && (RowsAreFoldedToo(*reducer.instr, results) || IsStoredToo(*reducer.instr)))
     return std::min(std::max(kGpuParts * machine.cores, kGpuBlocks), folded / kGpuRows);
   int64_t blocks = in_rows ? results : (results + kGpuResults - 1) / kGpuResults;
   int64_t wanted = (kGpuBlocks * machine.cores + blocks - 1) / blocks;

@@ -42,14 +42,18 @@ int64_t KeptValues::MostWords(size_t passes) const {
   return most;
 }
 
-void KeptValues::Choose(const Region& region, const RowLevels& levels, const Dims& dims,
-                        const std::vector<const Instr*>& last, int64_t count, int64_t words) {
+int64_t KeptValues::Find(const Region& region, const RowLevels& levels, const Dims& dims,
+                         const std::vector<const Instr*>& last) {
   for (size_t pass = 0; pass < levels.levels.size(); ++pass)
     for (const Reducer& reducer : levels.levels[pass])
       for (size_t i = 0; i < reducer.count; ++i)
         Visit(*reducer.instr->operand(i), pass, region, dims);
   for (const Instr* needed : last) Visit(*needed, levels.levels.size(), region, dims);
-  if (MostWords(levels.levels.size() + 1) * count > words) values_.clear();
+  return MostWords(levels.levels.size() + 1);
+}
+
+void KeptValues::Keep(int64_t count) {
+  is_kept_ = true;
   for (Value& value : values_) {
     ElementType type = value.instr->shape().type();
     value.is_complex = IsComplex(type);
@@ -59,7 +63,7 @@ void KeptValues::Choose(const Region& region, const RowLevels& levels, const Dim
 }
 
 void KeptValues::Bind(size_t pass, const Coordinates& at, Scalar number) {
-  for (const Value& value : values_) {
+  for (const Value& value : kept()) {
     if (pass <= value.made || pass > value.last) continue;
     Element element{b_.Read(value.arrays[0], number), {}};
     if (value.is_complex) element[1] = b_.Read(value.arrays[1], number);
@@ -68,7 +72,7 @@ void KeptValues::Bind(size_t pass, const Coordinates& at, Scalar number) {
 }
 
 void KeptValues::Keep(size_t pass, const Coordinates& at, Scalar number) {
-  for (const Value& value : values_) {
+  for (const Value& value : kept()) {
     if (pass != value.made) continue;
     Element element = emitter_.At(*value.instr, at);
     if (!emitter_.fault().empty()) return;

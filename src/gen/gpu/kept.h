@@ -14,10 +14,11 @@ class KeptValues {
   KeptValues(KernelBuilder& b, ElementEmitter& emitter) : b_(b), emitter_(emitter) {}
 
   // Finds what two passes or more need of arrays of dimensions `dims`; `last`: what the pass after
-  // all reductions needs. Keeps nothing when that takes more than `words` registers a thread, which
-  // has `count` elements.
-  void Choose(const Region& region, const RowLevels& levels, const Dims& dims,
-              const std::vector<const Instr*>& last, int64_t count, int64_t words);
+  // all reductions needs. Registers for one element, at most.
+  int64_t Find(const Region& region, const RowLevels& levels, const Dims& dims,
+               const std::vector<const Instr*>& last);
+  // Keeps that of a thread's `count` elements; nothing when it is not called.
+  void Keep(int64_t count);
 
   // At the beginning and the end of the code for one element, the thread's `number`-th, in a pass.
   void Bind(size_t pass, const Coordinates& at, Scalar number);
@@ -30,6 +31,8 @@ class KeptValues {
     std::array<ArrayId, 2> arrays{};
     bool is_complex = false;
   };
+  // What is kept indeed; those that are only found are not.
+  const std::vector<Value>& kept() const { return is_kept_ ? values_ : none_; }
   void Visit(const Instr& instr, size_t pass, const Region& region, const Dims& dims);
   int64_t MostWords(size_t passes) const;
 
@@ -37,6 +40,8 @@ class KeptValues {
   ElementEmitter& emitter_;
   std::unordered_map<const Instr*, size_t> first_;  // the pass that needs it first
   std::vector<Value> values_;
+  const std::vector<Value> none_;
+  bool is_kept_ = false;
 };
 
 }  // namespace tokamak::gpu

@@ -31,8 +31,9 @@ constexpr int64_t kBlock = 256, kMostThreads = 1024;
 constexpr int64_t kWarpSteps = 8, kBlockSteps = 4;
 // Registers of a thread for what it keeps; of blocks of kMostThreads there are half as many.
 constexpr int64_t kKeptWords = 64;
-// Registers of a thread for sums of columns, if more threads a row can make them so few.
-constexpr int64_t kColumnWords = 64;
+// Registers of a thread for what it keeps and sums of columns, if more threads a row can make them
+// so few.
+constexpr int64_t kColumnWords = 96;
 // Loads in flight of a thread whose vectors are too many to be kept.
 constexpr int64_t kUnroll = 4;
 
@@ -112,8 +113,9 @@ class RowsBuilder {
     } else {
       threads_ = std::clamp(PowerAbove(CeilDiv(vectors_, kBlockSteps)), 2 * kWarp, kMostThreads);
     }
-    while (threads_ < std::min(kMostThreads, vectors_) &&
-           CeilDiv(vectors_, threads_) * lanes_ * columns_.words() > kColumnWords)
+    int64_t kept = keep_ && any_order ? kept_.Find(region_, found_, dims_, NeededLast()) : 0;
+    while (!columns_.empty() && threads_ < std::min(kMostThreads, vectors_) &&
+           CeilDiv(vectors_, threads_) * lanes_ * (columns_.words() + kept) > kColumnWords)
       threads_ *= 2;
     int64_t most = std::max<int64_t>(1, kBlock / threads_);
     block_rows_ = std::min(most, PowerAbove(columns_.empty() ? found_.rows : columns_.folded()));
@@ -124,8 +126,7 @@ class RowsBuilder {
     if (!columns_.empty() && (!unrolled_ || !any_order))
       return "its rows are too long for sums of columns";
     int64_t words = threads_ == kMostThreads ? kKeptWords / 2 : kKeptWords;
-    if (keep_ && unrolled_ && any_order)
-      kept_.Choose(region_, found_, dims_, NeededLast(), steps_ * lanes_, words);
+    if (kept > 0 && unrolled_ && kept * steps_ * lanes_ <= words) kept_.Keep(steps_ * lanes_);
     return "";
   }
 
