@@ -1,10 +1,10 @@
 #include "fusion/draft.h"
 
 #include <algorithm>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "fusion/contraction.h"
-#include "fusion/region_hash.h"
 #include "fusion/regions.h"
 #include "fusion/sorts.h"
 #include "fusion/values.h"
@@ -22,6 +22,51 @@ bool OnlyMoves(const Instr& instr) {
          instr.op() == Op::kGetTupleElement || instr.op() == Op::kReshape;
 }
 
+// Values that one neighbour alone computes with, at the same place: put together from the last to
+// the first, up to half of what a kernel may be.
+class Chains {
+ public:
+  explicit Chains(const Computation& computation) : chain_of_(computation, -1) {}
+
+  // Whether it is computed where its user is. Each instruction is asked about once, after its
+  // users.
+  bool Join(const Instr& instr) {
+    if (!instr.info().Is(kElementwise) || instr.operand_count() == 0) return false;
+    auto flops = instr.info().flops_per_element;
+    auto inputs = static_cast<int64_t>(instr.operand_count());
+    if (int with = ChainOfUser(instr); with >= 0) {
+      Chain& chain = chains_[static_cast<size_t>(with)];
+      if (chain.instrs < kMaxChain && chain.flops + flops <= kMaxChainFlops &&
+          chain.inputs + inputs - 1 <= kMaxChainInputs) {
+        chain = {chain.instrs + 1, chain.flops + flops, chain.inputs + inputs - 1};
+        chain_of_[&instr] = with;
+        return true;
+      }
+    }
+    chain_of_[&instr] = static_cast<int>(chains_.size());
+    chains_.push_back({1, flops, inputs});
+    return false;
+  }
+
+ private:
+  static constexpr int64_t kMaxChain = 100, kMaxChainFlops = 250, kMaxChainInputs = 20;
+  struct Chain {
+    int64_t instrs, flops, inputs;
+  };
+
+  int ChainOfUser(const Instr& instr) const {
+    if (instr.users().empty() || IsTied(instr)) return -1;
+    const Instr& user = *instr.users()[0];
+    bool alone = std::all_of(instr.users().begin(), instr.users().end(),
+                             [&](const Instr* other) { return other == &user; });
+    bool alike = user.shape().IsArray() && user.shape().dims() == instr.shape().dims();
+    return alone && alike ? chain_of_[&user] : -1;
+  }
+
+  InstrMap<int> chain_of_;
+  std::vector<Chain> chains_;
+};
+
 // What must be there before a region runs: what it reads, and what it updates.
 std::vector<const Instr*> NeedsOf(const Region& region) {
   std::vector<const Instr*> needs = region.inputs;
@@ -32,49 +77,63 @@ std::vector<const Instr*> NeedsOf(const Region& region) {
 
 }  // namespace
 
-Draft::Draft(const Computation& computation)
-    : order_(computation.PostOrder()),
+Draft::Draft(const Computation& computation, RegionHasher& hasher)
+    : hasher_(&hasher),
+      order_(computation.PostOrder()),
       places_(computation),
       homes_(computation, -1),
       outside_(computation, false),
       needed_(computation, false),
+      immediate_(computation, false),
       readers_(computation),
       computed_(computation),
       seen_(computation, 0) {
-  for (size_t i = 0; i < order_.size(); ++i) places_[order_[i]] = i;
+  for (size_t i = 0; i < order_.size(); ++i) {
+    places_[order_[i]] = i;
+    immediate_[order_[i]] = IsImmediate(*order_[i]);
+  }
 }
 
-Draft::Draft(const ComputationPlan& plan) : Draft(*plan.computation) {
+Draft::Draft(const ComputationPlan& plan, RegionHasher& hasher) : Draft(*plan.computation, hasher) {
   for (const Instr* instr : order_) {
     homes_[instr] = plan.kernel_of[instr];
-    outside_[instr] = plan.kernel_of[instr] < 0 && !plan.inside[instr] && !IsImmediate(*instr);
+    outside_[instr] = plan.kernel_of[instr] < 0 && !plan.inside[instr] && !immediate_[instr];
   }
   for (const Instr* instr : order_) needed_[instr] = NeedsArray(*instr);
   for (const PlannedKernel& planned : plan.kernels)
     AddGroup({planned.region.roots, {}}, planned.region);
 }
 
-Draft::Draft(const Computation& computation, const Machine& machine) : Draft(computation) {
-  std::vector<const Instr*> roots;
-  for (size_t i = order_.size(); i-- > 0;) {
-    const Instr& instr = *order_[i];
-    needed_[&instr] = NeedsArray(instr);
-    if (IsImmediate(instr) && !needed_[&instr]) continue;
-    bool no_kernel = IsKernelless(instr) || IsMemoryConstant(instr) ||
-                     IsForLibrary(instr, machine) || IsForRuntime(instr, machine);
-    bool alias = IsAlias(instr) && instr.operand_count() > 0 && !IsImmediate(*instr.operand(0));
-    outside_[&instr] =
-        no_kernel || (alias && needed_[&instr]) || (!alias && !WhyNoKernel(instr, machine).empty());
-    if (outside_[&instr]) continue;
-    if (needed_[&instr] || (!OnlyMoves(instr) && !alias)) roots.push_back(&instr);
-  }
-  std::reverse(roots.begin(), roots.end());
+Draft::Draft(const Computation& computation, const Machine& machine, bool contract,
+             RegionHasher& hasher)
+    : Draft(computation, hasher) {
+  std::vector<const Instr*> roots = FirstRoots(machine, contract);
   for (size_t i = 0; i < roots.size(); ++i) homes_[roots[i]] = static_cast<int>(i);
   for (const Instr* root : roots) {
     Group group{{root}, {}};
     Region region = RegionOf(group, static_cast<int>(groups_.size()));
     AddGroup(std::move(group), std::move(region));
   }
+}
+
+std::vector<const Instr*> Draft::FirstRoots(const Machine& machine, bool contract) {
+  std::vector<const Instr*> roots;
+  Chains chains(computation());
+  for (size_t i = order_.size(); i-- > 0;) {
+    const Instr& instr = *order_[i];
+    needed_[&instr] = NeedsArray(instr);
+    if (immediate_[&instr] && !needed_[&instr]) continue;
+    bool no_kernel = IsKernelless(instr) || IsMemoryConstant(instr) ||
+                     IsForLibrary(instr, machine) || IsForRuntime(instr, machine);
+    bool alias = IsAlias(instr) && instr.operand_count() > 0 && !immediate_[instr.operand(0)];
+    outside_[&instr] =
+        no_kernel || (alias && needed_[&instr]) || (!alias && !WhyNoKernel(instr, machine).empty());
+    if (outside_[&instr]) continue;
+    bool inside = OnlyMoves(instr) || alias || (contract && chains.Join(instr));
+    if (needed_[&instr] || !inside) roots.push_back(&instr);
+  }
+  std::reverse(roots.begin(), roots.end());
+  return roots;
 }
 
 bool Draft::NeedsArray(const Instr& value) const {
@@ -85,7 +144,7 @@ bool Draft::NeedsArray(const Instr& value) const {
 }
 
 void Draft::AddGroup(Group group, Region region) {
-  uint64_t hash = StructuralHash(region);
+  uint64_t hash = hasher_->Of(region);
   groups_.push_back({std::move(group), std::move(region), hash});
   Link(static_cast<int>(groups_.size()) - 1, true);
 }
@@ -114,15 +173,38 @@ Region Draft::RegionOf(const Group& group, int number) const {
     const Instr* instr = open.back();
     open.pop_back();
     instrs.push_back(instr);
-    for (size_t i = 0; i < instr->operand_count(); ++i) {
+    size_t first = IsUpdate(*instr) ? 1 : 0;
+    for (size_t i = first; i < instr->operand_count(); ++i) {
       const Instr* operand = instr->operand(i);
-      if (IsImmediate(*operand) || (IsUpdate(*instr) && i == 0)) continue;
-      if (seen_[operand] == walk_ || IsInput(*operand, group, number)) continue;
+      if (seen_[operand] == walk_ || immediate_[operand] || IsInput(*operand, group, number))
+        continue;
       seen_[operand] = walk_;
       open.push_back(operand);
     }
   }
-  return OrderedRegion(instrs, group.roots, places_);
+  return Ordered(std::move(instrs), group.roots);
+}
+
+Region Draft::Ordered(std::vector<const Instr*> instrs, std::vector<const Instr*> roots) const {
+  Region region{&computation(), std::move(instrs), {}, std::move(roots)};
+  // A part of what is made elsewhere is an array to be read.
+  std::erase_if(region.instrs, [&](const Instr* instr) {
+    bool part = instr->op() == Op::kGetTupleElement && seen_[instr->operand(0)] != walk_;
+    if (part) seen_[instr] = 0;
+    return part;
+  });
+  auto before = [&](const Instr* x, const Instr* y) { return places_[x] < places_[y]; };
+  std::sort(region.instrs.begin(), region.instrs.end(), before);
+  std::sort(region.roots.begin(), region.roots.end(), before);
+  for (const Instr* instr : region.instrs)
+    // What an update is written into is not read.
+    for (size_t i = IsUpdate(*instr) ? 1 : 0; i < instr->operand_count(); ++i) {
+      const Instr* operand = instr->operand(i);
+      if (seen_[operand] == walk_ || immediate_[operand]) continue;
+      seen_[operand] = walk_;
+      region.inputs.push_back(operand);
+    }
+  return region;
 }
 
 void Draft::Rehome(const Change& change, bool forward) {
@@ -164,19 +246,80 @@ void Draft::Link(int number, bool add) {
 }
 
 void Draft::Apply(const Change& change) {
+  int next = static_cast<int>(groups_.size());
+  bool narrows = IsNarrowing(change);
+  if (IsMerge(change)) {
+    group_order_.Merge(*this, change.removed[0], change.removed[1], next);
+  } else if (narrows) {
+    for (size_t i = 0; i < change.added.size(); ++i)
+      group_order_.Replace(homes_[change.added[i].roots[0]], next + static_cast<int>(i));
+  } else {
+    group_order_.Forget();
+  }
   for (int i : change.removed) Link(i, false);
   Rehome(change, true);
   for (int i : change.removed) groups_[static_cast<size_t>(i)] = {};
   for (const Group& group : change.added) {
-    int number = static_cast<int>(groups_.size());
-    Region region = RegionOf(group, number);
+    Region region = RegionOf(group, static_cast<int>(groups_.size()));
     AddGroup(group, std::move(region));
   }
+  for (int i = next; narrows && i < static_cast<int>(groups_.size()); ++i)
+    if (!group_order_.Fits(*this, region(i), i)) return group_order_.Forget();
+}
+
+bool Draft::IsCurrent(const Change& change) const {
+  auto is_removed = [&](int group) {
+    return std::find(change.removed.begin(), change.removed.end(), group) != change.removed.end();
+  };
+  auto is_kept = [&](const Instr* root) {
+    return std::any_of(change.added.begin(), change.added.end(),
+                       [&](const Group& group) { return Contains(group.roots, root); });
+  };
+  for (int i : change.removed) {
+    if (!IsThere(i)) return false;
+    for (const Instr* root : group(i).roots)
+      if (!is_kept(root) && !std::all_of(readers_[root].begin(), readers_[root].end(), is_removed))
+        return false;
+  }
+  return true;
+}
+
+// Two groups become one, which makes something of both.
+bool Draft::IsMerge(const Change& change) const {
+  return change.added.size() == 1 && change.removed.size() == 2 && !IsNarrowing(change);
+}
+
+// Groups lose roots, and compute more themselves: each needs what it needed before, at last, unless
+// something is computed again.
+bool Draft::IsNarrowing(const Change& change) const {
+  std::vector<int> from;
+  for (const Group& group : change.added) {
+    int home = homes_[group.roots[0]];
+    bool one = std::all_of(group.roots.begin(), group.roots.end(),
+                           [&](const Instr* root) { return homes_[root] == home; });
+    if (home < 0 || !one || std::find(from.begin(), from.end(), home) != from.end()) return false;
+    from.push_back(home);
+  }
+  return true;
 }
 
 bool Draft::MakesCycle(const Change& change, const std::vector<Region>& regions) {
+  if (IsNarrowing(change)) {
+    bool fits = true;
+    for (size_t i = 0; fits && i < regions.size(); ++i)
+      fits = group_order_.Fits(*this, regions[i], homes_[change.added[i].roots[0]]);
+    if (fits) return false;
+  }
+  if (IsMerge(change)) return group_order_.LiesBetween(*this, change.removed[0], change.removed[1]);
+  return FindsCycle(change, regions);
+}
+
+bool Draft::FindsCycle(const Change& change, const std::vector<Region>& regions) const {
   // From what the new groups make, along those who need it, back to what they need.
   std::unordered_set<int> gone(change.removed.begin(), change.removed.end());
+  std::unordered_map<const Instr*, std::vector<size_t>> needed_by;
+  for (size_t i = 0; i < regions.size(); ++i)
+    for (const Instr* value : NeedsOf(regions[i])) needed_by[value].push_back(i);
   for (size_t target = 0; target < regions.size(); ++target) {
     std::unordered_set<const Instr*> seen;
     std::vector<const Instr*> open = regions[target].roots;
@@ -184,11 +327,11 @@ bool Draft::MakesCycle(const Change& change, const std::vector<Region>& regions)
       const Instr* instr = open.back();
       open.pop_back();
       if (!seen.insert(instr).second) continue;
-      for (size_t i = 0; i < regions.size(); ++i) {
-        if (!Contains(NeedsOf(regions[i]), instr)) continue;
-        if (i == target) return true;
-        for (const Instr* root : regions[i].roots) open.push_back(root);
-      }
+      if (auto it = needed_by.find(instr); it != needed_by.end())
+        for (size_t i : it->second) {
+          if (i == target) return true;
+          for (const Instr* root : regions[i].roots) open.push_back(root);
+        }
       for (int reader : readers_[instr])
         if (!gone.contains(reader))
           for (const Instr* root : region(reader).roots) open.push_back(root);

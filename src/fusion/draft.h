@@ -2,7 +2,9 @@
 
 #include <vector>
 
+#include "fusion/group_order.h"
 #include "fusion/plan.h"
+#include "fusion/region_hash.h"
 #include "ir/ir.h"
 
 namespace tokamak {
@@ -26,11 +28,13 @@ struct Change {
 // need, back to what is stored.
 class Draft {
  public:
-  // Begins as a plan that is complete.
-  explicit Draft(const ComputationPlan& plan);
+  // Begins as a plan that is complete. The hasher must outlive the draft.
+  Draft(const ComputationPlan& plan, RegionHasher& hasher);
   // Begins with a group for each instruction that computes; what only moves elements is computed
-  // where it is needed.
-  Draft(const Computation& computation, const Machine& machine);
+  // where it is needed, and so is, if `contract`, what one neighbour alone computes with, element
+  // by element: a store and a load less, and nothing more to do.
+  Draft(const Computation& computation, const Machine& machine, bool contract,
+        RegionHasher& hasher);
 
   const Computation& computation() const { return *order_.back()->parent(); }
 
@@ -44,6 +48,8 @@ class Draft {
   bool IsThere(int i) const { return !region(i).roots.empty(); }
   // The group that makes a value; -1: none, it is computed where it is needed or no kernel's.
   int HomeOf(const Instr& value) const { return homes_[&value]; }
+  // No kernel makes it, or computes it inside: a parameter, control flow, a library's, an alias.
+  bool IsOutside(const Instr& value) const { return outside_[&value]; }
   // The groups that need it: read it, or write a part of it.
   const std::vector<int>& ReadersOf(const Instr& value) const { return readers_[&value]; }
   // The groups that compute it, whether it is stored or not.
@@ -57,11 +63,17 @@ class Draft {
   // What a user has said of it, which moves may not break; null: nothing.
   void set_pins(const Pins* pins) { pins_ = pins; }
   const Pins* pins() const { return pins_; }
+  // The hash of any region of this computation.
+  uint64_t HashOf(const Region& region) const { return hasher_->Of(region); }
 
   // The regions that the groups added would be.
   std::vector<Region> Try(const Change& change);
   void Apply(const Change& change);
-  // Whether some group would need what it makes itself, after the change.
+  // Whether it may still be made: all groups that it replaces are there, and so are, among them,
+  // all that read what would no longer be stored.
+  bool IsCurrent(const Change& change) const;
+  // Whether some group would need what it makes itself, after the change. Of two groups with very
+  // much in between, this may say so although it is not so.
   bool MakesCycle(const Change& change, const std::vector<Region>& regions);
 
  private:
@@ -71,22 +83,31 @@ class Draft {
     uint64_t hash = 0;  // of the region's structure
   };
 
-  explicit Draft(const Computation& computation);
+  Draft(const Computation& computation, RegionHasher& hasher);
+  // Which instructions begin as groups.
+  std::vector<const Instr*> FirstRoots(const Machine& machine, bool contract);
   bool NeedsArray(const Instr& value) const;
   void AddGroup(Group group, Region region);
   Region RegionOf(const Group& group, int number) const;
   // Marks roots as made by others, as if the change were made; again: takes it back.
   void Rehome(const Change& change, bool forward);
   void Link(int number, bool add);
+  // Instructions in order, with their inputs.
+  Region Ordered(std::vector<const Instr*> instrs, std::vector<const Instr*> roots) const;
+  bool IsMerge(const Change& change) const;
+  bool IsNarrowing(const Change& change) const;
+  bool FindsCycle(const Change& change, const std::vector<Region>& regions) const;
   bool IsInput(const Instr& operand, const Group& group, int number) const;
 
   const Pins* pins_ = nullptr;
+  RegionHasher* hasher_;
   std::vector<Instr*> order_;
   InstrMap<size_t> places_;
   InstrMap<int> homes_;
-  InstrMap<bool> outside_, needed_;
+  InstrMap<bool> outside_, needed_, immediate_;
   InstrMap<std::vector<int>> readers_, computed_;
   std::vector<Entry> groups_;
+  GroupOrder group_order_;
   mutable InstrMap<uint32_t> seen_;  // in which walk
   mutable uint32_t walk_ = 0;
 };

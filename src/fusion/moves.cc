@@ -40,13 +40,47 @@ class MoveMaker {
       std::vector<const Instr*> chain = draft_.ChainOf(*input);
       if (!chain.empty()) AddOfInput(*input, chain);
     }
-    AddSiblings();
+    AddSiblings(Pairs::kLater);
     AddSplits();
     AddStores();
     return std::move(moves_);
   }
 
+  std::vector<Move> RunValue(const Instr& value) {
+    const std::vector<int>& readers = draft_.ReadersOf(value);
+    if (readers.empty() || readers.size() > kMaxReaders) return {};
+    int maker = draft_.HomeOf(value);
+    bool needed = draft_.IsNeeded(value);
+    group_ = readers[0];
+    if (!needed && MayBeInside(value)) AddVertical(value, maker);
+    if (!needed && readers.size() < 2) return std::move(moves_);
+    for (int reader : readers) {
+      group_ = reader;
+      if (reader != maker) AddMerge("fusion.merge", value, maker);
+    }
+    return std::move(moves_);
+  }
+
+  std::vector<Move> RunSides() {
+    for (const Instr* input : draft_.region(group_).inputs) {
+      std::vector<const Instr*> chain = draft_.ChainOf(*input);
+      if (chain.empty() || draft_.HomeOf(*chain.back()) == group_) continue;
+      if (MayBeInside(*chain.back())) {
+        AddAgain(chain);
+        AddDissolve(*chain.back());
+      }
+      // All others are moves of values.
+      bool once = draft_.ReadersOf(*chain.back()).size() < 2 && !draft_.IsNeeded(*chain.back());
+      if (chain.size() > 1 || once) AddMerge("fusion.merge", *input, draft_.HomeOf(*chain.back()));
+    }
+    AddSiblings(Pairs::kAll);
+    return std::move(moves_);
+  }
+
  private:
+  // Of pairs of groups: those with a later one, or all.
+  enum class Pairs : uint8_t { kLater, kAll };
+
   const Group& Own() const { return draft_.group(group_); }
   const Instr* OwnRoot() const { return Own().roots[0]; }
 
@@ -55,18 +89,20 @@ class MoveMaker {
     int maker = draft_.HomeOf(value);
     if (maker == group_) return;
     if (MayBeInside(value)) {
-      bool needed = draft_.IsNeeded(value);
-      if (!needed && IsFirstReader(value)) AddVertical(value, maker);
-      if (needed || draft_.ReadersOf(value).size() > 1) {
-        Group again = Own();
-        for (const Instr* instr : chain)
-          if (!Contains(again.again, instr)) again.again.push_back(instr);
-        Add("fusion.again", value, *OwnRoot(), {{group_}, {std::move(again)}});
-      }
-      const std::vector<const Instr*>& made = draft_.group(maker).roots;
-      if (made.size() > 1 && made[0] == &value && IsFirstReader(value)) AddDissolve(maker);
+      if (!draft_.IsNeeded(value) && IsFirstReader(value)) AddVertical(value, maker);
+      AddAgain(chain);
+      if (IsFirstReader(value)) AddDissolve(value);
     }
     AddMerge("fusion.merge", input, maker);
+  }
+
+  void AddAgain(const std::vector<const Instr*>& chain) {
+    const Instr& value = *chain.back();
+    if (!draft_.IsNeeded(value) && draft_.ReadersOf(value).size() < 2) return;
+    Group again = Own();
+    for (const Instr* instr : chain)
+      if (!Contains(again.again, instr)) again.again.push_back(instr);
+    Add("fusion.again", value, *OwnRoot(), {{group_}, {std::move(again)}});
   }
 
   // What concerns all readers of a value is looked at once.
@@ -87,9 +123,12 @@ class MoveMaker {
     Add("fusion.vertical", value, *OwnRoot(), std::move(change));
   }
 
-  void AddDissolve(int maker) {
+  void AddDissolve(const Instr& value) {
+    int maker = draft_.HomeOf(value);
+    const std::vector<const Instr*>& made = draft_.group(maker).roots;
+    if (made.size() < 2 || made[0] != &value) return;
     Change change{{maker}, {}};
-    for (const Instr* root : draft_.group(maker).roots) {
+    for (const Instr* root : made) {
       if (draft_.IsNeeded(*root) || !MayBeInside(*root)) return;
       for (int reader : draft_.ReadersOf(*root)) {
         if (std::find(change.removed.begin(), change.removed.end(), reader) != change.removed.end())
@@ -98,7 +137,7 @@ class MoveMaker {
         change.added.push_back(draft_.group(reader));
       }
     }
-    Add("fusion.dissolve", *draft_.group(maker).roots[0], *OwnRoot(), std::move(change));
+    Add("fusion.dissolve", value, *OwnRoot(), std::move(change));
   }
 
   // Both as one: what one reads of the other it computes, also under another shape.
@@ -135,13 +174,14 @@ class MoveMaker {
   }
 
   // Those that read a good part of the same bytes; what shares little is packed, not merged.
-  void AddSiblings() {
+  void AddSiblings(Pairs pairs) {
     std::map<int, int64_t> shared;  // bytes, by group
     std::map<int, const Instr*> over;
     for (const Instr* input : draft_.region(group_).inputs)
       if (draft_.ReadersOf(*input).size() <= kMaxReaders)
         for (int reader : draft_.ReadersOf(*input)) {
-          if (reader <= group_) continue;  // that one has its turn with this one
+          // The earlier one has its turn with the later one.
+          if (reader == group_ || (pairs == Pairs::kLater && reader < group_)) continue;
           shared[reader] += BytesOfParts(*input);
           over.emplace(reader, input);
         }
@@ -200,6 +240,14 @@ class MoveMaker {
 
 std::vector<Move> MovesOf(const Draft& draft, int group) {
   return MoveMaker(draft, group).Run();
+}
+
+std::vector<Move> MovesOfValue(const Draft& draft, const Instr& value) {
+  return MoveMaker(draft, draft.HomeOf(value)).RunValue(value);
+}
+
+std::vector<Move> SideMovesOf(const Draft& draft, int group) {
+  return MoveMaker(draft, group).RunSides();
 }
 
 }  // namespace tokamak

@@ -25,4 +25,10 @@ struct Move {
 //   store        something that it computes gets a kernel of its own
 std::vector<Move> MovesOf(const Draft& draft, int group);
 
+// Vertical, and merges of the value's maker and those who read it if it is to be stored anyway.
+// `value` is made by a group.
+std::vector<Move> MovesOfValue(const Draft& draft, const Instr& value);
+// Again, sibling and dissolve, of all pairs that the group is one of.
+std::vector<Move> SideMovesOf(const Draft& draft, int group);
+
 }  // namespace tokamak

@@ -1,9 +1,12 @@
 #include "fusion/plan.h"
 
+#include <ctime>
+
 #include "fusion/cut.h"
 #include "fusion/draft.h"
 #include "fusion/first_planner.h"
 #include "fusion/given.h"
+#include "fusion/greedy.h"
 #include "fusion/hold_pins.h"
 #include "fusion/packs.h"
 #include "fusion/pricer.h"
@@ -15,12 +18,26 @@ namespace {
 
 // Kernels that a search may build to price them; each takes some tenths of a millisecond.
 constexpr int64_t kProbes = 600;
-// Of larger computations, and where one kernel does it all, the greedy plan is not tried besides.
-constexpr size_t kFewInstrs = 600;
-// The first planner's rules come from measurements: another start must be cheaper than prices err.
-constexpr double kClearly = 0.75;
 // Moves that are made at random for each group, in tests.
 constexpr int64_t kRandomMoves = 4;
+
+// Adds the milliseconds that this thread works while it lives.
+class Stopwatch {
+ public:
+  explicit Stopwatch(double& ms) : ms_(ms), begin_(Now()) {}
+  ~Stopwatch() { ms_ += Now() - begin_; }
+  Stopwatch(const Stopwatch&) = delete;
+  Stopwatch& operator=(const Stopwatch&) = delete;
+
+ private:
+  static double Now() {
+    timespec now{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) * 1e-6;
+  }
+  double& ms_;
+  double begin_;
+};
 
 // A way to go on from: a draft, and the plan that it began as, if there is one.
 struct Start {
@@ -29,48 +46,81 @@ struct Start {
   DecisionLog log;
 };
 
-Start StartGreedily(const Computation& computation, const Machine& machine, Pricer& pricer,
-                    const Pins* pins) {
-  Start start{Draft(computation, machine), ComputationPlan(computation), {}};
-  HoldPins(start.draft, pricer, pins, start.log);
-  Improve(start.draft, pricer, PriceLevel::kEstimates, kProbes, start.log);
+// What all ways to plan a computation share.
+struct Setting {
+  const Computation& computation;
+  const Machine& machine;
+  const Pins* pins;
+  Pricer pricer{computation, machine};
+  PlanningFacts facts = {};
+};
+
+Start StartUnfused(Setting& setting) {
+  Start start{Draft(setting.computation, setting.machine, false, setting.pricer.hasher()),
+              ComputationPlan(setting.computation),
+              {}};
+  HoldPins(start.draft, setting.pricer, setting.pins, start.log);
   return start;
 }
 
-Start StartFirst(const Computation& computation, const Machine& machine, Pricer& pricer,
-                 const Pins* pins) {
+Start StartGreedily(Setting& setting) {
+  Stopwatch watch(setting.facts.greedy_ms);
+  Start start{Draft(setting.computation, setting.machine, true, setting.pricer.hasher()),
+              ComputationPlan(setting.computation),
+              {}};
+  HoldPins(start.draft, setting.pricer, setting.pins, start.log);
+  ImproveGreedily(start.draft, setting.pricer, start.log, setting.facts);
+  return start;
+}
+
+Start StartFirst(Setting& setting) {
+  Stopwatch watch(setting.facts.first_ms);
   DecisionLog log;
-  ComputationPlan first = PlanFirst(computation, machine, true, log);
-  Draft draft(first);
-  HoldPins(draft, pricer, pins, log);
+  ComputationPlan first = PlanFirst(setting.computation, setting.machine, true, log);
+  Draft draft(first, setting.pricer.hasher());
+  HoldPins(draft, setting.pricer, setting.pins, log);
   return {std::move(draft), std::move(first), std::move(log)};
 }
 
-ComputationPlan Finish(Start start, Pricer& pricer, DecisionLog& log) {
+ComputationPlan Finish(Start start, Setting& setting, DecisionLog& log) {
   for (const Decision& record : start.log.all()) log.Add(record);
-  return BuildDraft(start.draft, pricer, std::move(start.plan), log);
-}
-
-ComputationPlan PlanBySearch(const Computation& computation, const Machine& machine,
-                             const Pins* pins, DecisionLog& log) {
-  Pricer pricer(computation, machine);
-  Start best = StartFirst(computation, machine, pricer, pins);
-  if (best.draft.size() > 1 && best.draft.order().size() <= kFewInstrs) {
-    Start greedy = StartGreedily(computation, machine, pricer, pins);
-    if (PriceOf(greedy.draft, pricer, PriceLevel::kKernels) <
-        kClearly * PriceOf(best.draft, pricer, PriceLevel::kKernels))
-      best = std::move(greedy);
+  ComputationPlan plan(setting.computation);
+  {
+    Stopwatch watch(setting.facts.build_ms);
+    plan = BuildDraft(start.draft, setting.pricer, std::move(start.plan), log);
   }
-  Improve(best.draft, pricer, PriceLevel::kKernels, kProbes, best.log);
-  return Finish(std::move(best), pricer, log);
+  setting.facts.kernels_built = static_cast<int64_t>(setting.pricer.kernels_built());
+  plan.facts = setting.facts;
+  return plan;
 }
 
-ComputationPlan PlanAtRandom(const Computation& computation, const Machine& machine,
-                             const Pins* pins, DecisionLog& log) {
-  Pricer pricer(computation, machine);
-  Start start = StartFirst(computation, machine, pricer, pins);
-  MakeRandomMoves(start.draft, pricer, kRandomMoves, StructuralHash(computation));
-  return Finish(std::move(start), pricer, log);
+// The cheapest of the plans that others would make, and how it is improved on. A plan that is not
+// fused at all is among them: nothing that is taken is priced higher.
+ComputationPlan PlanBySearch(Setting& setting, DecisionLog& log) {
+  PlanningFacts& facts = setting.facts;
+  Start best = StartFirst(setting);
+  Start greedy = StartGreedily(setting);
+  {
+    Stopwatch watch(facts.search_ms);
+    Start unfused = StartUnfused(setting);
+    facts.taken_us = facts.first_us = PriceOf(best.draft, setting.pricer);
+    facts.greedy_us = PriceOf(greedy.draft, setting.pricer);
+    facts.unfused_us = PriceOf(unfused.draft, setting.pricer);
+    if (facts.greedy_us < facts.taken_us) {
+      best = std::move(greedy);
+      facts.taken_us = facts.greedy_us;
+    }
+    if (facts.unfused_us < facts.taken_us) best = std::move(unfused);
+    Improve(best.draft, setting.pricer, kProbes, best.log, facts);
+    facts.taken_us = PriceOf(best.draft, setting.pricer);
+  }
+  return Finish(std::move(best), setting, log);
+}
+
+ComputationPlan PlanAtRandom(Setting& setting, DecisionLog& log) {
+  Start start = StartFirst(setting);
+  MakeRandomMoves(start.draft, setting.pricer, kRandomMoves, StructuralHash(setting.computation));
+  return Finish(std::move(start), setting, log);
 }
 
 // A plan that somebody else made, changed so that pins hold.
@@ -78,7 +128,7 @@ ComputationPlan WithPins(ComputationPlan plan, const Machine& machine, const Pin
                          DecisionLog& log) {
   if (pins == nullptr || pins->empty()) return plan;
   Pricer pricer(*plan.computation, machine);
-  Draft draft(plan);
+  Draft draft(plan, pricer.hasher());
   HoldPins(draft, pricer, pins, log);
   return BuildDraft(draft, pricer, std::move(plan), log);
 }
@@ -90,13 +140,18 @@ ComputationPlan PlanKernels(const Computation& computation, const Machine& machi
                     machine, options.pins, log);
   switch (options.mode) {
     case FusionMode::kGreedy: {
-      Pricer pricer(computation, machine);
-      return Finish(StartGreedily(computation, machine, pricer, options.pins), pricer, log);
+      Setting setting{computation, machine, options.pins};
+      Start greedy = StartGreedily(setting);
+      return Finish(std::move(greedy), setting, log);
     }
-    case FusionMode::kRandom:
-      return PlanAtRandom(computation, machine, options.pins, log);
-    case FusionMode::kSearch:
-      return PlanBySearch(computation, machine, options.pins, log);
+    case FusionMode::kRandom: {
+      Setting setting{computation, machine, options.pins};
+      return PlanAtRandom(setting, log);
+    }
+    case FusionMode::kSearch: {
+      Setting setting{computation, machine, options.pins};
+      return PlanBySearch(setting, log);
+    }
     case FusionMode::kNone:
     case FusionMode::kRules:
       break;

@@ -77,25 +77,28 @@ std::string WhyNot(const Region& region, RegionKind kind, const Machine& machine
 }  // namespace
 
 const RegionPrice& Pricer::Of(const Region& region, uint64_t hash) {
-  auto [it, is_new] = known_.try_emplace(hash);
-  if (is_new) it->second = Build(region);
-  return it->second;
+  Known& known = Find(region, hash);
+  if (known.built) {
+    known.price.price = PriceOf(WorkOf(known.built->kernel, known.built->grid, machine_), machine_);
+    known.built.reset();
+  }
+  return known.price;
 }
 
 bool Pricer::HaveKernels(const std::vector<Region>& regions) {
   return std::all_of(regions.begin(), regions.end(), [&](const Region& region) {
-    return HasKernel(region, StructuralHash(region));
+    return HasKernel(region, hasher_.Of(region));
   });
 }
 
 bool Pricer::HasKernel(const Region& region, uint64_t hash) {
-  if (auto it = known_.find(hash); it != known_.end()) return it->second.IsLegal();
+  if (auto it = known_.find(hash); it != known_.end()) return it->second.price.IsLegal();
   RegionKind kind = ShapeOf(region, machine_).kind;
   if (!WhyNot(region, kind, machine_).empty()) return false;
   // Elements of single values have code, and so have loops over them.
   bool simple =
       (kind == RegionKind::kLoop && !HasSeveralSizes(region)) || region.instrs.size() == 1;
-  return simple || Of(region, hash).IsLegal();
+  return simple || Find(region, hash).price.IsLegal();
 }
 
 double Pricer::Estimate(const Region& region, uint64_t hash) {
@@ -104,19 +107,19 @@ double Pricer::Estimate(const Region& region, uint64_t hash) {
   return it->second;
 }
 
-RegionPrice Pricer::Build(const Region& region) {
-  RegionPrice priced;
+Pricer::Known& Pricer::Find(const Region& region, uint64_t hash) {
+  auto [it, is_new] = known_.try_emplace(hash);
+  if (!is_new) return it->second;
+  RegionPrice& priced = it->second.price;
   priced.kind = ShapeOf(region, machine_).kind;
   priced.why_not = WhyNot(region, priced.kind, machine_);
-  if (!priced.IsLegal()) return priced;
+  if (!priced.IsLegal()) return it->second;
   ++built_;
   BuildOutcome outcome = BuildRegion(region, priced.kind, machine_, "probe");
-  if (!outcome.built) {
+  if (!outcome.built)
     priced.why_not = outcome.why_not.empty() ? "no generator takes it" : outcome.why_not;
-    return priced;
-  }
-  priced.price = PriceOf(WorkOf(outcome.built->kernel, outcome.built->grid, machine_), machine_);
-  return priced;
+  it->second.built = std::move(outcome.built);
+  return it->second;
 }
 
 }  // namespace tokamak

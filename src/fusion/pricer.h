@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <unordered_map>
 
@@ -23,11 +24,12 @@ struct RegionPrice {
 class Pricer {
  public:
   Pricer(const Computation& computation, const Machine& machine)
-      : machine_(machine), summarizer_(computation, machine) {}
+      : machine_(machine), hasher_(computation), summarizer_(computation, machine) {}
 
+  RegionHasher& hasher() { return hasher_; }
   // Microseconds, roughly, without a kernel.
   double Estimate(const Region& region, uint64_t hash);
-  const RegionPrice& Of(const Region& region) { return Of(region, StructuralHash(region)); }
+  const RegionPrice& Of(const Region& region) { return Of(region, hasher_.Of(region)); }
   const RegionPrice& Of(const Region& region, uint64_t hash);
   // Whether all have kernels, which are built only where that must be asked: of loops over single
   // elements there always is one.
@@ -36,12 +38,18 @@ class Pricer {
   size_t kernels_built() const { return built_; }
 
  private:
+  struct Known {
+    RegionPrice price;
+    std::optional<BuiltKernel> built;  // until somebody asks what it costs
+  };
   bool HasKernel(const Region& region, uint64_t hash);
-  RegionPrice Build(const Region& region);
+  // Whether there is a kernel; the price is not worked out.
+  Known& Find(const Region& region, uint64_t hash);
 
   const Machine& machine_;
+  RegionHasher hasher_;
   Summarizer summarizer_;
-  std::unordered_map<uint64_t, RegionPrice> known_;
+  std::unordered_map<uint64_t, Known> known_;
   std::unordered_map<uint64_t, double> estimates_;
   size_t built_ = 0;
 };

@@ -1,33 +1,41 @@
 #include "fusion/region_hash.h"
 
-#include <unordered_map>
-
 #include "ir/compare.h"
 #include "support/hash.h"
 
 namespace tokamak {
 
-uint64_t StructuralHash(const Region& region) {
+const RegionHasher::Own& RegionHasher::OwnOf(const Instr& instr) {
+  Own& own = own_[&instr];
+  if (own.known) return own;
   Hasher hasher;
-  std::unordered_map<const Instr*, size_t> numbers;
+  own.shape = instr.shape().Hash();
+  hasher.Add(instr.op());
+  hasher.Add(own.shape);
+  hasher.Add(HashAttrs(instr.op(), instr.attrs()));
+  for (const Computation* callee : instr.called()) hasher.Add(BodyHash(*callee));
+  own.all = hasher.digest();
+  own.known = true;
+  return own;
+}
+
+uint64_t RegionHasher::Of(const Region& region) {
+  Hasher hasher;
+  numbers_.Begin();
   for (const Instr* input : region.inputs) {
-    numbers.emplace(input, numbers.size());
-    hasher.Add(input->shape().Hash());
+    numbers_.Of(*input);
+    hasher.Add(OwnOf(*input).shape);
   }
   for (const Instr* instr : region.instrs) {
-    hasher.Add(instr->op());
-    hasher.Add(instr->shape().Hash());
-    hasher.Add(HashAttrs(instr->op(), instr->attrs()));
+    hasher.Add(OwnOf(*instr).all);
     for (const Instr* operand : instr->operands()) {
-      auto it = numbers.find(operand);
-      // An immediate constant, or what an update is written into.
-      bool known = it != numbers.end();
-      hasher.Add(known ? it->second : HashAttrs(operand->op(), operand->attrs()));
+      // What is not known is an immediate constant, or what an update is written into.
+      bool known = numbers_.Has(*operand);
+      hasher.Add(known ? uint64_t{numbers_.Of(*operand)} : OwnOf(*operand).all);
     }
-    for (const Computation* callee : instr->called()) hasher.Add(BodyHash(*callee));
-    numbers.emplace(instr, numbers.size());
+    numbers_.Of(*instr);
   }
-  for (const Instr* root : region.roots) hasher.Add(numbers[root]);
+  for (const Instr* root : region.roots) hasher.Add(numbers_.Of(*root));
   return hasher.digest();
 }
 

@@ -1,72 +1,53 @@
 #include "fusion/search.h"
 
 #include <algorithm>
-#include <map>
 #include <random>
-#include <unordered_map>
 #include <unordered_set>
 
 #include "fusion/cut.h"
 #include "fusion/hold_pins.h"
 #include "fusion/moves.h"
-#include "fusion/pricer.h"
-#include "fusion/regions.h"
-#include "support/hash.h"
+#include "fusion/priced_move.h"
 
 namespace tokamak {
 namespace {
 
-// A move pays when it saves this share of what it touches. One that makes more kernels of fewer
-// saves no bytes and no launch that is certain, only work as far as it is counted right: prices err
-// by a fifth (docs/results/model.md).
-constexpr double kLeastShare = 0.02, kLeastShareOfCuts = 0.2;
 // An estimate may be so much too high.
 constexpr double kDoubt = 1.1;
 constexpr int kMaxRounds = 64;
 constexpr size_t kManyMoves = 500;
-
-// A move with what it does to the price; microseconds of the groups that it touches.
-struct PricedMove {
-  Move move;
-  uint64_t hash = 0;
-  double before = 0, after = 0;
-
-  double gain() const { return before - after; }
-  bool pays() const {
-    bool cuts = move.change.added.size() > move.change.removed.size();
-    return gain() > (cuts ? kLeastShareOfCuts : kLeastShare) * before;
-  }
-};
+// What has no kernel is the interpreter's: dearer than any.
+constexpr double kNoKernelUs = 1e9;
 
 class Search {
  public:
-  Search(Draft& draft, Pricer& pricer, PriceLevel level, int64_t probes, DecisionLog& log)
+  Search(Draft& draft, Pricer& pricer, int64_t probes, DecisionLog& log)
       : draft_(draft),
         pricer_(pricer),
-        level_(level),
         probes_(static_cast<int64_t>(pricer.kernels_built()) + probes),
-        log_(log) {}
+        log_(log),
+        hasher_(draft),
+        refusals_(draft) {}
 
-  void Run() {
+  void Run(PlanningFacts& facts) {
     std::vector<int> dirty;
     for (size_t i = 0; i < draft_.size(); ++i) dirty.push_back(static_cast<int>(i));
-    double before = PriceOf(draft_, pricer_, level_);
+    double before = PriceOf(draft_, pricer_);
     size_t built = pricer_.kernels_built();
     for (int round = 0; round < kMaxRounds && !dirty.empty() && HasBudget(); ++round)
       dirty = Round(dirty);
-    for (auto& [subject, refusal] : refusals_)
-      if (draft_.HomeOf(*subject) >= 0) log_.Add(std::move(refusal));
+    refusals_.AddTo(log_);
     log_.Add({.pass = "fuse",
-              .rule = IsExact() ? "fusion.search" : "fusion.greedy",
+              .rule = "fusion.search",
               .subject = draft_.computation().name(),
               .before_us = before,
-              .after_us = PriceOf(draft_, pricer_, level_),
+              .after_us = PriceOf(draft_, pricer_),
               .because = std::to_string(looked_at_) + " moves, " +
                          std::to_string(pricer_.kernels_built() - built) + " kernels built"});
+    facts.moves += static_cast<int64_t>(looked_at_);
   }
 
  private:
-  bool IsExact() const { return level_ == PriceLevel::kKernels; }
   bool HasBudget() const { return static_cast<int64_t>(pricer_.kernels_built()) < probes_; }
 
   // Looks at all moves of some groups and makes those that pay, the best first. Gives the groups
@@ -78,8 +59,8 @@ class Search {
       for (Move& move : MovesOf(draft_, group)) {
         ++looked_at_;
         PricedMove priced{std::move(move)};
-        priced.hash = HashOf(priced.move);
-        if (!refused_.contains(priced.hash) && IsPromising(priced))
+        priced.hash = hasher_.Of(priced.move);
+        if (!refusals_.Has(priced.hash) && IsPromising(priced))
           promising.push_back(std::move(priced));
       }
     }
@@ -90,9 +71,9 @@ class Search {
     bool at_once = promising.size() > kManyMoves;
     std::vector<int> changed;
     for (PricedMove& priced : promising) {
-      if (!HasBudget() || refused_.contains(priced.hash)) continue;
-      if (at_once && !IsCurrent(priced)) continue;
-      if (!(IsExact() ? Evaluate(priced) : priced.pays())) continue;
+      if (!HasBudget() || refusals_.Has(priced.hash)) continue;
+      if (at_once && !draft_.IsCurrent(priced.move.change)) continue;
+      if (!Evaluate(priced)) continue;
       if (at_once) {
         Make(priced, changed);
       } else {
@@ -104,35 +85,6 @@ class Search {
     return Neighbours(changed);
   }
 
-  // Equal for moves that are alike: of groups that compute the same and share the same inputs.
-  // Groups that share more than that may differ all the same, so that this only tells which moves
-  // are not worth another look.
-  uint64_t HashOf(const Move& move) {
-    Hasher hasher;
-    hasher.Add(move.rule);
-    std::unordered_map<const Instr*, size_t> numbers;
-    auto number = [&](const Instr* instr) {
-      return numbers.emplace(instr, numbers.size()).first->second;
-    };
-    for (int i : move.change.removed) {
-      hasher.Add(draft_.HashOf(i));
-      hasher.Add(draft_.group(i).again.size());
-      for (const Instr* input : draft_.region(i).inputs) hasher.Add(number(input));
-      for (const Instr* root : draft_.region(i).roots) hasher.Add(number(root));
-    }
-    for (const Group& group : move.change.added) {
-      hasher.Add(group.again.size());
-      for (const Instr* root : group.roots) hasher.Add(number(root));
-    }
-    // Where something inside begins a group of its own.
-    if (draft_.HomeOf(*move.subject) < 0) {
-      const std::vector<const Instr*>& instrs = draft_.region(move.change.removed[0]).instrs;
-      auto at = std::find(instrs.begin(), instrs.end(), move.subject);
-      hasher.Add(static_cast<uint64_t>(at - instrs.begin()));
-    }
-    return hasher.digest();
-  }
-
   // Whether it may pay, as far as can be told without kernels.
   bool IsPromising(PricedMove& priced) {
     const Change& change = priced.move.change;
@@ -141,41 +93,16 @@ class Search {
       priced.before += pricer_.Estimate(draft_.region(i), draft_.HashOf(i));
     std::vector<Region> regions = draft_.Try(change);
     if (std::string why = WhyPinned(draft_, change, regions); !why.empty()) {
-      Record(priced, std::move(why));
+      refusals_.Record(priced, std::move(why));
       return false;
     }
     for (const Region& region : regions) {
-      priced.after += pricer_.Estimate(region, StructuralHash(region));
+      priced.after += pricer_.Estimate(region, draft_.HashOf(region));
       if (priced.after > kDoubt * priced.before) break;
     }
     if (priced.after <= kDoubt * priced.before) return true;
-    Refuse(priced, "by estimate");
+    refusals_.Add(priced, "by estimate");
     return false;
-  }
-
-  // Kept until the end: of what is still two kernels then, the reasons are told.
-  void Refuse(const PricedMove& priced, std::string because) {
-    refused_.insert(priced.hash);
-    Record(priced, std::move(because));
-  }
-
-  void Record(const PricedMove& priced, std::string because) {
-    auto [at, is_new] =
-        refusals_by_.try_emplace({priced.move.subject, priced.move.rule}, refusals_.size());
-    if (is_new) refusals_.emplace_back();
-    refusals_[at->second] = {priced.move.subject, RecordOf(priced, Verdict::kRejected)};
-    refusals_[at->second].second.because = std::move(because);
-  }
-
-  static Decision RecordOf(const PricedMove& priced, Verdict verdict) {
-    return {.pass = "fuse",
-            .rule = priced.move.rule,
-            .verdict = verdict,
-            .subject = LabelOf(*priced.move.subject),
-            .other = LabelOf(*priced.move.other),
-            .origins = priced.move.subject->origins(),
-            .before_us = priced.before,
-            .after_us = priced.after};
   }
 
   // Whether the move is legal and pays.
@@ -189,28 +116,19 @@ class Search {
       priced.after += after.price.total();
       if (!after.IsLegal()) {
         priced.before = priced.after = 0;
-        Refuse(priced, after.why_not);
+        refusals_.Add(priced, after.why_not);
         return false;
       }
     }
-    if (!priced.pays()) Refuse(priced, "");
+    if (!priced.pays()) refusals_.Add(priced, "");
     return priced.pays();
-  }
-
-  bool IsCurrent(const PricedMove& priced) const {
-    const std::vector<int>& groups = priced.move.change.removed;
-    return std::all_of(groups.begin(), groups.end(), [&](int i) { return draft_.IsThere(i); });
   }
 
   // All that a move replaces must still be there: then it is worth what it was worth.
   void Make(const PricedMove& priced, std::vector<int>& changed) {
-    if (!IsCurrent(priced)) return;
     const Change& change = priced.move.change;
+    if (!draft_.IsCurrent(change)) return;
     std::vector<Region> regions = draft_.Try(change);
-    if (!IsExact() && !pricer_.HaveKernels(regions)) {
-      refused_.insert(priced.hash);
-      return;
-    }
     if (draft_.MakesCycle(change, regions)) return;
     for (size_t i = 0; i < change.added.size(); ++i)
       changed.push_back(static_cast<int>(draft_.size() + i));
@@ -235,32 +153,28 @@ class Search {
 
   Draft& draft_;
   Pricer& pricer_;
-  PriceLevel level_;
   int64_t probes_;
   DecisionLog& log_;
-  std::unordered_set<uint64_t> refused_;  // moves, by hash
-  // What was refused last of each value, by rule.
-  std::vector<std::pair<const Instr*, Decision>> refusals_;
-  std::map<std::pair<const Instr*, std::string_view>, size_t> refusals_by_;
+  MoveHasher hasher_;
+  Refusals refusals_;
   size_t looked_at_ = 0;
 };
 
 }  // namespace
 
-double PriceOf(const Draft& draft, Pricer& pricer, PriceLevel level) {
+double PriceOf(const Draft& draft, Pricer& pricer) {
   double total = 0;
   for (size_t i = 0; i < draft.size(); ++i) {
-    const Region& region = draft.region(static_cast<int>(i));
-    if (region.roots.empty()) continue;
-    uint64_t hash = draft.HashOf(static_cast<int>(i));
-    total += level == PriceLevel::kKernels ? pricer.Of(region, hash).price.total()
-                                           : pricer.Estimate(region, hash);
+    auto group = static_cast<int>(i);
+    if (!draft.IsThere(group)) continue;
+    const RegionPrice& priced = pricer.Of(draft.region(group), draft.HashOf(group));
+    total += priced.IsLegal() ? priced.price.total() : kNoKernelUs;
   }
   return total;
 }
 
-void Improve(Draft& draft, Pricer& pricer, PriceLevel level, int64_t probes, DecisionLog& log) {
-  Search(draft, pricer, level, probes, log).Run();
+void Improve(Draft& draft, Pricer& pricer, int64_t probes, DecisionLog& log, PlanningFacts& facts) {
+  Search(draft, pricer, probes, log).Run(facts);
 }
 
 void MakeRandomMoves(Draft& draft, Pricer& pricer, int64_t moves_per_group, uint64_t seed) {

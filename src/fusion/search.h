@@ -6,18 +6,13 @@
 
 namespace tokamak {
 
-enum class PriceLevel : uint8_t {
-  kEstimates,  // by summaries; kernels are made only to know whether there are any
-  kKernels,    // by the kernels themselves
-};
-
 // Microseconds of all kernels.
-double PriceOf(const Draft& draft, Pricer& pricer, PriceLevel level);
+double PriceOf(const Draft& draft, Pricer& pricer);
 
-// Makes moves while they pay, the best first. `probes`: how many kernels may be built on the way,
-// which bounds the time that it takes and is the same on every machine. What was taken is in the
-// log, with prices.
-void Improve(Draft& draft, Pricer& pricer, PriceLevel level, int64_t probes, DecisionLog& log);
+// Tier 1: makes moves while they pay by the prices of kernels, the best first. `probes`: how many
+// kernels may be built on the way, which bounds the time that it takes and is the same on every
+// machine. What was taken is in the log, with prices.
+void Improve(Draft& draft, Pricer& pricer, int64_t probes, DecisionLog& log, PlanningFacts& facts);
 
 // Makes legal moves whatever they cost, some for each group: for tests, which compare what any plan
 // computes.

@@ -12,10 +12,6 @@ namespace {
 // What a loop does at a time, roughly: a grid of so many elements each.
 constexpr double kElementsOfTask = 1024;
 
-double CountOf(const Instr& instr) {
-  return static_cast<double>(PartsOf(instr.shape())[0].ElementCount());
-}
-
 // Neighbours in the result that a broadcast gives one element: it is computed once for them.
 double StretchOf(const Instr& broadcast) {
   const Shape& to = broadcast.shape();
@@ -30,11 +26,22 @@ double StretchOf(const Instr& broadcast) {
 
 }  // namespace
 
+const Summarizer::Facts& Summarizer::FactsOf(const Instr& instr) {
+  Facts& facts = facts_[&instr];
+  if (facts.count >= 0) return facts;
+  const Shape& shape = instr.shape();
+  const Shape& first = shape.IsTuple() ? shape.elements()[0] : shape;
+  facts.count = std::max(1.0, static_cast<double>(first.ElementCount()));
+  facts.bytes = static_cast<double>(BytesOfParts(instr));
+  facts.elementwise = instr.info().Is(kElementwise);
+  return facts;
+}
+
 // The instruction is computed `times` times: how often its operand is.
 void Summarizer::CountOperand(const Instr& instr, size_t operand, double times) {
   const Instr& of = *instr.operand(operand);
   Evals& evals = evals_[&of];
-  double count = std::max(CountOf(of), 1.0), own = std::max(CountOf(instr), 1.0);
+  double count = CountOf(of), own = CountOf(instr);
   auto alike = [&](double n) { evals.alike = std::max(evals.alike, n); };
   switch (instr.op()) {
     case Op::kReshape:
@@ -68,8 +75,7 @@ void Summarizer::CountOperand(const Instr& instr, size_t operand, double times) 
     default:
       break;
   }
-  if (instr.info().Is(kElementwise) && of.shape().dims() == instr.shape().dims())
-    return alike(times);
+  if (FactsOf(instr).elementwise && count == own) return alike(times);
   evals.elsewhere += times;
 }
 
@@ -87,7 +93,7 @@ void Summarizer::CountElements(const Region& region) {
 }
 
 const Work& Summarizer::UnitOf(const Instr& instr) {
-  std::vector<Work>& unit = units_[&instr];
+  std::vector<Work>& unit = facts_[&instr].unit;
   if (unit.empty()) {
     unit.emplace_back();
     AddElementOp(unit[0], instr, 1, machine_);
@@ -102,17 +108,14 @@ Work Summarizer::Of(const Region& region) {
   for (const Instr* instr : region.instrs) {
     double times = evals_[instr].all();
     // Of a reduction, what is folded.
-    if (instr->op() == Op::kReduce)
-      times *= CountOf(*instr->operand(0)) / std::max(CountOf(*instr), 1.0);
+    if (instr->op() == Op::kReduce) times *= CountOf(*instr->operand(0)) / CountOf(*instr);
     most = std::max(most, times);
     const Work& unit = UnitOf(*instr);
     for (size_t pipe = 0; pipe < kPipes; ++pipe) work.ops[pipe] += unit.ops[pipe] * times;
   }
   for (const Instr* input : region.inputs) {
     double loads = evals_[input].all();
-    auto bytes = static_cast<double>(BytesOfParts(*input));
-    double share = std::min(1.0, loads / std::max(CountOf(*input), 1.0));
-    work.reads += bytes * share;
+    work.reads += FactsOf(*input).bytes * std::min(1.0, loads / CountOf(*input));
     if (input->shape().IsArray()) AddLoads(work, loads, input->shape().type(), machine_);
   }
   for (const Instr* root : region.roots)

@@ -13,18 +13,27 @@ namespace tokamak {
 class Summarizer {
  public:
   Summarizer(const Computation& computation, const Machine& machine)
-      : machine_(machine), units_(computation), evals_(computation) {}
+      : machine_(machine), facts_(computation), evals_(computation) {}
 
   Work Of(const Region& region);
 
  private:
+  // What is known of an instruction by itself.
+  struct Facts {
+    double count = -1;  // elements of its first part, at least 1; < 0: not known yet
+    double bytes = 0;   // of all parts
+    bool elementwise = false;
+    std::vector<Work> unit = {};  // computing one element; empty: not known yet
+  };
   // How often an element of each instruction is computed, or loaded.
   void CountElements(const Region& region);
   void CountOperand(const Instr& instr, size_t operand, double times);
+  const Facts& FactsOf(const Instr& instr);
+  double CountOf(const Instr& instr) { return FactsOf(instr).count; }
   const Work& UnitOf(const Instr& instr);
 
   const Machine& machine_;
-  InstrMap<std::vector<Work>> units_;  // one element of each; empty: not known yet
+  InstrMap<Facts> facts_;
   // Of the region at hand: at the places of the users, and at others.
   struct Evals {
     double alike = 0, elsewhere = 0;

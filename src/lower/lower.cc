@@ -65,11 +65,11 @@ LoweredProgram Lowerer::Run() {
 
 const ComputationPlan& Lowerer::PlanOf(const Computation& computation) {
   auto it = plans_.find(&computation);
-  if (it == plans_.end())
-    it = plans_
-             .emplace(&computation,
-                      PlanComputation(computation, options_.machine, options_.plan, log_))
-             .first;
+  if (it == plans_.end()) {
+    ComputationPlan plan = PlanComputation(computation, options_.machine, options_.plan, log_);
+    program_.planning.emplace_back(&computation, plan.facts);
+    it = plans_.emplace(&computation, std::move(plan)).first;
+  }
   return it->second;
 }
 

@@ -43,6 +43,7 @@ struct LoweredProgram {
   std::vector<const Instr*> constants;    // memories after parameters and results
   int64_t arena_bytes = 0;
   int64_t launches = 0, copies = 0;  // steps, those of loops counted once
+  std::vector<std::pair<const Computation*, PlanningFacts>> planning;  // of each that was planned
 };
 
 struct LowerOptions {

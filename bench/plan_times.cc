@@ -1,0 +1,86 @@
+// What bench/plan_times.py measures with: plans each program once and prints a line of JSON.
+//
+//   plan_times MODE TARGET FILE...     MODE: none, greedy, search ...; TARGET: host, unknown, h200
+//
+// `unknown`: this machine, priced as one that no file names.
+#include <cstdio>
+#include <cstring>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "driver/fusion_options.h"
+#include "driver/host_rates.h"
+#include "driver/kernel_codes.h"
+#include "driver/load.h"
+#include "driver/lower_module.h"
+#include "driver/step_price.h"
+#include "passes/passes.h"
+#include "rewrite/pipeline.h"
+
+namespace tokamak {
+namespace {
+
+Result<std::string> Plan(Module& module, FusionMode mode, bool gpu) {
+  DecisionLog log;
+  TOK_TRY(Pipeline pipeline, ParsePipeline("default"));
+  PassContext context(log, {}, {});
+  TOK_TRY([[maybe_unused]] std::vector<PassRun> runs,
+          RunPasses(module, pipeline, context, PipelineOptions{}));
+  if (std::string why = WhyNotLowered(module); !why.empty())
+    return fmt::format(R"({{"why_not": "{}"}})", why);
+  LowerOptions options;
+  options.plan.mode = mode;
+  options.machine = gpu ? GpuMachine() : HostMachine();
+  if (gpu) options.machine.rates = &GpuRates();
+  TOK_TRY(LoweredProgram program,
+          gpu ? LowerModule(module, options, log) : LowerForHost(module, options, log));
+  size_t instrs = 0;
+  PlanningFacts all;
+  for (const auto& [computation, facts] : program.planning) {
+    instrs += computation->size();
+    all.first_ms += facts.first_ms;
+    all.greedy_ms += facts.greedy_ms;
+    all.search_ms += facts.search_ms;
+    all.build_ms += facts.build_ms;
+    all.moves += facts.moves;
+    all.kernels_built += facts.kernels_built;
+  }
+  return fmt::format(
+      R"({{"instructions": {}, "first_ms": {:.3f}, "greedy_ms": {:.3f}, "search_ms": {:.3f}, )"
+      R"("build_ms": {:.3f}, "moves": {}, "kernels_built": {}, "launches": {}, "arena": {}, )"
+      R"("us": {:.3f}}})",
+      instrs, all.first_ms, all.greedy_ms, all.search_ms, all.build_ms, all.moves,
+      all.kernels_built, program.launches, program.arena_bytes,
+      PriceOf(program.steps, program, options.machine));
+}
+
+int Run(int argc, char** argv) {
+  if (argc < 4) {
+    std::fputs("plan_times MODE TARGET FILE...\n", stderr);
+    return 2;
+  }
+  Result<FusionMode> mode = ParseFusionMode(argv[1]);
+  if (!mode.ok()) return 2;
+  if (std::strcmp(argv[2], "unknown") == 0) PriceAsUnknown();
+  for (int i = 3; i < argc; ++i) {
+    Result<LoadedFile> file = LoadFile(argv[i], Verification::kNo);
+    if (!file.ok()) return 1;
+    for (Result<std::unique_ptr<Module>>& program : file.value().programs) {
+      if (!program.ok()) return 1;
+      Result<std::string> line =
+          Plan(*program.value(), mode.value(), std::strcmp(argv[2], "h200") == 0);
+      if (!line.ok()) return 1;
+      std::printf("%s\n", line.value().c_str());
+      std::fflush(stdout);
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace tokamak
+
+int main(int argc, char** argv) {
+  return tokamak::Run(argc, argv);
+}

@@ -1,0 +1,166 @@
+#include "fusion/greedy.h"
+
+#include <queue>
+#include <unordered_map>
+
+#include "fusion/hold_pins.h"
+#include "fusion/moves.h"
+#include "fusion/priced_move.h"
+
+namespace tokamak {
+namespace {
+
+// Moves that are made for each group of the beginning, at most.
+constexpr size_t kMaxMoves = 8;
+
+class Greedy {
+ public:
+  Greedy(Draft& draft, Pricer& pricer, DecisionLog& log)
+      : draft_(draft),
+        pricer_(pricer),
+        log_(log),
+        hasher_(draft),
+        refusals_(draft),
+        met_(draft.computation(), 0) {}
+
+  void Run(PlanningFacts& facts) {
+    size_t built = pricer_.kernels_built();
+    left_ = kMaxMoves * draft_.size();
+    double before = Estimate();
+    for (size_t i = 0; i < draft_.size(); ++i) fresh_.push_back(static_cast<int>(i));
+    for (const Instr* value : draft_.order())
+      if (draft_.HomeOf(*value) >= 0) LookAt(MovesOfValue(draft_, *value));
+    // What one group is to its neighbours is looked at when no value has a better place left.
+    while (left_ > 0) {
+      // In rounds: else one group would grow, and leave nothing for its neighbours.
+      while (!next_.empty() && left_ > 0) {
+        queue_.swap(next_);
+        while (!queue_.empty() && left_ > 0) TakeBest();
+      }
+      if (fresh_.empty()) break;
+      LookAtSides();
+    }
+    refusals_.AddTo(log_);
+    log_.Add({.pass = "fuse",
+              .rule = "fusion.greedy",
+              .subject = draft_.computation().name(),
+              .before_us = before,
+              .after_us = Estimate(),
+              .because = std::to_string(looked_at_) + " moves, " +
+                         std::to_string(pricer_.kernels_built() - built) + " kernels built"});
+    facts.moves += static_cast<int64_t>(looked_at_);
+  }
+
+ private:
+  void LookAtSides() {
+    std::vector<int> groups;
+    groups.swap(fresh_);
+    for (int group : groups)
+      if (draft_.IsThere(group)) LookAt(SideMovesOf(draft_, group));
+  }
+
+  double Estimate() {
+    double total = 0;
+    for (size_t i = 0; i < draft_.size(); ++i)
+      if (int group = static_cast<int>(i); draft_.IsThere(group)) total += EstimateOf(group);
+    return total;
+  }
+  double EstimateOf(int group) {
+    return pricer_.Estimate(draft_.region(group), draft_.HashOf(group));
+  }
+  double EstimateOf(const std::vector<Region>& regions) {
+    double total = 0;
+    for (const Region& region : regions) total += pricer_.Estimate(region, draft_.HashOf(region));
+    return total;
+  }
+
+  // Puts those that may pay into the queue.
+  void LookAt(std::vector<Move> moves) {
+    for (Move& move : moves) {
+      ++looked_at_;
+      PricedMove priced{std::move(move)};
+      priced.hash = hasher_.Of(priced.move);
+      if (refusals_.Has(priced.hash)) continue;
+      for (int i : priced.move.change.removed) priced.before += EstimateOf(i);
+      // Moves that are alike are worth the same, about; when one is made, it is known exactly.
+      auto [after, is_new] = after_.try_emplace(priced.hash);
+      if (is_new) after->second = EstimateOf(draft_.Try(priced.move.change));
+      priced.after = after->second;
+      if (!priced.pays()) {
+        refusals_.Add(priced, "by estimate");
+        continue;
+      }
+      next_.push({priced.gain(), priced.hash, waiting_.size()});
+      waiting_.push_back(std::move(priced));
+    }
+  }
+
+  void TakeBest() {
+    PricedMove priced = std::move(waiting_[queue_.top().number]);
+    queue_.pop();
+    const Change& change = priced.move.change;
+    if (refusals_.Has(priced.hash) || !draft_.IsCurrent(change)) return;
+    std::vector<Region> regions = draft_.Try(change);
+    priced.after = EstimateOf(regions);
+    if (!priced.pays()) return refusals_.Add(priced, "by estimate");
+    if (std::string why = WhyPinned(draft_, change, regions); !why.empty())
+      return refusals_.Record(priced, std::move(why));
+    if (!pricer_.HaveKernels(regions)) return refusals_.Add(priced, "no generator takes it");
+    if (draft_.MakesCycle(change, regions)) return;
+    int first = static_cast<int>(draft_.size());
+    draft_.Apply(change);
+    --left_;
+    log_.Add(RecordOf(priced, Verdict::kTaken));
+    LookAround(first);
+  }
+
+  // The moves of all values that new groups read or make.
+  void LookAround(int first) {
+    ++round_;
+    auto look = [&](const Instr& value) {
+      if (met_[&value] == round_) return;
+      met_[&value] = round_;
+      LookAt(MovesOfValue(draft_, value));
+    };
+    for (int group = first; group < static_cast<int>(draft_.size()); ++group) {
+      fresh_.push_back(group);
+      for (const Instr* input : draft_.region(group).inputs)
+        if (draft_.HomeOf(*input) >= 0) look(*input);
+      for (const Instr* root : draft_.region(group).roots) look(*root);
+    }
+  }
+
+  // The greatest gain first; of equal ones, an order that follows from what they do.
+  struct Waiting {
+    double gain;
+    uint64_t hash;
+    size_t number;
+    bool operator<(const Waiting& other) const {
+      if (gain != other.gain) return gain < other.gain;
+      if (hash != other.hash) return hash > other.hash;
+      return number > other.number;
+    }
+  };
+
+  Draft& draft_;
+  Pricer& pricer_;
+  DecisionLog& log_;
+  MoveHasher hasher_;
+  Refusals refusals_;
+  std::unordered_map<uint64_t, double> after_;  // what a move makes costs, by hash
+  std::vector<PricedMove> waiting_;
+  std::priority_queue<Waiting> queue_, next_;  // of this round; of the next
+  std::vector<int> fresh_;                     // groups whose neighbours have not been looked at
+  InstrMap<uint32_t> met_;
+  uint32_t round_ = 0;
+  size_t left_ = 0;
+  size_t looked_at_ = 0;
+};
+
+}  // namespace
+
+void ImproveGreedily(Draft& draft, Pricer& pricer, DecisionLog& log, PlanningFacts& facts) {
+  Greedy(draft, pricer, log).Run(facts);
+}
+
+}  // namespace tokamak

@@ -1,0 +1,169 @@
+#include "fusion/group_order.h"
+
+#include <algorithm>
+
+#include "fusion/draft.h"
+#include "fusion/values.h"
+
+namespace tokamak {
+namespace {
+
+// Groups that one question may look at.
+constexpr size_t kMaxVisited = 2000;
+
+using Node = int64_t;
+constexpr Node kNone = INT64_MAX;
+
+Node NodeOf(const Draft& draft, const Instr& value) {
+  if (int home = draft.HomeOf(value); home >= 0) return home;
+  return draft.IsOutside(value) ? ~static_cast<Node>(draft.PlaceOf(value)) : kNone;
+}
+
+// Calls f for each node, but for `own`, that must have run before a region.
+template <typename F>
+void ForNeedsOf(const Draft& draft, const Region& region, Node own, F&& f) {
+  auto add = [&](const Instr* value) {
+    if (Node needed = NodeOf(draft, *value); needed != kNone && needed != own) f(needed);
+  };
+  for (const Instr* input : region.inputs) add(input);
+  for (const Instr* root : region.roots)
+    if (IsUpdate(*root)) add(root->operand(0));
+}
+
+// The same for a node.
+template <typename F>
+void ForNeeds(const Draft& draft, Node node, F&& f) {
+  if (node >= 0) return ForNeedsOf(draft, draft.region(static_cast<int>(node)), node, f);
+  for (const Instr* operand : draft.order()[static_cast<size_t>(~node)]->operands())
+    if (Node needed = NodeOf(draft, *operand); needed != kNone) f(needed);
+}
+
+template <typename F>
+void ForUsersOf(const Draft& draft, const Instr& value, Node node, F&& f) {
+  for (int reader : draft.ReadersOf(value))
+    if (reader != node) f(Node{reader});
+  for (const Instr* user : value.users())
+    if (draft.IsOutside(*user)) f(~static_cast<Node>(draft.PlaceOf(*user)));
+}
+
+// Calls f for each node that must run after this one.
+template <typename F>
+void ForUsers(const Draft& draft, Node node, F&& f) {
+  if (node < 0) return ForUsersOf(draft, *draft.order()[static_cast<size_t>(~node)], node, f);
+  for (const Instr* root : draft.region(static_cast<int>(node)).roots)
+    ForUsersOf(draft, *root, node, f);
+}
+
+}  // namespace
+
+void GroupOrder::Find(const Draft& draft) {
+  is_known_ = true;
+  is_cyclic_ = false;
+  groups_.assign(draft.size(), -1);
+  outside_.assign(draft.order().size(), -1);
+  int64_t next = 0;
+  for (const Instr* instr : draft.order())
+    if (Node node = NodeOf(draft, *instr); node != kNone && RankOf(node) < 0)
+      Visit(draft, node, next);
+}
+
+// Gives ranks to a node and, before it, to all that it needs.
+void GroupOrder::Visit(const Draft& draft, Node first, int64_t& next) {
+  constexpr int64_t kOpen = -2;
+  std::vector<Node> open = {first};
+  while (!open.empty()) {
+    Node node = open.back();
+    if (RankOf(node) == kOpen || RankOf(node) >= 0) {
+      if (RankOf(node) == kOpen) RankOf(node) = next++;
+      open.pop_back();
+      continue;
+    }
+    RankOf(node) = kOpen;
+    ForNeeds(draft, node, [&](Node needed) {
+      if (RankOf(needed) == -1) open.push_back(needed);
+      // That one waits for this one.
+      is_cyclic_ = is_cyclic_ || RankOf(needed) == kOpen;
+    });
+  }
+}
+
+void GroupOrder::SetGroup(int group, int64_t rank) {
+  if (static_cast<size_t>(group) >= groups_.size())
+    groups_.resize(static_cast<size_t>(group) + 1, -1);
+  groups_[static_cast<size_t>(group)] = rank;
+}
+
+void GroupOrder::Replace(int old, int by) {
+  if (is_known_) SetGroup(by, RankOf(old));
+}
+
+bool GroupOrder::IsNew(Node node) {
+  std::vector<uint32_t>& seen = node >= 0 ? seen_group_ : seen_outside_;
+  auto at = static_cast<size_t>(node >= 0 ? node : ~node);
+  if (at >= seen.size()) seen.resize(std::max(at + 1, 2 * seen.size()), 0);
+  if (seen[at] == walk_) return false;
+  seen[at] = walk_;
+  return true;
+}
+
+bool GroupOrder::Reach(const Draft& draft, int from, Direction direction, int64_t low, int64_t high,
+                       std::vector<Node>& found) {
+  ++walk_;
+  auto add = [&](Node node) {
+    int64_t rank = RankOf(node);
+    if (rank > low && rank < high && IsNew(node)) found.push_back(node);
+  };
+  auto spread = [&](Node node) {
+    direction == Direction::kUsers ? ForUsers(draft, node, add) : ForNeeds(draft, node, add);
+  };
+  spread(from);
+  for (size_t i = 0; i < found.size() && found.size() <= kMaxVisited; ++i) spread(found[i]);
+  return found.size() <= kMaxVisited;
+}
+
+bool GroupOrder::Fits(const Draft& draft, const Region& region, int group) {
+  if (!is_known_) Find(draft);
+  bool fits = !is_cyclic_;
+  ForNeedsOf(draft, region, group,
+             [&](Node needed) { fits = fits && RankOf(needed) < RankOf(group); });
+  return fits;
+}
+
+bool GroupOrder::LiesBetween(const Draft& draft, int x, int y) {
+  if (!is_known_) Find(draft);
+  if (is_cyclic_) return true;
+  if (RankOf(x) > RankOf(y)) std::swap(x, y);
+  std::vector<Node> found;
+  if (!Reach(draft, x, Direction::kUsers, RankOf(x), RankOf(y), found)) return true;
+  return std::any_of(found.begin(), found.end(), [&](Node node) {
+    bool leads = false;
+    ForUsers(draft, node, [&](Node user) { leads = leads || user == y; });
+    return leads;
+  });
+}
+
+// What the second needs comes first, what needs the first comes last, in the ranks that they all
+// had.
+void GroupOrder::Merge(const Draft& draft, int x, int y, int by) {
+  if (!is_known_ || is_cyclic_) return;
+  if (RankOf(x) > RankOf(y)) std::swap(x, y);
+  int64_t low = RankOf(x), high = RankOf(y);
+  std::vector<Node> after, before;
+  if (!Reach(draft, x, Direction::kUsers, low, high, after) ||
+      !Reach(draft, y, Direction::kNeeds, low, high, before))
+    return Forget();
+  auto sooner = [&](Node a, Node b) { return RankOf(a) < RankOf(b); };
+  std::sort(after.begin(), after.end(), sooner);
+  std::sort(before.begin(), before.end(), sooner);
+  std::vector<int64_t> ranks = {low, high};
+  for (const std::vector<Node>* nodes : {&before, &after})
+    for (Node node : *nodes) ranks.push_back(RankOf(node));
+  std::sort(ranks.begin(), ranks.end());
+  size_t next = 0;
+  for (Node node : before) RankOf(node) = ranks[next++];
+  SetGroup(by, ranks[next++]);
+  next = ranks.size() - after.size();
+  for (Node node : after) RankOf(node) = ranks[next++];
+}
+
+}  // namespace tokamak
