@@ -43,16 +43,21 @@ Result<std::string> Plan(Module& module, FusionMode mode, bool gpu) {
     all.greedy_ms += facts.greedy_ms;
     all.search_ms += facts.search_ms;
     all.build_ms += facts.build_ms;
+    all.unfused_us += facts.unfused_us;
+    all.first_us += facts.first_us;
+    all.greedy_us += facts.greedy_us;
+    all.taken_us += facts.taken_us;
     all.moves += facts.moves;
     all.kernels_built += facts.kernels_built;
   }
   return fmt::format(
       R"({{"instructions": {}, "first_ms": {:.3f}, "greedy_ms": {:.3f}, "search_ms": {:.3f}, )"
       R"("build_ms": {:.3f}, "moves": {}, "kernels_built": {}, "launches": {}, "arena": {}, )"
+      R"("unfused_us": {:.1f}, "first_us": {:.1f}, "greedy_us": {:.1f}, "taken_us": {:.1f}, )"
       R"("us": {:.3f}}})",
       instrs, all.first_ms, all.greedy_ms, all.search_ms, all.build_ms, all.moves,
-      all.kernels_built, program.launches, program.arena_bytes,
-      PriceOf(program.steps, program, options.machine));
+      all.kernels_built, program.launches, program.arena_bytes, all.unfused_us, all.first_us,
+      all.greedy_us, all.taken_us, PriceOf(program.steps, program, options.machine));
 }
 
 int Run(int argc, char** argv) {

@@ -85,10 +85,16 @@ const RegionPrice& Pricer::Of(const Region& region, uint64_t hash) {
   return known.price;
 }
 
+void Pricer::Learn(uint64_t hash, RegionKind kind, const BuiltKernel& built) {
+  auto [it, is_new] = known_.try_emplace(hash);
+  if (!is_new) return;
+  it->second.price.kind = kind;
+  it->second.price.price = PriceOf(WorkOf(built.kernel, built.grid, machine_), machine_);
+}
+
 bool Pricer::HaveKernels(const std::vector<Region>& regions) {
-  return std::all_of(regions.begin(), regions.end(), [&](const Region& region) {
-    return HasKernel(region, hasher_.Of(region));
-  });
+  return std::all_of(regions.begin(), regions.end(),
+                     [&](const Region& region) { return HasKernel(region, hasher_.Of(region)); });
 }
 
 bool Pricer::HasKernel(const Region& region, uint64_t hash) {

@@ -31,6 +31,8 @@ class Pricer {
   double Estimate(const Region& region, uint64_t hash);
   const RegionPrice& Of(const Region& region) { return Of(region, hasher_.Of(region)); }
   const RegionPrice& Of(const Region& region, uint64_t hash);
+  // What somebody has made of a region is a kernel of it.
+  void Learn(uint64_t hash, RegionKind kind, const BuiltKernel& built);
   // Whether all have kernels, which are built only where that must be asked: of loops over single
   // elements there always is one.
   bool HaveKernels(const std::vector<Region>& regions);

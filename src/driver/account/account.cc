@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <unordered_map>
 
 #include "analysis/loops.h"
 #include "driver/all_kernels.h"
@@ -139,7 +140,8 @@ class Walker {
     account.kernels = {launch.target};
     account.made = source.region.roots;
     account.read = source.region.inputs;
-    account.hash = StructuralHash(source.region);
+    const Computation& computation = *source.region.computation;
+    account.hash = hashers_.try_emplace(&computation, computation).first->second.Of(source.region);
     Describe(source.region.instrs, account);
   }
 
@@ -215,6 +217,7 @@ class Walker {
   const StepTimes& times_;
   bool measured_;
   Phases phases_;
+  mutable std::unordered_map<const Computation*, RegionHasher> hashers_;
   std::vector<StepAccount> accounts_;
 };
 
