@@ -114,7 +114,7 @@ def export(arguments, folder):
 
 
 def explain(arguments, path, unfused):
-    command = [str(arguments.tokamak), "explain", str(path), "--json", "--measure", "--seconds", str(arguments.seconds)]
+    command = [str(arguments.tokamak), "explain", str(path), "--json", "--no-compare", "--measure", "--seconds", str(arguments.seconds)]
     if unfused:
         command.append("--unfused")
     done = subprocess.run(command, capture_output=True, text=True, cwd="/tmp", timeout=300)

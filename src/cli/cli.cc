@@ -362,7 +362,8 @@ void AddExplain(CLI::App& app, ExplainCommand& explain) {
           "--diff", explain.diff,
           "What two plans have in common: two of none, rules, greedy and search for FILE, or "
           "two programs")
-      ->expected(2);
+      ->type_size(2)
+      ->allow_extra_args(false);
   command->add_flag("--compare,!--no-compare", explain.compare,
                     "Also plan it without fusion, for the heading (the default)");
   command->add_flag("--measure", explain.measure,

@@ -38,6 +38,18 @@ def faults(path, done, told):
     return wrong
 
 
+def told_of(tokamak, path):
+    """What is wrong with what else is told of the program in a dump."""
+    wrong = []
+    for words, keys in ((("explain", "--json"), ("fused", "unfused", "phases", "lints", "break_even")), (("lint", "--json"), ("lints",)),
+                        (("explain", "--json", "--target", "host,h200"), ("turns_without",)), (("explain", "--dot", "--json"), ("dot",)),
+                        (("explain", "--json", "--diff", "none", "search"), ("in_both",))):
+        done = subprocess.run([tokamak, *words, str(path)], capture_output=True, text=True, timeout=120)
+        if done.returncode != 0 or any(key not in json.loads(done.stdout) for key in keys):
+            wrong.append(f"{' '.join(words)}: exit {done.returncode}: {done.stderr[:300]}")
+    return wrong
+
+
 def fresh(folder):
     """New dumps; none without JAX."""
     made = subprocess.run([sys.executable, str(HERE / "dumps/make.py"), folder], capture_output=True, text=True)
@@ -57,6 +69,8 @@ def main(tokamak, corpora):
             if told is None and done.returncode in (2, 3) and path.suffix == ".hlo":
                 continue  # a program that is refused for what it is, not for its fusions
             wrong = faults(path, done, told)
+            if path.parent.name == "dumps":
+                wrong += told_of(tokamak, path)
             passed, failed = passed + (not wrong), failed + bool(wrong)
             for what in wrong:
                 print(f"FAILED {path}: {what}")

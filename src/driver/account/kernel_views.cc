@@ -12,7 +12,22 @@ namespace {
 
 constexpr size_t kNearNames = 5;
 
+bool IsNumber(std::string_view name) {
+  return !name.empty() && name.size() < 9 &&
+         std::all_of(name.begin(), name.end(), [](char c) { return '0' <= c && c <= '9'; });
+}
+
 Error NoSuchKernel(const ProgramAccount& account, std::string_view name) {
+  if (IsNumber(name)) {
+    size_t row = std::stoul(std::string(name));
+    bool is_step = row >= 1 && row <= account.steps.size();
+    return MakeError(ErrorCode::kOptionValue,
+                     is_step ? "explain: step " + std::string(name) +
+                                   " is no kernel: " + account.steps[row - 1].generator + " " +
+                                   account.steps[row - 1].name
+                             : "explain: there is no step " + std::string(name) + ", there are " +
+                                   std::to_string(account.steps.size()));
+  }
   std::vector<std::string> names;
   for (const Kernel& kernel : account.program.kernels) names.push_back(kernel.name);
   std::sort(names.begin(), names.end());
@@ -29,10 +44,7 @@ Error NoSuchKernel(const ProgramAccount& account, std::string_view name) {
 // Numbers of the kernels that are meant, in order.
 std::vector<size_t> NumbersOf(const ProgramAccount& account, std::string_view name) {
   const std::vector<StepAccount>& steps = account.steps;
-  bool is_number =
-      !name.empty() && name.size() < 9 &&
-      std::all_of(name.begin(), name.end(), [](char c) { return '0' <= c && c <= '9'; });
-  if (is_number) {
+  if (IsNumber(name)) {
     size_t row = std::stoul(std::string(name));
     return row >= 1 && row <= steps.size() ? steps[row - 1].kernels : std::vector<size_t>{};
   }

@@ -32,6 +32,13 @@ double MicrosOf(const StepAccount& step) {
   return static_cast<double>(step.runs()) * step.predicted_us.value_or(0);
 }
 
+// What so many of the bytes that a step moves take of its time.
+double MemoryMicrosOf(const StepAccount& step, int64_t bytes) {
+  double moved = std::max<double>(1, static_cast<double>(step.reads + step.writes));
+  double us = step.price ? step.price->memory : step.predicted_us.value_or(0);
+  return static_cast<double>(step.runs()) * us * std::min(1.0, static_cast<double>(bytes) / moved);
+}
+
 int64_t BytesOf(const Instr& instr) {
   return instr.shape().IsArray() ? instr.shape().ByteSize() : 0;
 }
@@ -64,10 +71,7 @@ class Linter {
       bool reads = std::find(step.read.begin(), step.read.end(), &concat) != step.read.end();
       stored |= makes;
       readers += reads ? 1 : 0;
-      // Its share of what the step moves.
-      double moved = std::max<double>(1, static_cast<double>(step.reads + step.writes));
-      if (makes || reads)
-        us += MicrosOf(step) * std::min(1.0, static_cast<double>(BytesOf(concat)) / moved);
+      if (makes || reads) us += MemoryMicrosOf(step, BytesOf(concat));
     }
     if (!stored || readers == 0) return;
     lints_.push_back(
