@@ -1,19 +1,17 @@
 #!/usr/bin/env python3
-"""Measures the CPU backend against JAX's own: time, compilation and memory of the micro workloads.
+"""Measures the CPU backend against JAX's own: time and compilation of the micro workloads; bench/run_memory.py their memory.
 
     bench/run_cpu.py                      every size that takes less than a second on JAX's CPU backend
-    bench/run_cpu.py --quick              the first size of each workload, fewer rounds, no memory
+    bench/run_cpu.py --quick              the first size of each workload, fewer rounds
     bench/run_cpu.py --only 'softmax:*,adam:small200'
 
 Writes docs/results/cpu.md and cpu.json (--name: another name). A process a workload loads both platforms and calls them
 in turn, a round of calls each; a figure is the best round, its spread the median over it. Results are compared at every
 size. Once more both are timed with inputs that change from call to call. Programs of which Tokamak interprets a part are listed apart.
-Memory is ru_maxrss of a process of its own for each side. Run it on a machine that has nothing else to do.
+Run it on a machine that has nothing else to do.
 """
-import argparse
 import json
 import math
-import resource
 import statistics
 import sys
 import time
@@ -174,21 +172,6 @@ def measure(arguments):
     return record
 
 
-def peak(arguments):
-    """The memory of one side: three calls."""
-    import jax
-
-    work = workload.load(arguments, arguments.peak)
-    jit = jax.jit(work.fn, donate_argnums=tuple(range(work.carry)))
-    given, work.args, carry = tuple(work.args), None, work.carry
-    for _ in range(3):
-        out = jax.block_until_ready(jit(*given))
-        if carry:
-            given = tuple(out[:carry]) + given[carry:]
-        del out
-    return {"peak_kib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss}
-
-
 # ---- the whole
 
 
@@ -196,10 +179,6 @@ def run_one(arguments, name, size):
     row = {"workload": name, "size": size}
     more = ["--quick"] * arguments.quick + ["--fallbacks"] * arguments.fallbacks
     row |= workload.child(__file__, arguments, "--worker", f"{name}:{size}", "cpu,tokamak", 300, more)
-    if "seconds" in row and not arguments.quick and not arguments.no_memory:
-        row["peak_kib"] = {}
-        for side in SIDES:
-            row["peak_kib"][side] = workload.child(__file__, arguments, "--peak", f"{name}:{size}", side, 300).get("peak_kib", 0)
     return row
 
 
@@ -224,12 +203,6 @@ def summary(rows):
             lines.append((f"{name}: {min(kinds[name]):.2f} to {max(kinds[name]):.2f}", f">= {bar}", min(kinds[name]) >= bar))
     compiled = workload.mean(1 / ratio(row, "compile_s") for row in done)
     lines.append((f"compilation, geometric mean: {compiled:.2f} of JAX's time", f"<= {COMPILE_BAR}", compiled <= COMPILE_BAR))
-    peaks = [row for row in done if all(row.get("peak_kib", {}).get(side) for side in SIDES)]
-    if peaks:
-        over = [f"{row['workload']} {row['size']} {row['peak_kib']['tokamak'] / row['peak_kib']['cpu']:.2f}" for row in peaks
-                if row["peak_kib"]["tokamak"] > row["peak_kib"]["cpu"]]  # fmt: skip
-        lines.append((f"peak memory above JAX's in {len(over)} of {len(peaks)}" + (": " + ", ".join(over) if over else ""),
-                      "none", not over))  # fmt: skip
     wrong = [f"{row['workload']} {row['size']}{off(row)}" for row in done if row["difference"] > allowed(row)]
     lines.append(("results that differ: " + (", ".join(wrong) or "none"), "none", not wrong))
     return lines
@@ -251,18 +224,17 @@ def page(facts, rows):
              f"{facts['cpu']}, {facts['cores']} cores, {facts['memory']} GiB; {facts['system']}; JAX {facts['jax']}; commit {facts['commit']}; "
              f"{facts['date']}; load of the machine {facts['load']:.1f}.",
              "Milliseconds a call, the best of rounds in turn; in brackets the median round over the best. Changed: the ratio when "
-             "inputs change from call to call. Compilation: the best of several, without a cache. Peak: MiB, a process each.", "",
+             "inputs change from call to call. Compilation: the best of several, without a cache.", "",
              "| what | bar | met |", "|---|---|---|"]  # fmt: skip
     lines += [f"| {text} | {bar} | {'yes' if met else 'no'} |" for text, bar, met in summary(rows)]
-    lines += ["", "| program | Tokamak | JAX | ratio | changed | launches | compile, Tokamak | JAX | peak, Tokamak | JAX | difference |",
-              "|---|---|---|---|---|---|---|---|---|---|---|"]  # fmt: skip
+    lines += ["", "| program | Tokamak | JAX | ratio | changed | launches | compile, Tokamak | JAX | difference |",
+              "|---|---|---|---|---|---|---|---|---|"]  # fmt: skip
     for row in sorted((row for row in rows if "seconds" in row and not row["fallbacks"]), key=ratio):
         ms = {s: f"{min(t) * 1e3:.3f} ({statistics.median(t) / min(t):.2f})" for s, t in row["seconds"].items()}
         other = f"{ratio(row, 'seconds_changed'):.2f}" if "seconds_changed" in row else ""
-        peaks = [f"{row['peak_kib'][s] / 1024:.0f}" if row.get("peak_kib", {}).get(s) else "" for s in SIDES]
         compiles = [f"{min(row['compile_s'][s]) * 1e3:.1f}" for s in SIDES]
         lines.append(f"| {row['workload']} {row['size']} | {ms['tokamak']} | {ms['cpu']} | {ratio(row):.2f} | {other} | {row['launches']} "
-                     f"| {compiles[0]} | {compiles[1]} | {peaks[0]} | {peaks[1]} | {row['difference']:.1e} |")  # fmt: skip
+                     f"| {compiles[0]} | {compiles[1]} | {row['difference']:.1e} |")  # fmt: skip
     others = [row for row in rows if "seconds" not in row or row["fallbacks"]]
     if others:
         lines += ["", "Not counted:", "", "| program | why |", "|---|---|"]
@@ -274,12 +246,10 @@ def page(facts, rows):
 
 def main():
     parser = workload.parser(__doc__, "cpu")
-    parser.add_argument("--no-memory", action="store_true")
     parser.add_argument("--fallbacks", action="store_true", help="time programs that are interpreted in part, too")
-    parser.add_argument("--peak", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    if arguments.worker or arguments.peak:
-        print(json.dumps(measure(arguments) if arguments.worker else peak(arguments)))
+    if arguments.worker:
+        print(json.dumps(measure(arguments)))
         sys.stdout.flush()
         return 0
     facts, rows = workload.facts_of(__file__), []
