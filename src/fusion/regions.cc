@@ -375,6 +375,7 @@ OpenRegion::Cost RegionTable::CostIn(const Instr& instr, int region) const {
     bool moves =
         user->info().Is(kDataMovement) && user->op() != Op::kReshape && user->op() != Op::kCopy;
     bool packed = user->op() == Op::kDot && open.shape.kind == RegionKind::kContract;
+    cost.per_product |= it->second.per_product || (user->op() == Op::kDot && !packed);
     for (size_t i = 0; packed && i < user->operand_count(); ++i)
       if (user->operand(i) == &instr)
         cost.times = std::max(cost.times, TimesMade(*user, i, machine_));
@@ -458,8 +459,6 @@ std::string RegionTable::WhyNot(const Instr& instr, int region, size_t copies) c
     if (user->op() == Op::kReduceWindow && !IsLongWindow(*user) &&
         instr.info().flops_per_element * TapsOf(*user) > kMaxFlops)
       return "it would be written out for each tap of a window";
-    if (user->op() == Op::kDot && !IsFree(instr) && open.shape.kind != RegionKind::kContract)
-      return "each of its elements would be computed for each use by the contraction";
   }
   if (WidensPanels(instr, open) && !MayMakeRows(instr, region, false))
     return "more bytes would be stored without it";
@@ -469,6 +468,8 @@ std::string RegionTable::WhyNot(const Instr& instr, int region, size_t copies) c
   if (cost.times > (repeats ? INT64_MAX : IsCheap(instr) ? kMaxTimes : 1))
     return "each of its elements would be made " + std::to_string(cost.times) +
            " times for the contraction";
+  if (cost.per_product && !IsFree(instr))
+    return "each of its elements would be computed for each use by the contraction";
   if (cost.in_vain && !IsCheap(instr))
     return "it would be computed for all elements, and needed for some";
   if (cost.places > (IsFree(instr) ? kMaxPlaces : IsCheap(instr) ? 4 : 1))

@@ -42,7 +42,8 @@ struct OpenRegion {
   struct Cost {
     int64_t places = 1;
     bool in_vain = false;
-    int64_t times = 1;  // how often each element is made for a contraction
+    int64_t times = 1;         // how often each element is made for a contraction
+    bool per_product = false;  // it is made again for each product of one
   };
   std::unordered_map<const Instr*, Cost> costs;
 };
