@@ -147,9 +147,8 @@ void ElementEmitter::StoreLinear(const Instr& root, size_t part, Scalar index, E
   b_.Store(array, index * b_.Index(2) + b_.Index(1), stored[1]);
 }
 
-Element ElementEmitter::Load(const Instr& instr, const Coordinates& at) {
+Element ElementEmitter::LoadLinear(const Instr& instr, Scalar index) {
   ElementType type = instr.shape().type();
-  Scalar index = Linearized(b_, at, instr.shape().dims());
   if (auto provided = provided_.find(&instr); provided != provided_.end()) {
     if (provided->second.first == index.id()) return provided->second.second;
     Fail("an input is needed at another place than it is provided for");
@@ -196,7 +195,8 @@ Element ElementEmitter::Operand(const Instr& instr, size_t i, const Coordinates&
 
 Element ElementEmitter::Make(const Instr& instr, const Coordinates& at, size_t part) {
   if (IsImmediate(instr)) return Immediate(instr);
-  if (!inside_.contains(&instr)) return Load(instr, at);
+  if (!inside_.contains(&instr))
+    return LoadLinear(instr, Linearized(b_, at, instr.shape().dims()));
   const Dims& dims = instr.shape().IsArray() ? instr.shape().dims() : Dims();
   switch (instr.op()) {
     case Op::kIota:
@@ -212,8 +212,11 @@ Element ElementEmitter::Make(const Instr& instr, const Coordinates& at, size_t p
       return At(*instr.operand(0), at);
     case Op::kBitcast:
     case Op::kReshape: {
-      const Dims& from = instr.operand(0)->shape().dims();
-      return At(*instr.operand(0), Delinearized(b_, Linearized(b_, at, dims), from));
+      const Instr& from = *instr.operand(0);
+      Scalar linear = Linearized(b_, at, dims);
+      // An input lies in memory as its elements are counted, by whatever dimensions.
+      if (!inside_.contains(&from) && !IsImmediate(from)) return LoadLinear(from, linear);
+      return At(from, Delinearized(b_, linear, from.shape().dims()));
     }
     case Op::kBroadcast: {
       const Dims& dimensions = instr.attrs<DimensionsAttrs>().dimensions;

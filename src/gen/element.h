@@ -87,7 +87,8 @@ class ElementEmitter {
 
   ArrayId AddArgument(const Instr& instr, size_t part, const Shape& shape, Access access);
   Element Make(const Instr& instr, const Coordinates& at, size_t part);
-  Element Load(const Instr& instr, const Coordinates& at);
+  // An input, by the number of its element.
+  Element LoadLinear(const Instr& instr, Scalar index);
   Element Immediate(const Instr& instr);
   Element Operand(const Instr& instr, size_t i, const Coordinates& at);
   Element Elementwise(const Instr& instr, const Coordinates& at);
