@@ -195,8 +195,7 @@ Element ElementEmitter::Operand(const Instr& instr, size_t i, const Coordinates&
 
 Element ElementEmitter::Make(const Instr& instr, const Coordinates& at, size_t part) {
   if (IsImmediate(instr)) return Immediate(instr);
-  if (!inside_.contains(&instr))
-    return LoadLinear(instr, Linearized(b_, at, instr.shape().dims()));
+  if (!inside_.contains(&instr)) return LoadLinear(instr, Linearized(b_, at, instr.shape().dims()));
   const Dims& dims = instr.shape().IsArray() ? instr.shape().dims() : Dims();
   switch (instr.op()) {
     case Op::kIota:
