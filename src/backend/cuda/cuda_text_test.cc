@@ -118,5 +118,50 @@ TEST(CudaText, TeamMemory) {
   }
 }
 
+// Teams of `threads` threads, each of which adds one to an element and uses `size` elements of team
+// memory.
+Kernel AddOne(int64_t threads, int64_t size) {
+  KernelBuilder b("add_one");
+  ArrayId x = b.Argument(
+      {.name = "x", .type = ScalarType::kF32, .access = Access::kRead, .size = 4 * threads});
+  ArrayId y = b.Argument(
+      {.name = "y", .type = ScalarType::kF32, .access = Access::kWrite, .size = 4 * threads});
+  ArrayId s = b.Local("s", ScalarType::kF32, Space::kTeam, size);
+  b.For("block", LoopRole::kGrid, b.Index(4), [&](Scalar block) {
+    b.For("t", LoopRole::kThread, b.Index(threads), [&](Scalar t) {
+      Scalar at = block * b.Index(threads) + t;
+      b.If(t == b.Index(0), [&] { b.Store(s, b.Index(size - 1), b.Load(x, at)); });
+      b.Barrier(Scope::kBlock);
+      b.Store(y, at, b.Read(s, b.Index(size - 1)) + b.Load(x, at));
+    });
+  });
+  return b.Finish();
+}
+
+// Equal kernels are one function; a block has the threads and the team memory of the largest. Few
+// pointers are a parameter, many a table in memory.
+TEST(CudaPack, KernelsOfOneLaunch) {
+  Result<const Nvrtc*> nvrtc = Nvrtc::Open();
+  Kernel small = AddOne(40, 100), same = AddOne(40, 100), large = AddOne(96, 20000);
+  for (size_t times : {1, 100}) {
+    std::vector<CudaPackPart> parts;
+    for (size_t i = 0; i < times; ++i)
+      for (const Kernel* kernel : {&small, &large, &same}) parts.push_back({kernel, 4});
+    Result<CudaPackSource> made = CudaPackText("pack", parts);
+    ASSERT_TRUE(made.ok()) << made.error().message;
+    const CudaSource& source = made.value().source;
+    EXPECT_EQ(source.threads, (std::array<int, 3>{96, 1, 1}));
+    EXPECT_EQ(source.dynamic_bytes, 80000);
+    EXPECT_EQ(made.value().table, times == 1 ? PointerTable::kParameter : PointerTable::kMemory);
+    EXPECT_NE(source.text.find("void part_1("), std::string::npos);
+    EXPECT_EQ(source.text.find("void part_2("), std::string::npos);
+    EXPECT_NE(source.text.find("if (threadIdx.x >= 40) return;"), std::string::npos);
+    EXPECT_EQ(source.text.find("if (threadIdx.x >= 96) return;"), std::string::npos);
+    if (!nvrtc.ok()) continue;
+    Result<CudaCode> code = nvrtc.value()->Compile(source, "sm_90");
+    ASSERT_TRUE(code.ok()) << Render(code.error()) << source.text;
+  }
+}
+
 }  // namespace
 }  // namespace tokamak::cuda

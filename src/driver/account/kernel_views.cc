@@ -11,6 +11,7 @@ namespace tokamak {
 namespace {
 
 constexpr size_t kNearNames = 5;
+constexpr std::string_view kInPack = "// A function of the pack's kernel, below.\n";
 
 bool IsNumber(std::string_view name) {
   return !name.empty() && name.size() < 9 &&
@@ -54,16 +55,48 @@ std::vector<size_t> NumbersOf(const ProgramAccount& account, std::string_view na
   return numbers;
 }
 
+// The launches of a pack of exactly these kernels; nothing when they are none.
+const std::vector<RunStep>* PackOf(const std::vector<RunStep>& steps,
+                                   const std::vector<size_t>& kernels) {
+  for (const RunStep& step : steps) {
+    bool same = step.kind == StepKind::kPack && step.blocks[0].size() == kernels.size();
+    for (size_t i = 0; same && i < kernels.size(); ++i)
+      same = step.blocks[0][i].target == kernels[i];
+    if (same) return &step.blocks[0];
+    for (const std::vector<RunStep>& block : step.blocks)
+      if (const std::vector<RunStep>* found = PackOf(block, kernels)) return found;
+  }
+  return nullptr;
+}
+
+Result<std::string> CodeOf(const Kernel& kernel, bool for_gpu) {
+  return for_gpu ? CudaTextOf(kernel) : LlvmTextOf(kernel);
+}
+
+// On a GPU the kernels of a pack are one: it is shown with the last of them.
+Result<std::string> CodeOfPack(const LoweredProgram& program,
+                               const std::vector<RunStep>& launches) {
+  std::vector<std::pair<const Kernel*, int64_t>> parts;
+  for (const RunStep& launch : launches)
+    parts.emplace_back(&program.kernels[launch.target], launch.grid);
+  return CudaTextOfPack("pack_" + parts[0].first->name, parts);
+}
+
 }  // namespace
 
 Result<std::vector<KernelView>> KernelsNamed(const ProgramAccount& account, std::string_view name) {
   std::vector<KernelView> views;
   bool for_gpu = account.machine.is_gpu();
-  for (size_t number : NumbersOf(account, name)) {
+  std::vector<size_t> numbers = NumbersOf(account, name);
+  const std::vector<RunStep>* pack = for_gpu ? PackOf(account.program.steps, numbers) : nullptr;
+  for (size_t number : numbers) {
     Kernel kernel = account.program.kernels[number];
     kernel.notes = NotesOf(account.program.sources[number].region);
     KernelView view{kernel.name, WriteKernel(kernel), "", for_gpu ? "cuda" : "llvm"};
-    Result<std::string> code = for_gpu ? CudaTextOf(kernel) : LlvmTextOf(kernel);
+    bool is_last = views.size() + 1 == numbers.size();
+    Result<std::string> code = pack == nullptr ? CodeOf(kernel, for_gpu)
+                               : is_last       ? CodeOfPack(account.program, *pack)
+                                               : std::string(kInPack);
     // A build without that backend still has the form to show.
     if (code.ok()) {
       view.code = std::move(code.value());
