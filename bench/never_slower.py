@@ -31,14 +31,15 @@ def measure(arguments):
 
     work = workload.load(arguments, arguments.worker)
     given = jax.tree.map(lambda a: jax.device_put(np.asarray(a), jax.devices("tokamak")[0]), tuple(work.args))
-    events, programs, launches = [], {}, {}
+    events, programs, launches, prepare_us = [], {}, {}, {}
     hold = workload.listen(events)
     for name, mode in MODES.items():
         function = lambda *a: work.fn(*a)  # noqa: E731
         function.__name__ = f"workload_{name}"
         events.clear()
         programs[name] = jax.jit(function).lower(*given).compile(compiler_options={"tokamak_fusion": mode})
-        launches[name] = [e for e in events if e["event"] == "compile"][-1]["launches"]
+        compiled = [e for e in events if e["event"] == "compile"][-1]
+        launches[name], prepare_us[name] = compiled["launches"], compiled["prepare_us"]
     once = {}
     for name, program in programs.items():
         jax.block_until_ready(program(*given))
@@ -57,7 +58,7 @@ def measure(arguments):
             jax.block_until_ready(out)
             seconds[name].append((time.perf_counter() - begin) / calls[name])
     del hold
-    return {"seconds": seconds, "launches": launches}
+    return {"seconds": seconds, "launches": launches, "prepare_us": prepare_us}
 
 
 def over_plan(row, name):
@@ -69,6 +70,13 @@ def spread(row):
     """What two runs of one plan differ by: half of the rounds lie within."""
     logs = sorted(abs(math.log(a / b)) for a, b in zip(row["seconds"]["again"], row["seconds"]["search"], strict=True))
     return math.exp(logs[len(logs) // 2])
+
+
+def break_even(row, name):
+    """After how many calls the time that the search took longer to compile than another way is won back."""
+    more_us = row["prepare_us"]["search"] - row["prepare_us"][name]
+    saves_us = (statistics.median(row["seconds"][name]) - statistics.median(row["seconds"]["search"])) * 1e6
+    return "at once" if more_us <= 0 else "never" if saves_us <= 0 else f"{math.ceil(more_us / saves_us)}"
 
 
 def is_slower(row):
@@ -85,15 +93,17 @@ def page(facts, rows):
              "| what | bar | met |", "|---|---|---|",
              f"| searched plans slower than the better of unfused and greedy: {', '.join(slow) or 'none'} | none beyond {SLOWER_BAR} x the spread | {'no' if slow else 'yes'} |",
              f"| unfused over searched, geometric mean of {len(done)}: {gain:.2f} | >= {MEAN_BAR} | {'yes' if gain >= MEAN_BAR else 'no'} |", "",
-             "Milliseconds a call, best round; then times of the others over the searched plan's, medians over rounds; launches of each.", "",
-             "| program | search | none | greedy | spread | launches: none, greedy, search |", "|---|---|---|---|---|---|"]  # fmt: skip
+             "Milliseconds a call, best round; then times of the others over the searched plan's, medians over rounds; launches of each; and the calls "
+             "after which compiling by search has paid for itself, against none and against greedy.", "",
+             "| program | search | none | greedy | spread | launches: none, greedy, search | pays after: none, greedy |", "|---|---|---|---|---|---|---|"]  # fmt: skip
     for row in sorted(done, key=lambda row: min(over_plan(row, "none"), over_plan(row, "greedy"))):
         launches = ", ".join(str(row["launches"][mode]) for mode in ("none", "greedy", "search"))
         lines.append(f"| {row['workload']} {row['size']} | {min(row['seconds']['search']) * 1e3:.3f} | {over_plan(row, 'none'):.2f} "
-                     f"| {over_plan(row, 'greedy'):.2f} | {spread(row):.2f} | {launches} |")  # fmt: skip
+                     f"| {over_plan(row, 'greedy'):.2f} | {spread(row):.2f} | {launches} "
+                     f"| {break_even(row, 'none')}, {break_even(row, 'greedy')} |")  # fmt: skip
     for row in rows:
         if "seconds" not in row:
-            lines.append(f"| {row['workload']} {row['size']} | {row.get('error') or row.get('skipped')} | | | | |")
+            lines.append(f"| {row['workload']} {row['size']} | {row.get('error') or row.get('skipped')} | | | | | |")
     return "\n".join(lines) + "\n"
 
 
