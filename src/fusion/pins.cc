@@ -64,8 +64,7 @@ void ForEachFrame(const OriginTable& table, const Instr& instr, F&& look) {
       look(table.frame(id));
 }
 
-bool IsNamedBy(const Module& module, const Instr& instr, std::string_view word) {
-  if (LabelOf(instr) == word) return true;
+bool ComesFrom(const Module& module, const Instr& instr, std::string_view word) {
   std::optional<SourceLine> asked = LineOf(word);
   if (!asked) return false;
   bool found = false;
@@ -128,7 +127,9 @@ void MarkPins(Module& module, const PinWords& words) {
         for (size_t g = 0; g < groups.size(); ++g) {
           std::vector<std::string> parts = SplitAtCommas(groups[g]);
           for (size_t w = 0; w < parts.size(); ++w)
-            if (IsNamedBy(module, *instr, parts[w])) Mark(*instr, MarkOf(kind, g, w));
+            // The number that one without a name goes by is another one after the passes.
+            if (instr->name() == parts[w] || ComesFrom(module, *instr, parts[w]))
+              Mark(*instr, MarkOf(kind, g, w));
         }
       }
     }
@@ -238,7 +239,8 @@ class PinReader {
     std::vector<const Instr*> found;
     for (const Computation* computation : fuse::RunningComputations(module_))
       for (const Instr* instr : computation->PostOrder())
-        if (instr->op() != Op::kParameter && IsNamedBy(module_, *instr, word))
+        if (instr->op() != Op::kParameter &&
+            (LabelOf(*instr) == word || ComesFrom(module_, *instr, word)))
           found.push_back(instr);
     return found;
   }
