@@ -123,21 +123,38 @@ class MoveMaker {
     Add("fusion.vertical", value, *OwnRoot(), std::move(change));
   }
 
+  // Of what is needed as an array, a kernel remains.
   void AddDissolve(const Instr& value) {
     int maker = draft_.HomeOf(value);
     const std::vector<const Instr*>& made = draft_.group(maker).roots;
     if (made.size() < 2 || made[0] != &value) return;
     Change change{{maker}, {}};
+    Group kept{{}, draft_.group(maker).again};
     for (const Instr* root : made) {
-      if (draft_.IsNeeded(*root) || !MayBeInside(*root)) return;
+      if (!MayBeInside(*root)) return;
+      if (draft_.IsNeeded(*root)) kept.roots.push_back(root);
       for (int reader : draft_.ReadersOf(*root)) {
-        if (std::find(change.removed.begin(), change.removed.end(), reader) != change.removed.end())
-          continue;
-        change.removed.push_back(reader);
-        change.added.push_back(draft_.group(reader));
+        if (std::find(change.removed.begin(), change.removed.end(), reader) == change.removed.end())
+          change.removed.push_back(reader);
       }
     }
+    if (change.removed.size() > 1 + kMaxReaders) return;
+    for (size_t i = 1; i < change.removed.size(); ++i)
+      change.added.push_back(WithAgain(change.removed[i], kept.roots));
+    if (!kept.roots.empty()) change.added.push_back(std::move(kept));
     Add("fusion.dissolve", value, *OwnRoot(), std::move(change));
+  }
+
+  // The group, computing these values again where it reads them.
+  Group WithAgain(int group, const std::vector<const Instr*>& values) const {
+    Group with = draft_.group(group);
+    for (const Instr* input : draft_.region(group).inputs) {
+      std::vector<const Instr*> chain = draft_.ChainOf(*input);
+      if (chain.empty() || !Contains(values, chain.back())) continue;
+      for (const Instr* instr : chain)
+        if (!Contains(with.again, instr)) with.again.push_back(instr);
+    }
+    return with;
   }
 
   // Both as one: what one reads of the other it computes, also under another shape.

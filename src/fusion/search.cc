@@ -19,6 +19,16 @@ constexpr size_t kManyMoves = 500;
 // What has no kernel is the interpreter's: dearer than any.
 constexpr double kNoKernelUs = 1e9;
 
+// Whether one of the regions reads what another of them stores.
+bool AnyReadsAnother(const std::vector<const Region*>& regions) {
+  std::unordered_set<const Instr*> stored;
+  for (const Region* region : regions) stored.insert(region->roots.begin(), region->roots.end());
+  return std::ranges::any_of(regions, [&](const Region* region) {
+    return std::ranges::any_of(region->inputs,
+                               [&](const Instr* input) { return stored.contains(input); });
+  });
+}
+
 class Search {
  public:
   Search(Draft& draft, Pricer& pricer, int64_t probes, DecisionLog& log)
@@ -111,8 +121,11 @@ class Search {
     priced.before = priced.after = 0;
     for (int i : change.removed)
       priced.before += pricer_.Of(draft_.region(i), draft_.HashOf(i)).price.total();
-    for (const Region& region : draft_.Try(change)) {
+    std::vector<Region> regions = draft_.Try(change);
+    double launch = 0;
+    for (const Region& region : regions) {
       const RegionPrice& after = pricer_.Of(region);
+      launch = after.price.launch;
       priced.after += after.price.total();
       if (!after.IsLegal()) {
         priced.before = priced.after = 0;
@@ -120,8 +133,20 @@ class Search {
         return false;
       }
     }
+    if (SetsFree(change, regions)) priced.after -= launch;
     if (!priced.pays()) refusals_.Add(priced, "");
     return priced.pays();
+  }
+
+  // Whether kernels of a GPU need nothing of each other any more, of which one needed another's:
+  // they can be one launch then (packs.h).
+  bool SetsFree(const Change& change, const std::vector<Region>& regions) const {
+    if (!pricer_.machine().is_gpu() || regions.size() < 2 || change.removed.size() < 2)
+      return false;
+    std::vector<const Region*> before, after;
+    for (int i : change.removed) before.push_back(&draft_.region(i));
+    for (const Region& region : regions) after.push_back(&region);
+    return AnyReadsAnother(before) && !AnyReadsAnother(after);
   }
 
   // All that a move replaces must still be there: then it is worth what it was worth.
