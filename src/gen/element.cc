@@ -210,13 +210,8 @@ Element ElementEmitter::Make(const Instr& instr, const Coordinates& at, size_t p
     case Op::kPropagationBarrier:
       return At(*instr.operand(0), at);
     case Op::kBitcast:
-    case Op::kReshape: {
-      const Instr& from = *instr.operand(0);
-      Scalar linear = Linearized(b_, at, dims);
-      // An input lies in memory as its elements are counted, by whatever dimensions.
-      if (!inside_.contains(&from) && !IsImmediate(from)) return LoadLinear(from, linear);
-      return At(from, Delinearized(b_, linear, from.shape().dims()));
-    }
+    case Op::kReshape:
+      return Reshape(instr, at);
     case Op::kBroadcast: {
       const Dims& dimensions = instr.attrs<DimensionsAttrs>().dimensions;
       Coordinates from(dimensions.size());
@@ -302,6 +297,14 @@ Element ElementEmitter::Elementwise(const Instr& instr, const Coordinates& at) {
   Fail(std::string(instr.info().name) + " of " + std::string(HloName(call.from)) +
        ": has no formula");
   return Zero(call.type);
+}
+
+Element ElementEmitter::Reshape(const Instr& instr, const Coordinates& at) {
+  const Instr& from = *instr.operand(0);
+  Scalar linear = Linearized(b_, at, instr.shape().dims());
+  // An input lies in memory as its elements are counted, by whatever dimensions.
+  if (!inside_.contains(&from) && !IsImmediate(from)) return LoadLinear(from, linear);
+  return At(from, Delinearized(b_, linear, from.shape().dims()));
 }
 
 Element ElementEmitter::Iota(const Instr& instr, const Coordinates& at) {

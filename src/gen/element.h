@@ -92,6 +92,7 @@ class ElementEmitter {
   Element Immediate(const Instr& instr);
   Element Operand(const Instr& instr, size_t i, const Coordinates& at);
   Element Elementwise(const Instr& instr, const Coordinates& at);
+  Element Reshape(const Instr& instr, const Coordinates& at);
   Element Iota(const Instr& instr, const Coordinates& at);
   Element Pad(const Instr& instr, const Coordinates& at);
   Element Concatenate(const Instr& instr, const Coordinates& at);
