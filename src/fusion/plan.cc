@@ -18,7 +18,7 @@ namespace tokamak {
 namespace {
 
 // Kernels that a search may build to price them; each takes some tenths of a millisecond.
-constexpr int64_t kProbes = 600;
+constexpr int64_t kProbes = 600, kInstrsOfProbe = 5;
 // A plan without fusion stores and launches more, which is certain; that it is cheaper all the same
 // must be more than prices err.
 constexpr double kClearly = 0.8;
@@ -108,6 +108,12 @@ ComputationPlan Finish(Start start, Setting& setting, DecisionLog& log) {
   return plan;
 }
 
+// Large programs have more kernels that are unlike each other.
+int64_t ProbesFor(const Computation& computation) {
+  auto instrs = static_cast<int64_t>(computation.PostOrder().size());
+  return std::max(kProbes, instrs / kInstrsOfProbe);
+}
+
 // A start that is improved on, as long as probes last.
 struct Way {
   Start start;
@@ -143,7 +149,7 @@ ComputationPlan PlanBySearch(Setting& setting, DecisionLog& log) {
   facts.unfused_us = unfused.us = PriceOf(unfused.start.draft, setting.pricer);
   if (unfused.us < kClearly * std::min(facts.first_us, facts.greedy_us))
     ways.push_back(std::move(unfused));
-  Start best = BestOf(std::move(ways), setting, kProbes);
+  Start best = BestOf(std::move(ways), setting, ProbesFor(setting.computation));
   watch.Stop();
   return Finish(std::move(best), setting, log);
 }
