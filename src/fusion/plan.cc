@@ -17,7 +17,8 @@
 namespace tokamak {
 namespace {
 
-// Kernels that a search may build to price them; each takes some tenths of a millisecond.
+// Kernels that a search may build to price them, and one for so many instructions, if those are
+// more; each takes some tenths of a millisecond.
 constexpr int64_t kProbes = 600, kInstrsOfProbe = 5;
 // A plan without fusion stores and launches more, which is certain; that it is cheaper all the same
 // must be more than prices err.
