@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "cost/rates.h"
+#include "driver/account/write.h"
 #include "explain/rules.h"
 
 namespace tokamak {
@@ -107,7 +108,7 @@ std::string WouldPayIf(double before, double after, double launch) {
     if (scale < 1 && scale * kFarthest > 1)
       return fmt::format("would fuse if its arrays were {:.2g} times smaller", 1 / scale);
   }
-  return fmt::format("would fuse if that took {:.3g} us less", after - wanted);
+  return fmt::format("would fuse if that took {} us less", NumberText(after - wanted));
 }
 
 std::vector<std::string> CounterFacts(const ProgramAccount& account) {

@@ -40,7 +40,8 @@ std::string TextOf(const std::vector<Lint>& lints) {
   std::string text;
   for (const Lint& lint : lints) {
     std::string where = lint.lines.empty() ? "the program" : ShortList(lint.lines, kShownLines);
-    text += fmt::format("{}  {:.3g} us  {}\n           {}\n", lint.rule, lint.us, where, lint.text);
+    text += fmt::format("{}  {} us  {}\n           {}\n", lint.rule, NumberText(lint.us), where,
+                        lint.text);
   }
   return text;
 }
@@ -76,11 +77,12 @@ std::string LineOfJson(const json& value) {
 
 std::string BreakEvenText(const Totals& plan, const Totals& other, std::string_view name) {
   double more = plan.planning_ms - other.planning_ms, saves = other.us - plan.us;
-  std::string text = more > 0 ? fmt::format("planning {:.3g} ms more than for {} ", more, name)
-                              : fmt::format("planning takes no longer than for {}, and ", name);
+  std::string text = more > 0
+                         ? fmt::format("planning {} ms more than for {} ", NumberText(more), name)
+                         : fmt::format("planning takes no longer than for {}, and ", name);
   // What is less than a thousandth is noise of sums.
   if (saves <= 1e-3 * other.us) return text + "saves nothing\n";
-  text += fmt::format("saves {:.3g} us a call", saves);
+  text += fmt::format("saves {} us a call", NumberText(saves));
   if (more <= 0) return text + ": pays at once\n";
   return text + fmt::format(": pays after {:.0f} calls\n", std::ceil(more * 1000 / saves));
 }

@@ -21,9 +21,9 @@ std::string OftenText(const StepAccount& step) {
 // ": 12.3 us predicted (memory), 11.8 measured".
 std::string TimesText(const StepAccount& step) {
   if (!step.predicted_us) return "";
-  std::string text = fmt::format(": {:.3g} us predicted", *step.predicted_us);
+  std::string text = fmt::format(": {} us predicted", NumberText(*step.predicted_us));
   if (step.price) text += fmt::format(" ({})", step.price->binding);
-  if (step.measured_us) text += fmt::format(", {:.3g} measured", *step.measured_us);
+  if (step.measured_us) text += fmt::format(", {} measured", NumberText(*step.measured_us));
   return text;
 }
 
@@ -82,10 +82,10 @@ class TextWriter {
   }
 
   void AddTotals(std::string_view name, const Totals& totals) {
-    out_ +=
-        fmt::format("{:<8} {:>10} {:>12} {:>14.4g} {:>12} {:>12} {:>12.4g}\n", name, totals.steps(),
-                    BytesText(totals.bytes), totals.us, BytesText(totals.temporary_bytes),
-                    BytesText(totals.peak_bytes), totals.planning_ms);
+    out_ += fmt::format("{:<8} {:>10} {:>12} {:>14} {:>12} {:>12} {:>12}\n", name, totals.steps(),
+                        BytesText(totals.bytes), NumberText(totals.us),
+                        BytesText(totals.temporary_bytes), BytesText(totals.peak_bytes),
+                        NumberText(totals.planning_ms));
   }
 
   // By phase, where there are several.
@@ -97,9 +97,10 @@ class TextWriter {
       auto phase = static_cast<Phase>(i);
       Totals totals = TotalsOf(account_.steps, phase);
       if (grouped && totals.steps() > 0) {
-        out_ += fmt::format("{}: {} steps, {} moved, {:.4g} us predicted", NameOf(phase),
-                            totals.steps(), BytesText(totals.bytes), totals.us);
-        if (totals.measured_us) out_ += fmt::format(", {:.4g} measured", *totals.measured_us);
+        out_ += fmt::format("{}: {} steps, {} moved, {} us predicted", NameOf(phase),
+                            totals.steps(), BytesText(totals.bytes), NumberText(totals.us));
+        if (totals.measured_us)
+          out_ += fmt::format(", {} measured", NumberText(*totals.measured_us));
         out_ += "\n";
       }
       for (const StepAccount& step : account_.steps)
@@ -153,6 +154,10 @@ std::string BytesText(int64_t bytes) {
     ++unit;
   }
   return fmt::format("{:.3g} {}", size, kUnits[unit]);
+}
+
+std::string NumberText(double number) {
+  return number >= 1000 ? fmt::format("{:.0f}", number) : fmt::format("{:.3g}", number);
 }
 
 std::string ShortList(const std::vector<std::string>& words, size_t shown) {

@@ -24,6 +24,8 @@ nlohmann::json DiffJson(const ProgramAccount& a, const ProgramAccount& b, const 
 
 // "1.5 MB": bytes for people, three digits.
 std::string BytesText(int64_t bytes);
+// "0.213", "15010000": three digits at least, and no exponents of what is large.
+std::string NumberText(double number);
 // "a, b, c and 4 more".
 std::string ShortList(const std::vector<std::string>& words, size_t shown);
 
