@@ -42,7 +42,7 @@ std::optional<int64_t> OverLimit(std::string_view because) {
 
 class Finder {
  public:
-  explicit Finder(const ProgramAccount& account) : account_(account) {
+  explicit Finder(const ProgramAccount& account) {
     const Rates& rates = RatesOf(account.machine);
     launch_ = account.machine.is_gpu() ? rates.graph_gap_us : rates.step_us;
     for (const StepAccount& step : account.steps)
@@ -87,7 +87,6 @@ class Finder {
     return fmt::format("would fuse if it had one user, not {}", readers->second);
   }
 
-  const ProgramAccount& account_;
   double launch_ = 0;
   std::map<std::string, const StepAccount*> makers_;
   std::map<std::string, int64_t> readers_;
