@@ -147,6 +147,9 @@ Examples:
 void AddFusion(CLI::App& command, FusionWords& fusion) {
   command.add_option("--fusion", fusion.mode,
                      "What makes kernels of instructions: none, rules, greedy or search");
+  command.add_option("--effort", fusion.effort,
+                     "What planning may take: fast (tier 0 alone), default (about a second for a "
+                     "large program) or max");
   command.add_option("--lift", fusion.lift, "Rules of --fusion=rules that are left out")
       ->delimiter(',')
       ->allow_extra_args(false);

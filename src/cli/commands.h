@@ -18,6 +18,7 @@ namespace tokamak {
 // What decides which instructions are one kernel.
 struct FusionWords {
   std::string mode = "search";          // none, rules, greedy, search
+  std::string effort = "default";       // fast, default, max
   std::vector<std::string> lift, skip;  // of rules: rules and passes that are left out
   PinWords pins;
 };

@@ -31,6 +31,7 @@ Result<AccountOptions> OptionsOf(const ExplainCommand& command) {
   AccountOptions options;
   TOK_TRY(options.fusion,
           ParseFusion(command.fusion.mode, command.fusion.lift, command.fusion.skip));
+  TOK_TRY(options.fusion.effort, ParseEffort(command.fusion.effort));
   options.fusion.pins = command.fusion.pins;
   if (command.unfused) options.fusion.mode = FusionMode::kNone;
   options.packs = command.packs;

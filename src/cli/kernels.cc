@@ -47,6 +47,7 @@ class Shower {
     TOK_TRY(FusionChoice fusion,
             ParseFusion(command_.fusion.mode, command_.fusion.lift, command_.fusion.skip));
     options.plan.mode = command_.unfused ? FusionMode::kNone : fusion.mode;
+    TOK_TRY(options.plan.effort, ParseEffort(command_.fusion.effort));
     options.plan.pin_words = command_.fusion.pins;
     options.plan.packs =
         PackModeNamed(command_.packs)

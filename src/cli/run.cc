@@ -172,6 +172,7 @@ class Runner : private ProgressListener {
       compile.compile.strict = compile.compile.require_kernels = command_.strict;
       compile.compile.spoil_kernel = command_.spoil_kernel;
       compile.compile.fusion = command_.fusion.mode;
+      compile.compile.effort = command_.fusion.effort;
       compile.compile.lift = fmt::format("{}", fmt::join(command_.fusion.lift, ","));
       const PinWords& pins = command_.fusion.pins;
       compile.compile.never_fuse = fmt::format("{}", fmt::join(pins.never_fuse, ","));

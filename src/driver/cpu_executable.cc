@@ -105,6 +105,7 @@ class CpuExecutable final : public Executable {
     options.poison = compile.check_memory;
     TOK_TRY(FusionChoice fusion, FusionOf(compile));
     options.plan.mode = fusion.mode;
+    options.plan.effort = fusion.effort;
     options.plan.pin_words = fusion.pins;
     bool is_gpu = maker == KernelMaker::kGpuSimulator;
     options.plan.packs = PackModeNamed(compile.packs).value_or(PackMode::kNone);

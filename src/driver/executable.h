@@ -110,6 +110,7 @@ struct CompileOptions {
   // What decides which instructions are one kernel: none, rules (the paper's passes), greedy or
   // search; and rules of those passes to be left out, with commas between them.
   std::string fusion = "search", lift;
+  std::string effort = "default";  // what planning may take: fast, default or max
   // Instructions (by name, or "train.py:12") that no kernel shares with others, with commas between
   // them; groups of such that are to be, or must be, one kernel, with semicolons between groups.
   std::string never_fuse, fuse, require_fused;

@@ -35,6 +35,7 @@ Result<FusionChoice> ParseFusion(std::string_view mode, std::span<const std::str
 Result<FusionChoice> FusionOf(const CompileOptions& options) {
   FusionChoice choice;
   TOK_TRY(choice.mode, ParseFusionMode(options.fusion));
+  TOK_TRY(choice.effort, ParseEffort(options.effort));
   TOK_TRY(choice.paper.lifted, ParseLifted(options.lift));
   TOK_TRY(Pipeline skipped, ParsePipelineUnchecked(options.skip_passes));
   for (const Step& step : skipped) choice.paper.skip.push_back(step.pass);
@@ -49,6 +50,14 @@ Result<FusionMode> ParseFusionMode(std::string_view text) {
   if (it != kModes.end()) return static_cast<FusionMode>(it - kModes.begin());
   return MakeError(ErrorCode::kOptionValue,
                    "fusion: '" + std::string(text) + "' is none of none, rules, greedy and search");
+}
+
+Result<Effort> ParseEffort(std::string_view text) {
+  if (text == "fast") return Effort::kFast;
+  if (text == "default") return Effort::kDefault;
+  if (text == "max") return Effort::kMax;
+  return MakeError(ErrorCode::kOptionValue,
+                   "effort: '" + std::string(text) + "' is none of fast, default and max");
 }
 
 std::string_view NameOf(FusionMode mode) {

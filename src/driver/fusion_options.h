@@ -21,6 +21,7 @@ struct PaperOptions {
 
 struct FusionChoice {
   FusionMode mode = FusionMode::kSearch;
+  Effort effort = Effort::kDefault;
   PaperOptions paper;
   PinWords pins;
 };
@@ -35,6 +36,8 @@ Result<FusionChoice> FusionOf(const CompileOptions& options);
 // "none", "rules", "greedy" or "search". TK6107 for anything else.
 Result<FusionMode> ParseFusionMode(std::string_view text);
 std::string_view NameOf(FusionMode mode);
+// "fast", "default" or "max". TK6107 for anything else.
+Result<Effort> ParseEffort(std::string_view text);
 
 // The factors of rules.def that are to be left out, by name, with or without "xla.": an unknown
 // one, and a law, which cannot be left out, are errors.

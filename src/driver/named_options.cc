@@ -16,6 +16,7 @@ namespace {
 constexpr NamedOption kOptions[] = {
     {"tokamak_backend", "string", "", "what runs the program: interp, cpu or cuda"},
     {"tokamak_dump_to", "string", "", "folder for the program before and after compilation"},
+    {"tokamak_effort", "string", "default", "what planning may take: fast, default or max"},
     {"tokamak_fuse", "string", "",
      "instructions (names, or train.py:12) that are one kernel if there can be one: 'a,b;c,d'"},
     {"tokamak_fusion", "string", "search",
@@ -64,6 +65,14 @@ bool IsOfXla(std::string_view name) {
          std::find(std::begin(kOfBuild), std::end(kOfBuild), name) != std::end(kOfBuild);
 }
 
+// JAX's word for it, from -1 to 1.
+void SetEffort(CompileOptions& options, const OptionValue& value) {
+  double effort = 0;
+  if (const double* real = std::get_if<double>(&value)) effort = *real;
+  if (const int64_t* whole = std::get_if<int64_t>(&value)) effort = static_cast<double>(*whole);
+  options.effort = effort < 0 ? "fast" : effort > 0 ? "max" : "default";
+}
+
 Error BadValue(const NamedOption& option, const char* takes) {
   return MakeError(ErrorCode::kOptionValue, "compiler option '" + std::string(option.name) +
                                                 "': it takes " + takes + " (" +
@@ -107,6 +116,7 @@ std::span<const NamedOption> AllOptions() {
 }
 
 Status SetOption(CompileOptions& options, std::string_view name, const OptionValue& value) {
+  if (name == "exec_time_optimization_effort") SetEffort(options, value);
   if (IsOfXla(name)) return Ok();
   const NamedOption* option =
       std::find_if(std::begin(kOptions), std::end(kOptions),
@@ -116,6 +126,9 @@ Status SetOption(CompileOptions& options, std::string_view name, const OptionVal
     TOK_TRY(options.backend, Text(*option, value));
   } else if (name == "tokamak_dump_to") {
     TOK_TRY(options.dump_dir, Text(*option, value));
+  } else if (name == "tokamak_effort") {
+    TOK_TRY(options.effort, Text(*option, value));
+    return CheckedFusion(options);
   } else if (name == "tokamak_fusion") {
     TOK_TRY(options.fusion, Text(*option, value));
     return CheckedFusion(options);

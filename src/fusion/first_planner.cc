@@ -32,6 +32,7 @@ class Planner {
         machine_(machine),
         fuse_(fuse),
         log_(log),
+        probes_(computation, machine),
         order_(computation.PostOrder()),
         alone_(computation, false),
         sealed_(computation, false),
@@ -39,7 +40,7 @@ class Planner {
 
   ComputationPlan Run() {
     for (int round = 0;; ++round) {
-      RegionTable table(computation_, order_, machine_);
+      RegionTable table(computation_, order_, machine_, probes_);
       records_.clear();
       for (auto it = order_.rbegin(); it != order_.rend(); ++it) Place(**it, table);
       ComputationPlan plan(computation_);
@@ -204,6 +205,7 @@ class Planner {
   const Machine& machine_;
   bool fuse_;
   DecisionLog& log_;
+  KernelProbes probes_;
   std::vector<Instr*> order_;
   std::vector<Decision> records_;  // of this round
   std::map<std::vector<const Instr*>, BuildOutcome> built_;

@@ -18,13 +18,14 @@ namespace tokamak {
 namespace {
 
 // Kernels that a search may build to price them, and one for so many instructions, if those are
-// more; each takes some tenths of a millisecond.
-constexpr int64_t kProbes = 600, kInstrsOfProbe = 5;
+// more; each takes some tenths of a millisecond. With all effort, so many times as many.
+constexpr int64_t kProbes = 600, kInstrsOfProbe = 5, kTimesAtMost = 5;
 // A plan without fusion stores and launches more, which is certain; that it is cheaper all the same
 // must be more than prices err.
 constexpr double kClearly = 0.8;
-// Another start that is so much dearer is left alone.
-constexpr double kFarBehind = 1.5;
+// Another start that is so much dearer is left alone; of large computations, most are.
+constexpr double kFarBehind = 1.5, kBehind = 1.1;
+constexpr size_t kFewInstrs = 600;
 // Moves that are made at random for each group, in tests.
 constexpr int64_t kRandomMoves = 4;
 
@@ -110,9 +111,17 @@ ComputationPlan Finish(Start start, Setting& setting, DecisionLog& log) {
 }
 
 // Large programs have more kernels that are unlike each other.
-int64_t ProbesFor(const Computation& computation) {
-  auto instrs = static_cast<int64_t>(computation.PostOrder().size());
-  return std::max(kProbes, instrs / kInstrsOfProbe);
+int64_t ProbesFor(const Computation& computation, Effort effort) {
+  auto instrs = static_cast<int64_t>(computation.size());
+  int64_t probes = std::max(kProbes, instrs / kInstrsOfProbe);
+  return effort == Effort::kMax ? kTimesAtMost * probes : probes;
+}
+
+ComputationPlan PlanGreedily(const Computation& computation, const Machine& machine,
+                             const Pins* pins, DecisionLog& log) {
+  Setting setting{computation, machine, pins};
+  Start greedy = StartGreedily(setting);
+  return Finish(std::move(greedy), setting, log);
 }
 
 // A start that is improved on, as long as probes last.
@@ -132,13 +141,14 @@ Start BestOf(std::vector<Way> ways, Setting& setting, int64_t probes) {
   std::stable_sort(ways.begin(), ways.end(),
                    [](const Way& x, const Way& y) { return x.us < y.us; });
   Go(ways[0], setting, probes);
-  if (ways[1].us < kFarBehind * ways[0].us) Go(ways[1], setting, probes / 2);
+  bool few = setting.computation.size() <= kFewInstrs;
+  if (ways[1].us < (few ? kFarBehind : kBehind) * ways[0].us) Go(ways[1], setting, probes / 2);
   Way& best = ways[1].us < ways[0].us ? ways[1] : ways[0];
   setting.facts.taken_us = best.us;
   return std::move(best.start);
 }
 
-ComputationPlan PlanBySearch(Setting& setting, DecisionLog& log) {
+ComputationPlan PlanBySearch(Setting& setting, int64_t probes, DecisionLog& log) {
   PlanningFacts& facts = setting.facts;
   std::vector<Way> ways;
   ways.push_back({StartFirst(setting)});
@@ -150,7 +160,7 @@ ComputationPlan PlanBySearch(Setting& setting, DecisionLog& log) {
   facts.unfused_us = unfused.us = PriceOf(unfused.start.draft, setting.pricer);
   if (unfused.us < kClearly * std::min(facts.first_us, facts.greedy_us))
     ways.push_back(std::move(unfused));
-  Start best = BestOf(std::move(ways), setting, ProbesFor(setting.computation));
+  Start best = BestOf(std::move(ways), setting, probes);
   watch.Stop();
   return Finish(std::move(best), setting, log);
 }
@@ -177,18 +187,17 @@ ComputationPlan PlanKernels(const Computation& computation, const Machine& machi
     return WithPins(BuildCut(computation, options.given->CutOf(computation, machine), machine, log),
                     machine, options.pins, log);
   switch (options.mode) {
-    case FusionMode::kGreedy: {
-      Setting setting{computation, machine, options.pins};
-      Start greedy = StartGreedily(setting);
-      return Finish(std::move(greedy), setting, log);
-    }
+    case FusionMode::kGreedy:
+      return PlanGreedily(computation, machine, options.pins, log);
     case FusionMode::kRandom: {
       Setting setting{computation, machine, options.pins};
       return PlanAtRandom(setting, log);
     }
     case FusionMode::kSearch: {
+      if (options.effort == Effort::kFast)
+        return PlanGreedily(computation, machine, options.pins, log);
       Setting setting{computation, machine, options.pins};
-      return PlanBySearch(setting, log);
+      return PlanBySearch(setting, ProbesFor(computation, options.effort), log);
     }
     case FusionMode::kNone:
     case FusionMode::kRules:

@@ -56,6 +56,13 @@ enum class FusionMode : uint8_t {
   kRandom,  // nobody: any moves that are legal, for tests
 };
 
+// How much planning is worth.
+enum class Effort : uint8_t {
+  kFast,     // tier 0 alone
+  kDefault,  // a second, about, of a program of some thousand instructions
+  kMax,      // several times that
+};
+
 // Which kernels run as one launch (packs.h).
 enum class PackMode : uint8_t { kNone, kPriced, kAll };
 // "none", "auto" or "all"; of any other word nothing.
@@ -65,6 +72,7 @@ class GivenFusions;
 
 struct PlanOptions {
   FusionMode mode = FusionMode::kSearch;
+  Effort effort = Effort::kDefault;  // of kSearch
   PackMode packs = PackMode::kNone;
   const GivenFusions* given = nullptr;  // of kRules: those that the passes made
   bool pinned = true;                   // users are heard; else neither options nor the program are

@@ -13,6 +13,7 @@
 #include "gen/scan.h"
 #include "gen/select_scatter.h"
 #include "gen/window.h"
+#include "support/hash.h"
 
 namespace tokamak {
 namespace {
@@ -318,9 +319,25 @@ std::string NameOfKernel(const Region& region) {
   return name;
 }
 
+const std::string& KernelProbes::WhyNot(const Region& region, RegionKind kind) {
+  Hasher hasher;
+  hasher.Add(hasher_.Of(region));
+  hasher.Add(kind);
+  auto [it, is_new] = known_.try_emplace(hasher.digest());
+  if (!is_new) return it->second;
+  BuildOutcome outcome = BuildRegion(region, kind, machine_, "probe");
+  if (!outcome.built)
+    it->second = outcome.why_not.empty() ? "no generator takes it" : outcome.why_not;
+  return it->second;
+}
+
 RegionTable::RegionTable(const Computation& computation, const std::vector<Instr*>& order,
-                         const Machine& machine)
-    : machine_(machine), members_(computation), places_(computation) {
+                         const Machine& machine, KernelProbes& probes)
+    : machine_(machine),
+      probes_(probes),
+      members_(computation),
+      places_(computation),
+      seen_(computation, 0) {
   for (size_t i = 0; i < order.size(); ++i) places_[order[i]] = i;
 }
 
@@ -426,8 +443,7 @@ std::string RegionTable::WhyNotFold(const Instr& instr, int region) const {
   if (instr.op() == Op::kScan && !ScanOf(instr).InVectors() && open.flops > kFewFlops)
     return "what uses it is computed sooner in vectors";
   // Whether its result is needed just where it is made, the generator knows.
-  BuildOutcome outcome = BuildRegion(FinishOpen(with), with.shape.kind, machine_, "probe");
-  return outcome.built ? "" : outcome.why_not;
+  return probes_.WhyNot(FinishOpen(with), with.shape.kind);
 }
 
 std::string RegionTable::WhyNot(const Instr& instr, int region, size_t copies) const {
@@ -515,8 +531,7 @@ bool RegionTable::MayMakeRows(const Instr& instr, int region, bool kept) const {
   bool reduces =
       std::any_of(with.instrs.begin() + static_cast<int64_t>(before.instrs.size()),
                   with.instrs.end(), [](const Instr* made) { return made->op() == Op::kReduce; });
-  return reduces &&
-         BuildRegion(FinishOpen(with), with.shape.kind, machine_, "probe").built.has_value();
+  return reduces && probes_.WhyNot(FinishOpen(with), with.shape.kind).empty();
 }
 
 std::string RegionTable::WhyNotRoot(const Instr& instr, int region) const {
@@ -543,8 +558,7 @@ std::string RegionTable::WhyNotRoot(const Instr& instr, int region) const {
 
 std::string RegionTable::WhyNotBuilt(OpenRegion with, const Instr& root) const {
   with.roots.push_back(&root);
-  BuildOutcome outcome = BuildRegion(FinishOpen(with), with.shape.kind, machine_, "probe");
-  return outcome.built ? "" : outcome.why_not;
+  return probes_.WhyNot(FinishOpen(with), with.shape.kind);
 }
 
 std::string RegionTable::WhyNotBeside(const Instr& instr, int region) const {
@@ -600,18 +614,28 @@ bool RegionTable::IsNeededAgain(const Instr& instr, int region) const {
 
 // Whether an instruction of the region needs, perhaps through other regions, the value of `from`.
 bool RegionTable::Reaches(const Instr& from, int region) const {
-  std::unordered_set<const Instr*> seen;
-  std::vector<const Instr*> open = {&from};
+  ++walk_;
+  seen_regions_.resize(regions_.size(), 0);
+  size_t count = 0;
+  std::vector<const Instr*> open;
+  auto add = [&](const Instr* instr) {
+    if (seen_[instr] == walk_) return;
+    seen_[instr] = walk_;
+    open.push_back(instr);
+  };
+  add(&from);
   while (!open.empty()) {
     const Instr* instr = open.back();
     open.pop_back();
-    if (!seen.insert(instr).second) continue;
-    if (seen.size() > kMaxVisited) return true;
+    if (++count > kMaxVisited) return true;
     for (int in : members_[instr]) {
       if (in == region) return true;
-      for (const Instr* root : regions_[static_cast<size_t>(in)].roots) open.push_back(root);
+      uint32_t& seen = seen_regions_[static_cast<size_t>(in)];
+      if (seen == walk_) continue;
+      seen = walk_;
+      for (const Instr* root : regions_[static_cast<size_t>(in)].roots) add(root);
     }
-    for (const Instr* user : instr->users()) open.push_back(user);
+    for (const Instr* user : instr->users()) add(user);
   }
   return false;
 }

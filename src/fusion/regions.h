@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cost/machine.h"
+#include "fusion/region_hash.h"
 #include "gen/generator.h"
 #include "ir/ir.h"
 
@@ -48,12 +49,26 @@ struct OpenRegion {
   std::unordered_map<const Instr*, Cost> costs;
 };
 
+// Which regions of a computation have kernels: each structure is built once.
+class KernelProbes {
+ public:
+  KernelProbes(const Computation& computation, const Machine& machine)
+      : machine_(machine), hasher_(computation) {}
+  // Why the region has no kernel of this kind; "" when it has one.
+  const std::string& WhyNot(const Region& region, RegionKind kind);
+
+ private:
+  const Machine& machine_;
+  RegionHasher hasher_;
+  std::unordered_map<uint64_t, std::string> known_;
+};
+
 // The regions of a computation while it is cut, from the last instruction to the first. An
 // instruction may be in several.
 class RegionTable {
  public:
   RegionTable(const Computation& computation, const std::vector<Instr*>& order,
-              const Machine& machine);
+              const Machine& machine, KernelProbes& probes);
 
   // Whether something outside of kernels reads it: a result, control flow, a host step.
   bool IsNeededAsArray(const Instr& instr) const;
@@ -92,9 +107,13 @@ class RegionTable {
   Region FinishOpen(const OpenRegion& open) const;
 
   const Machine& machine_;
+  KernelProbes& probes_;
   std::vector<OpenRegion> regions_;
   InstrMap<std::vector<int>> members_;
   InstrMap<size_t> places_;
+  mutable InstrMap<uint32_t> seen_;  // in which walk
+  mutable std::vector<uint32_t> seen_regions_;
+  mutable uint32_t walk_ = 0;
 };
 
 }  // namespace tokamak

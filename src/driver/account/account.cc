@@ -225,6 +225,7 @@ Result<LoweredProgram> LowerFor(Module& module, const AccountOptions& options, F
                                 DecisionLog& log) {
   LowerOptions lower;
   lower.plan.mode = mode;
+  lower.plan.effort = options.fusion.effort;
   lower.plan.pinned = mode == options.fusion.mode;
   lower.plan.pin_words = options.fusion.pins;
   bool for_gpu = options.target != "host";
