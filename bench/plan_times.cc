@@ -1,6 +1,8 @@
 // What bench/plan_times.py measures with: plans each program once and prints a line of JSON.
 //
-//   plan_times MODE TARGET FILE...     MODE: none, greedy, search ...; TARGET: host, unknown, h200
+//   plan_times MODE TARGET PASSES FILE...     MODE: none, greedy, search; TARGET: host, unknown,
+//   h200;
+//                                             PASSES: default, or others that run before
 //
 // `unknown`: this machine, priced as one that no file names.
 #include <cstdio>
@@ -21,9 +23,9 @@
 namespace tokamak {
 namespace {
 
-Result<std::string> Plan(Module& module, FusionMode mode, bool gpu) {
+Result<std::string> Plan(Module& module, FusionMode mode, bool gpu, const char* passes) {
   DecisionLog log;
-  TOK_TRY(Pipeline pipeline, ParsePipeline("default"));
+  TOK_TRY(Pipeline pipeline, ParsePipeline(passes));
   PassContext context(log, {}, {});
   TOK_TRY([[maybe_unused]] std::vector<PassRun> runs,
           RunPasses(module, pipeline, context, PipelineOptions{}));
@@ -61,20 +63,20 @@ Result<std::string> Plan(Module& module, FusionMode mode, bool gpu) {
 }
 
 int Run(int argc, char** argv) {
-  if (argc < 4) {
-    std::fputs("plan_times MODE TARGET FILE...\n", stderr);
+  if (argc < 5) {
+    std::fputs("plan_times MODE TARGET PASSES FILE...\n", stderr);
     return 2;
   }
   Result<FusionMode> mode = ParseFusionMode(argv[1]);
   if (!mode.ok()) return 2;
   if (std::strcmp(argv[2], "unknown") == 0) PriceAsUnknown();
-  for (int i = 3; i < argc; ++i) {
+  for (int i = 4; i < argc; ++i) {
     Result<LoadedFile> file = LoadFile(argv[i], Verification::kNo);
     if (!file.ok()) return 1;
     for (Result<std::unique_ptr<Module>>& program : file.value().programs) {
       if (!program.ok()) return 1;
       Result<std::string> line =
-          Plan(*program.value(), mode.value(), std::strcmp(argv[2], "h200") == 0);
+          Plan(*program.value(), mode.value(), std::strcmp(argv[2], "h200") == 0, argv[3]);
       if (!line.ok()) return 1;
       std::printf("%s\n", line.value().c_str());
       std::fflush(stdout);
