@@ -28,8 +28,12 @@ TIER_0_MS, TIER_1_MS = 10.0, 1000.0
 def plan(arguments, mode, path):
     # Loops that were unrolled are rolled up again by default: what is large stays so without.
     passes = "default" if path.suffix == ".mlir" else "dce"
-    done = subprocess.run([arguments.plan_times, mode, arguments.target, passes, str(path)], capture_output=True, text=True,
-                          check=False, preexec_fn=lambda: os.sched_setaffinity(0, {arguments.core}))  # fmt: skip
+    try:
+        done = subprocess.run([arguments.plan_times, mode, arguments.target, passes, str(path)], capture_output=True, text=True,
+                              timeout=arguments.timeout, check=False,
+                              preexec_fn=lambda: os.sched_setaffinity(0, {arguments.core}))  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return {}
     if done.returncode != 0 or not done.stdout:
         sys.exit(f"plan_times {mode} {path}: {done.stderr.strip()[:500]}")
     return json.loads(done.stdout.splitlines()[0])
@@ -48,7 +52,7 @@ def collect(arguments, folder):
 
 
 def measure(arguments, programs):
-    results = {}
+    results = {name: {} for name, _ in programs}
     for _ in range(arguments.rounds):
         for name, path in programs:
             for mode in ("greedy", "search"):
@@ -56,7 +60,7 @@ def measure(arguments, programs):
                 if "us" not in row:
                     continue
                 row["plan_ms"] = row["first_ms"] + row["greedy_ms"] + row["search_ms"]
-                kept = results.setdefault(name, {}).setdefault(mode, row)
+                kept = results[name].setdefault(mode, row)
                 kept.setdefault("all_ms", []).append(round(row["plan_ms"], 3))
                 if row["plan_ms"] < kept["plan_ms"]:
                     results[name][mode] = {**row, "all_ms": kept["all_ms"]}
@@ -68,6 +72,7 @@ def table(results):
             "|---|---|---|---|---|---|---|---|---|"]  # fmt: skip
     for name, modes in results.items():
         if len(modes) < 2:
+            rows.append(f"| {name} | took too long | | | | | | | |")
             continue
         greedy, search = modes["greedy"], modes["search"]
         each = 1000 * greedy["greedy_ms"] / max(greedy["instructions"], 1)
@@ -92,6 +97,7 @@ def main():
     parser.add_argument("--target", default="host", choices=("host", "unknown", "h200"))
     parser.add_argument("--only", default="")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--timeout", type=float, default=60, help="seconds of one plan")
     parser.add_argument("--core", type=int, default=0)
     parser.add_argument("--out", type=Path, default=ROOT / "docs/results/planning.md")
     arguments = parser.parse_args()
