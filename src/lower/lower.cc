@@ -102,11 +102,13 @@ Leaves Lowerer::LowerComputation(const Computation& computation,
     frame.leaves[computation.parameter(i)] = arguments[i];
     frame.done[computation.parameter(i)] = true;
   }
+  // All of them first: a kernel may need one that comes later.
+  std::vector<Instr*> order = computation.PostOrder();
   const Instr* last = nullptr;
-  for (const Instr* instr : computation.PostOrder()) {
-    bool has_effect = effects_.Of(*instr);
-    if (has_effect) frame.earlier[instr] = std::exchange(last, instr);
-    bool needed = instr == computation.root() || has_effect;
+  for (const Instr* instr : order)
+    if (effects_.Of(*instr)) frame.earlier[instr] = std::exchange(last, instr);
+  for (const Instr* instr : order) {
+    bool needed = instr == computation.root() || effects_.Of(*instr);
     if (needed && !is_cyclic_) Emit(frame, *instr);
   }
   if (is_cyclic_) return NewLeaves(computation.root()->shape());
