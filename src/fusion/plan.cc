@@ -23,6 +23,8 @@ constexpr int64_t kProbes = 600, kInstrsOfProbe = 5, kTimesAtMost = 5;
 // A plan without fusion stores and launches more, which is certain; that it is cheaper all the same
 // must be more than prices err.
 constexpr double kClearly = 0.8;
+// Prices do not tell plans apart that are so near to each other.
+constexpr double kAbout = 0.95;
 // Another start that is so much dearer is left alone; of large computations, most are.
 constexpr double kFarBehind = 1.5, kBehind = 1.1;
 constexpr size_t kFewInstrs = 600;
@@ -135,6 +137,19 @@ void Go(Way& way, Setting& setting, int64_t probes) {
   way.us = PriceOf(way.start.draft, setting.pricer);
 }
 
+int64_t KernelsOf(const Draft& draft) {
+  int64_t count = 0;
+  for (size_t i = 0; i < draft.size(); ++i) count += draft.IsThere(static_cast<int>(i));
+  return count;
+}
+
+// Of two that cost about the same, fewer kernels store less, which is certain.
+bool IsBetter(const Way& x, const Way& y) {
+  if (x.us < kAbout * y.us || y.us < kAbout * x.us) return x.us < y.us;
+  int64_t of_x = KernelsOf(x.start.draft), of_y = KernelsOf(y.start.draft);
+  return of_x != of_y ? of_x < of_y : x.us < y.us;
+}
+
 // The plans that others would make, improved on: the cheapest first, and the next as well, unless
 // it is far behind.
 Start BestOf(std::vector<Way> ways, Setting& setting, int64_t probes) {
@@ -143,7 +158,7 @@ Start BestOf(std::vector<Way> ways, Setting& setting, int64_t probes) {
   Go(ways[0], setting, probes);
   bool few = setting.computation.size() <= kFewInstrs;
   if (ways[1].us < (few ? kFarBehind : kBehind) * ways[0].us) Go(ways[1], setting, probes / 2);
-  Way& best = ways[1].us < ways[0].us ? ways[1] : ways[0];
+  Way& best = IsBetter(ways[1], ways[0]) ? ways[1] : ways[0];
   setting.facts.taken_us = best.us;
   return std::move(best.start);
 }
