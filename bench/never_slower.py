@@ -9,7 +9,6 @@ Writes docs/results/never_slower.md and .json (--name: another name). A process 
 tokamak_fusion, the searched plan twice (what those two differ by is the spread), and calls them in turn, at least 15 rounds. A figure is
 the median over rounds of the ratio to the searched plan in the same round. Run it on a machine that has nothing else to do.
 """
-import json
 import math
 import statistics
 import sys
@@ -107,24 +106,18 @@ def page(facts, rows):
     return "\n".join(lines) + "\n"
 
 
+def one(arguments, which):
+    return workload.child(__file__, arguments, "--worker", which, "tokamak,cpu", 300)
+
+
+def said(row):
+    return f"none {over_plan(row, 'none'):.2f}, greedy {over_plan(row, 'greedy'):.2f}"
+
+
 def main():
     arguments = workload.parser(__doc__, "never_slower").parse_args()
-    if arguments.worker:
-        print(json.dumps(measure(arguments)))
-        sys.stdout.flush()
-        return 0
-    facts, rows = workload.facts_of(__file__), []
-    end = time.monotonic() + arguments.seconds
-    for name, size in workload.selected(arguments, SIZES):
-        if time.monotonic() > end:
-            rows.append({"workload": name, "size": size, "skipped": "not begun in time"})
-            continue
-        rows.append(row := {"workload": name, "size": size} | workload.child(__file__, arguments, "--worker", f"{name}:{size}", "tokamak,cpu", 300))
-        said = f"none {over_plan(row, 'none'):.2f}, greedy {over_plan(row, 'greedy'):.2f}" if "seconds" in row else row.get("error") or row["skipped"]
-        print(f"{name} {size}: {said}", file=sys.stderr, flush=True)
-        workload.write(arguments, facts, rows, page)  # what is there stays, however this ends
-    print(workload.write(arguments, facts, rows, page))
-    return 1 if any("seconds" in row and is_slower(row) for row in rows) else 0
+    rows = workload.run(arguments, __file__, sys.modules[__name__], SIZES)
+    return 1 if any("seconds" in row and is_slower(row) for row in rows or []) else 0
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ in turn, a round of calls each; a figure is the best round, its spread the media
 size. Once more both are timed with inputs that change from call to call. Programs of which Tokamak interprets a part are listed apart.
 Run it on a machine that has nothing else to do.
 """
-import json
 import math
 import statistics
 import sys
@@ -175,11 +174,13 @@ def measure(arguments):
 # ---- the whole
 
 
-def run_one(arguments, name, size):
-    row = {"workload": name, "size": size}
+def one(arguments, which):
     more = ["--quick"] * arguments.quick + ["--fallbacks"] * arguments.fallbacks
-    row |= workload.child(__file__, arguments, "--worker", f"{name}:{size}", "cpu,tokamak", 300, more)
-    return row
+    return workload.child(__file__, arguments, "--worker", which, "cpu,tokamak", 300, more)
+
+
+def said(row):
+    return f"{ratio(row):.2f}, compile {ratio(row, 'compile_s'):.2f}" if "seconds" in row else "interpreted"
 
 
 def ratio(row, key="seconds"):
@@ -248,22 +249,8 @@ def main():
     parser = workload.parser(__doc__, "cpu")
     parser.add_argument("--fallbacks", action="store_true", help="time programs that are interpreted in part, too")
     arguments = parser.parse_args()
-    if arguments.worker:
-        print(json.dumps(measure(arguments)))
-        sys.stdout.flush()
-        return 0
-    facts, rows = workload.facts_of(__file__), []
-    end = time.monotonic() + arguments.seconds
-    for name, size in workload.selected(arguments):
-        if time.monotonic() > end:
-            rows.append({"workload": name, "size": size, "skipped": "not begun in time"})
-            continue
-        rows.append(row := run_one(arguments, name, size))
-        said = f"{ratio(row):.2f}, compile {ratio(row, 'compile_s'):.2f}" if "seconds" in row else row.get("error") or row.get("skipped") or "interpreted"
-        print(f"{name} {size}: {said}", file=sys.stderr, flush=True)
-        workload.write(arguments, facts, rows, page)  # what is there stays, however this ends
-    print(workload.write(arguments, facts, rows, page))
-    return 0 if all(met for _, _, met in summary(rows)) else 1
+    rows = workload.run(arguments, __file__, sys.modules[__name__])
+    return 0 if rows is None or all(met for _, _, met in summary(rows)) else 1
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ library, the compiler at work, arrays of the host and of the device. It needs no
 import json
 import resource
 import sys
-import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
@@ -58,28 +57,26 @@ def page(facts, rows):
     for row in sorted(done, key=ratio, reverse=True):
         kib = row["peak_kib"]
         lines.append(f"| {row['workload']} {row['size']} | {kib['tokamak'] / 1024:.0f} | {kib['cpu'] / 1024:.0f} | {ratio(row):.2f} |")
-    lines += [f"| {row['workload']} {row['size']} | {row['error']} | | |" for row in rows if "error" in row]
+    for row in rows:
+        if "peak_kib" not in row:
+            lines.append(f"| {row['workload']} {row['size']} | {row.get('error') or row.get('skipped')} | | |")
     return "\n".join(lines) + "\n"
+
+
+def one(arguments, which):
+    told = {side: peak(arguments, which, side) for side in SIDES}
+    errors = [of["error"] for of in told.values() if "error" in of]
+    return {"error": errors[0]} if errors else {"peak_kib": {side: of["kib"] for side, of in told.items()}}
+
+
+def said(row):
+    return f"{ratio(row):.2f}"
 
 
 def main():
     arguments = workload.parser(__doc__, "memory").parse_args()
-    if arguments.worker:
-        print(json.dumps(measure(arguments)))
-        sys.stdout.flush()
-        return 0
-    facts, rows, end = workload.facts_of(__file__), [], time.monotonic() + arguments.seconds
-    for name, size in workload.selected(arguments):
-        if time.monotonic() > end:
-            rows.append({"workload": name, "size": size, "error": "not begun in time"})
-            continue
-        told = {side: peak(arguments, f"{name}:{size}", side) for side in SIDES}
-        errors = [of["error"] for of in told.values() if "error" in of]
-        rows.append({"workload": name, "size": size} | ({"error": errors[0]} if errors else {"peak_kib": {s: of["kib"] for s, of in told.items()}}))
-        print(f"{name} {size}: {errors[0] if errors else round(ratio(rows[-1]), 2)}", file=sys.stderr, flush=True)
-        workload.write(arguments, facts, rows, page)  # what is there stays, however this ends
-    print(workload.write(arguments, facts, rows, page))
-    return 0 if all("peak_kib" in row and ratio(row) <= 1 for row in rows) else 1
+    rows = workload.run(arguments, __file__, sys.modules[__name__])
+    return 0 if all("peak_kib" in row and ratio(row) <= 1 for row in rows or []) else 1
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import os
 import platform
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -106,3 +107,21 @@ def write(arguments, facts, rows, page):
     text = page(facts, rows)
     (arguments.out / f"{arguments.name}.md").write_text(text)
     return text
+
+
+def run(arguments, script, bench, most=None):
+    """What each benchmark over workloads does. In a process of its own: prints what `bench.measure` gives of one workload, and gives None.
+    Else gives a row a workload, by `bench.one`, says what `bench.said` says of it, and writes the page as it goes."""
+    if arguments.worker:
+        print(json.dumps(bench.measure(arguments)))
+        sys.stdout.flush()
+        return None
+    facts, rows, end = facts_of(script), [], time.monotonic() + arguments.seconds
+    for name, size in selected(arguments, most):
+        row = {"workload": name, "size": size}
+        row |= {"skipped": "not begun in time"} if time.monotonic() > end else bench.one(arguments, f"{name}:{size}")
+        rows.append(row)
+        print(f"{name} {size}: {row.get('error') or row.get('skipped') or bench.said(row)}", file=sys.stderr, flush=True)
+        write(arguments, facts, rows, bench.page)  # what is there stays, however this ends
+    print(write(arguments, facts, rows, bench.page))
+    return rows
