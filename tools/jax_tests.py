@@ -5,6 +5,7 @@
     tools/jax_tests.py tests FOLDER --out DIR -j 16          JAX's tests in FOLDER (not in this repository), on JAX's CPU
                                                              and on Tokamak
     tools/jax_tests.py tests FOLDER --only fft_test,nn_test --out DIR
+    tools/jax_tests.py tests FOLDER --peer misses --out DIR  in half the time: on JAX's CPU only what misses on Tokamak
     tools/jax_tests.py report DIR                            prints again what DIR holds
 
 Everything is cut into small shards that free processes take: none has long to do when the others are done. A case that
@@ -103,15 +104,16 @@ class Pool:
         self.until = time.time() + arguments.seconds if arguments.seconds else None
         self.folder = Path(tempfile.mkdtemp(prefix="jax_tests."))
         self.began = time.time()
+        self.number = 0  # of the last process
 
     def run(self, shards):
-        waiting, running, number = collections.deque(shards), [], 0
+        waiting, running = collections.deque(shards), []
         total, finished, misses = sum(len(shard.ids) for shard in shards), 0, 0
         while waiting or running:
             late = self.until is not None and time.time() > self.until
             while waiting and not late and len(running) < self.arguments.jobs:
-                number += 1
-                running.append(Running(waiting.popleft(), self.folder, number))
+                self.number += 1
+                running.append(Running(waiting.popleft(), self.folder, self.number))
             if late:
                 waiting.clear()
             for one in list(running):
@@ -287,15 +289,17 @@ def run_tests(arguments):
     try:
         found = listed(pool, {name: ([sys.executable, WORKER, "list-tests", folder / f"{name}.py"], platforms["cpu"])
                               for name in files})  # fmt: skip
-        shards = []
-        for where, env in platforms.items():
+        # First what takes longer; the peer may be asked about our misses alone.
+        for where in ("tokamak", "cpu"):
+            shards = []
             for name, ids in found.items():
-                ids = store.missing(where, [one for one in ids if arguments.filter in one][:: arguments.every])
+                ids = [one for one in ids if arguments.filter in one][:: arguments.every]
+                if where == "cpu" and arguments.peer == "misses":
+                    ids = [one for one in ids if store.results["tokamak"].get(one, {}).get("outcome") in MISSES]
                 command = [sys.executable, WORKER, "tests", folder / f"{name}.py", "{ids}", "{events}"]
-                shards += [Shard(where, part, command, env) for part in cut(ids, arguments.shard)]
-        # First what takes longer.
-        shards.sort(key=lambda shard: shard.where != "tokamak")
-        pool.run(shards)
+                shards += [Shard(where, part, command, platforms[where])
+                           for part in cut(store.missing(where, ids), arguments.shard)]  # fmt: skip
+            pool.run(shards)
         store.write(cases={name: len(ids) for name, ids in found.items()}, unlisted=[name for name in files if name not in found])
     finally:
         shutil.rmtree(pool.folder, ignore_errors=True)
@@ -304,6 +308,8 @@ def run_tests(arguments):
 
 def report_tests(data):
     cpu, here = data["results"].get("cpu", {}), data["results"].get("tokamak", {})
+    # What the peer was not asked about, since it passed here (--peer misses).
+    cpu = {**{name: result for name, result in here.items() if result["outcome"] == "passed"}, **cpu}
     files = collections.defaultdict(lambda: [0, 0, 0])  # passed on the CPU, of these here, of these not run here
     for name, result in cpu.items():
         if result["outcome"] != "passed":
@@ -361,6 +367,7 @@ def main():
     some.add_argument("--cases", type=int, default=1, help="JAX_NUM_GENERATED_CASES (1)")
     some.add_argument("--platforms", default="tokamak,cpu", help="JAX_PLATFORMS of the runs on Tokamak")
     some.add_argument("--shard", type=int, default=25, help="cases in a process (25)")
+    some.add_argument("--peer", choices=("all", "misses"), default="all", help="what JAX's CPU runs: misses, only what missed here")
     some.set_defaults(call=run_tests)
     some = commands.add_parser("report")
     some.add_argument("folder", type=Path)
