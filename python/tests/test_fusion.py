@@ -5,6 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import tokamak
+
 
 def softmax_of_both(x, y):
     both = jnp.concatenate([x, y])
@@ -28,3 +30,26 @@ def test_each_way_computes_the_same(fusion):
 def test_other_words_are_refused(option, value, says):
     with pytest.raises(jax.errors.JaxRuntimeError, match=says):
         jax.jit(lambda x: x + 1, compiler_options={option: value})(jnp.ones(3))
+
+
+def planned_by(options, capsys):
+    """The rule that says who planned."""
+    f = jax.jit(lambda x: jnp.tanh(x) * 3 + jnp.sum(x), compiler_options={"tokamak_backend": "cpu", **options})
+    x = jnp.ones((64, 64))
+    with tokamak.debug(explain="decisions"):
+        f(x).block_until_ready()
+    told = capsys.readouterr().err
+    return "search" if "fusion.search" in told else "greedy" if "fusion.greedy" in told else told
+
+
+@pytest.mark.parametrize("effort, by", [(-1.0, "greedy"), (-0.25, "greedy"), (0.0, "search"), (0.25, "search"), (1.0, "search")])
+def test_effort_of_jax_is_effort_of_ours(effort, by, capsys):
+    assert planned_by({"exec_time_optimization_effort": effort}, capsys) == by
+    jax.config.update("jax_exec_time_optimization_effort", effort)
+    try:
+        assert planned_by({}, capsys) == by
+        # What one function says counts more.
+        assert planned_by({"tokamak_effort": "fast"}, capsys) == "greedy"
+        assert planned_by({"tokamak_effort": "default"}, capsys) == "search"
+    finally:
+        jax.config.update("jax_exec_time_optimization_effort", 0.0)

@@ -1,5 +1,6 @@
 // CompileOptionsProto and DeviceAssignmentProto, by the numbers of their fields
-// (facts: 3 executable_build_options {4 num_replicas, 5 num_partitions, 9 device_assignment},
+// (facts: 3 executable_build_options {4 num_replicas, 5 num_partitions, 9 device_assignment,
+// 20 exec_time_optimization_effort, a float},
 // 2 parameter_is_tupled_arguments, 4 compile_portable_executable, 7 env_option_overrides).
 
 #include "pjrt/compile_options.h"
@@ -72,6 +73,11 @@ Status ReadBuildOptions(ProtoReader reader, PjrtCompileOptions& options) {
         TOK_TRY(options.devices, ReadAssignment(field));
         break;
       }
+      case 20:
+        // What jax.config says; what one call says of its own comes later, and counts.
+        options.overrides.emplace(options.overrides.begin(), "exec_time_optimization_effort",
+                                  double{field.AsFloat()});
+        break;
       default:
         break;
     }

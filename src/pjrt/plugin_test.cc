@@ -412,6 +412,23 @@ TEST(CompileOptions, DeviceAssignmentsComeBack) {
   EXPECT_EQ(read.value().devices, (std::vector<int64_t>{5, 4, 3, 2, 1, 0}));
 }
 
+TEST(CompileOptions, EffortComesBeforeWhatOneCallSays) {
+  std::string options, build, row, held;
+  PutBytes(held, 1, "max");
+  PutBytes(row, 1, "tokamak_effort");
+  PutBytes(row, 2, held);
+  PutBytes(options, 7, row);
+  PutVarint(build, 20 << 3 | ProtoReader::kFixed32);
+  build.append("\x00\x00\x80\xbf", 4);  // -1
+  PutBytes(options, 3, build);
+  Result<PjrtCompileOptions> read = ReadCompileOptions(options);
+  ASSERT_TRUE(read.ok()) << read.error().message;
+  ASSERT_EQ(read.value().overrides.size(), 2u);
+  EXPECT_EQ(read.value().overrides[0].first, "exec_time_optimization_effort");
+  EXPECT_EQ(std::get<double>(read.value().overrides[0].second), -1);
+  EXPECT_EQ(read.value().overrides[1].first, "tokamak_effort");
+}
+
 TEST(CompileOptions, AnyBytesAreReadOrRefused) {
   uint64_t state = 1;
   for (int i = 0; i < 20000; ++i) {

@@ -1,5 +1,6 @@
 #include "pjrt/proto.h"
 
+#include <bit>
 #include <cstring>
 
 namespace tokamak {
@@ -8,6 +9,10 @@ double ProtoReader::Field::AsDouble() const {
   double value;
   std::memcpy(&value, &bits, sizeof value);
   return value;
+}
+
+float ProtoReader::Field::AsFloat() const {
+  return std::bit_cast<float>(static_cast<uint32_t>(bits));
 }
 
 Error ProtoReader::Fault(const std::string& what) const {

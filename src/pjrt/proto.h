@@ -24,7 +24,8 @@ class ProtoReader {
     size_t offset = 0;      // of `data` in the whole
     int64_t AsInt() const { return static_cast<int64_t>(bits); }
     bool AsBool() const { return bits != 0; }
-    double AsDouble() const;
+    double AsDouble() const;  // of kFixed64
+    float AsFloat() const;    // of kFixed32
     ProtoReader Message() const { return ProtoReader(data, offset); }
   };
 
