@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -43,9 +44,13 @@ class KernelChecker final : public StepWatcher {
   };
   Work WorkOf(const RunStep& step) const;
   bool IsWatched(const RunStep& step) const;
-  // Evaluates the instructions from `values`, which gets them all. `moves`: what is rounded is also
-  // moved by a few roundings.
-  Status Evaluate(const Work& work, InstrRunner& runner, Values& values, bool moves) const;
+  // Evaluates the instructions from `values`, which gets them all. With a `draw` what is rounded is
+  // also moved by a few roundings.
+  Status Evaluate(const Work& work, InstrRunner& runner, Values& values,
+                  std::optional<uint64_t> draw) const;
+  // TK4006 when a result is none of the interpreter's.
+  Status Judge(const Work& work, std::span<void* const> arguments, const Values& law,
+               const Values& oracle, std::span<const Values> moved) const;
   Error Differs(const Work& work, const Instr& instr, std::string words) const;
 
   const LoweredProgram& program_;

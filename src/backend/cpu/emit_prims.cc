@@ -1,5 +1,7 @@
 // Values: each primitive in LLVM's words.
 
+#include <optional>
+
 #include <llvm/IR/MDBuilder.h>
 
 #include "backend/cpu/emitter.h"
@@ -139,6 +141,57 @@ void Emitter::DefineRare(const RareArms::Arm& arm) {
   }
 }
 
+namespace {
+
+// The compare, and whether it is negated, by which a select takes one of the two that are compared.
+struct Choice {
+  ValueId compare{};
+  bool is_negated = false;
+};
+
+std::optional<Choice> ChoiceOf(const Kernel& kernel, ValueId id) {
+  const ScalarNode& node = kernel.node(id);
+  bool is_float = node.type == ScalarType::kF32 || node.type == ScalarType::kF64;
+  if (node.prim != Prim::kSelect || !is_float) return std::nullopt;
+  Choice choice{.compare = node.operands[0]};
+  const ScalarNode* compare = &kernel.node(choice.compare);
+  if (compare->prim == Prim::kXor) {
+    choice = {.compare = compare->operands[0], .is_negated = true};
+    compare = &kernel.node(choice.compare);
+  }
+  if (compare->prim != Prim::kLt && compare->prim != Prim::kLe) return std::nullopt;
+  auto is = [&](size_t i, size_t j) { return compare->operands[i] == node.operands[j]; };
+  if (!(is(0, 1) && is(1, 2)) && !(is(0, 2) && is(1, 1))) return std::nullopt;
+  return choice;
+}
+
+// The larger (or smaller) of a number and of what was the larger of it and another: LLVM 19 takes
+// the inner one for it, which is not so where the other is NaN.
+std::optional<Choice> RepeatedChoice(const Kernel& kernel, ValueId id) {
+  std::optional<Choice> choice = ChoiceOf(kernel, id);
+  if (!choice) return std::nullopt;
+  const ScalarNode& node = kernel.node(id);
+  for (size_t inner = 1; inner <= 2; ++inner) {
+    ValueId other = node.operands[3 - inner];
+    if (!ChoiceOf(kernel, node.operands[inner])) continue;
+    const ScalarNode& chosen = kernel.node(node.operands[inner]);
+    if (chosen.operands[1] == other || chosen.operands[2] == other) return choice;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+// A compare that LLVM does not look into.
+llvm::Value* Emitter::Compared(ValueId compare, bool is_negated, bool wide) {
+  const ScalarNode& node = kernel_.node(compare);
+  llvm::Value* holds = b_.CreateConstrainedFPCmp(
+      llvm::Intrinsic::experimental_constrained_fcmp,
+      node.prim == Prim::kLt ? llvm::CmpInst::FCMP_OLT : llvm::CmpInst::FCMP_OLE,
+      Operand(node.operands[0], wide), Operand(node.operands[1], wide), "", llvm::fp::ebIgnore);
+  return is_negated ? b_.CreateNot(holds) : holds;
+}
+
 llvm::Value* Emitter::Make(ValueId id) {
   const ScalarNode& node = kernel_.node(id);
   const LaneFact& fact = lanes_.of(id);
@@ -155,6 +208,8 @@ llvm::Value* Emitter::Make(ValueId id) {
   }
   if (node.prim == Prim::kSelect) {
     llvm::Value* which = Operand(node.operands[0], !lanes_.IsUniform(node.operands[0]));
+    if (std::optional<Choice> choice = RepeatedChoice(kernel_, id))
+      which = Compared(choice->compare, choice->is_negated, wide);
     return b_.CreateSelect(which, Operand(node.operands[1], wide), Operand(node.operands[2], wide));
   }
   llvm::SmallVector<llvm::Value*, 3> v;

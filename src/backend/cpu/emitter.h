@@ -101,6 +101,7 @@ class Emitter {
   void DefineAll(std::span<const ValueId> ids);
   void DefineRare(const RareArms::Arm& arm);
   llvm::Value* Make(ValueId id);
+  llvm::Value* Compared(ValueId compare, bool is_negated, bool wide);
   llvm::Value* Arithmetic(const ScalarNode& node, ScalarType from, llvm::ArrayRef<llvm::Value*> v);
   llvm::Value* OnFloats(Prim prim, llvm::ArrayRef<llvm::Value*> v);
   llvm::Value* OnIntegers(Prim prim, ScalarType from, llvm::ArrayRef<llvm::Value*> v);
