@@ -115,6 +115,7 @@ std::string TextAt(const json& in, const char* name) {
 std::string ToJson(const Rates& rates) {
   json out = {
       {"name", rates.name}, {"cpu", rates.cpu}, {"cores", rates.cores}, {"source", rates.source}};
+  if (!rates.kin.empty()) out["kin"] = rates.kin;
   out["bandwidth"] = {{"one", CurveJson(rates.one)}, {"all", CurveJson(rates.all)}};
   for (size_t i = 0; i < kPipes; ++i)
     out["ns"][std::string(NameOf(static_cast<Pipe>(i)))] = Rounded(rates.ns[i]);
@@ -133,6 +134,7 @@ Result<Rates> RatesFromJson(std::string_view text, const std::string& file) {
   Rates rates;
   rates.name = TextAt(in, "name");
   rates.cpu = TextAt(in, "cpu");
+  rates.kin = TextAt(in, "kin");
   rates.source = TextAt(in, "source");
   rates.cores = static_cast<int64_t>(reader.Number(in, "cores", false));
   json bandwidth = in.value("bandwidth", json::object());

@@ -20,6 +20,9 @@ struct Bandwidth {
 struct Rates {
   std::string name;  // "Intel Xeon (Sapphire Rapids), 2 cores"
   std::string cpu;   // as the system names the processor, with family and model
+  // Other processors that are priced alike as long as nobody has measured them: "MAKER FLAG", one
+  // of the flags that the system names. "": none.
+  std::string kin;
   int64_t cores = 1;
   std::string source;  // where the numbers come from: a file, "default"
   bool is_default = false;

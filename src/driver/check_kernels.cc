@@ -147,6 +147,8 @@ bool IsOpen(const Instr& instr, const Value& operand) {
       return IsNearlySingular(operand, is_double ? 0x1p-46 : 0x1p-18);
     case Op::kFft:
       return AnyPart(operand, IsNoNumber);
+    case Op::kConvert:  // which part of a product is infinite, and which is NaN
+      return IsComplex(operand.type()) && AnyPart(operand, IsNoNumber);
     case Op::kSort:
     case Op::kTopK:
       return AnyPart(operand, [](double x) { return std::isnan(x); });

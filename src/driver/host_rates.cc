@@ -94,17 +94,34 @@ const Rates* Leaked(Rates rates) {
 
 std::atomic<bool> as_unknown{false};
 
-// The shipped file of a processor whose number of cores is nearest.
-std::optional<Rates> ShippedRates(const std::string& cpu, int64_t cores) {
+// The shipped file of a processor that `is_it` whose number of cores is nearest.
+template <typename Fn>
+std::optional<Rates> ShippedRates(int64_t cores, Fn&& is_it) {
   std::optional<Rates> best;
   for (const MachineFile& file : MachineFiles()) {
     Result<Rates> rates = RatesFromJson(file.text, std::string(file.name));
-    if (!rates.ok() || rates.value().cpu != cpu) continue;
+    if (!rates.ok() || !is_it(rates.value())) continue;
     rates.value().source = "machines/" + std::string(file.name);
     if (!best || std::abs(rates.value().cores - cores) < std::abs(best->cores - cores))
       best = std::move(rates.value());
   }
   return best;
+}
+
+std::optional<Rates> RatesOf(const std::string& cpu, int64_t cores) {
+  return ShippedRates(cores, [&](const Rates& rates) { return rates.cpu == cpu; });
+}
+
+// Of a processor of the same maker with the same abilities.
+std::optional<Rates> RatesOfKin() {
+  std::map<std::string, std::string> fields = ProcessorFields();
+  std::string maker = fields["vendor_id"] + " ", flags = " " + fields["flags"] + " ";
+  std::optional<Rates> rates = ShippedRates(Cores(), [&](const Rates& other) {
+    return !other.kin.empty() && other.kin.starts_with(maker) &&
+           flags.find(" " + other.kin.substr(maker.size()) + " ") != std::string::npos;
+  });
+  if (rates) rates->source += ", for want of this processor's; `tokamak calibrate` measures it";
+  return rates;
 }
 
 }  // namespace
@@ -126,8 +143,9 @@ const Rates& HostRates() {
   if (IsPricedAsUnknown()) return DefaultRates(MachineKind::kCpu);
   static const Rates* rates = [] {
     if (std::optional<Rates> own = OwnRates()) return Leaked(std::move(*own));
-    if (std::optional<Rates> shipped = ShippedRates(HostFacts().cpu, Cores()))
+    if (std::optional<Rates> shipped = RatesOf(HostFacts().cpu, Cores()))
       return Leaked(std::move(*shipped));
+    if (std::optional<Rates> kin = RatesOfKin()) return Leaked(std::move(*kin));
     return &DefaultRates(MachineKind::kCpu);
   }();
   return *rates;
@@ -135,7 +153,7 @@ const Rates& HostRates() {
 
 const Rates& GpuRates() {
   static const Rates* rates = [] {
-    if (std::optional<Rates> shipped = ShippedRates("NVIDIA H200", 132))
+    if (std::optional<Rates> shipped = RatesOf("NVIDIA H200", 132))
       return Leaked(std::move(*shipped));
     return &DefaultRates(MachineKind::kGpu);
   }();

@@ -13,7 +13,7 @@ const CpuFacts& HostFacts();
 
 // The machine file for this process's machine: the user's own in the cache folder (`tokamak
 // calibrate` writes it there), else the one that was shipped for this processor and as many cores
-// (the nearest number), else the default. Read once.
+// (the nearest number), else that of its kin (rates.h), else the default. Read once.
 const Rates& HostRates();
 // From here on this machine is priced as one that no file names, with two cores: for tests, whose
 // plans are to be the same everywhere. Before anything is compiled.
