@@ -49,7 +49,7 @@ function(tok_layer folder)
     set_property(GLOBAL APPEND PROPERTY TOK_LAYERS_PRESENT "${folder}")
   endif()
 
-  if(tests AND TOK_TESTS)
+  if(tests AND TOK_TESTS AND TARGET GTest::gtest)
     add_executable(tok_unit_${name} ${tests})
     target_link_libraries(tok_unit_${name} PRIVATE ${target} GTest::gtest GTest::gtest_main)
     add_test(NAME unit.${name} COMMAND tok_unit_${name} --gtest_brief=1)

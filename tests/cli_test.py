@@ -340,6 +340,13 @@ ENTRY e {
                 self.assertIn(part, text)
         self.assertIn("TK6107", self.tokamak(*words, TOKAMAK_CHECK="kernel", expect=2).stderr)
 
+    def test_no_gpu(self):
+        if any(Path(folder, "libcuda.so.1").exists() for folder in ("/usr/lib/x86_64-linux-gnu", "/usr/lib64")):
+            self.skipTest("there is a driver")
+        path = self.write("x.hlo", DOUBLE.replace("TYPE", "f32[4]"))
+        done = self.tokamak("run", path, "--backend", "cuda", "--seed", "1", expect=4)
+        self.assertIn("TK4201", done.stderr)
+
     def test_reduce(self):
         body = "".join(f"  a{i} = f32[3] add(a{i - 1}, a{i - 1})\n" for i in range(1, 30))
         text = f"HloModule m\nENTRY main {{\n  a0 = f32[3] parameter(0)\n{body}  s = f32[3] sine(a5)\n  ROOT r = f32[3] multiply(s, a29)\n}}\n"

@@ -59,7 +59,8 @@ def unpack(name, cache):
     """The folder with an archive's files, unpacked once per content. None without the archive."""
     archive = corpus_folder() / f"{name}.tar.zst"
     if not archive.exists():
-        return None
+        folder = corpus_folder() / name  # unpacked already: tests/gpu/run
+        return folder if folder.is_dir() else None
     digest = hashlib.sha256(archive.read_bytes()).hexdigest()[:16]
     folder = cache / f"{name}-{digest}"
     if not folder.exists():
@@ -588,7 +589,7 @@ def parse_arguments():
 
 def main():
     args = parse_arguments()
-    if not corpus_folder().is_dir() or not list(corpus_folder().glob("*.tar.zst")):
+    if not corpus_folder().is_dir() or not list(corpus_folder().glob("*.jsonl*")):
         print(f"skipped: there are no corpora at {corpus_folder()} (set TOKAMAK_CORPUS)")
         return 1 if os.environ.get("TOKAMAK_REQUIRE_CORPUS") == "1" else SKIPPED
     if not Path(args.tokamak).exists():

@@ -10,6 +10,7 @@
 #include <tokamak/c_api.h>
 
 #include "driver/backend.h"
+#include "driver/devices.h"
 #include "driver/ffi_calls.h"
 #include "driver/host_calls.h"
 #include "driver/named_options.h"
@@ -68,11 +69,20 @@ std::string DevicesJson() {
     out["reason"] = backend.error().message;
     return out.dump();
   }
+  Result<Device*> device = DeviceOf(backend.value()->name);
+  if (!device.ok()) {
+    out["reason"] = device.error().message;
+    return out.dump();
+  }
+  bool on_host = device.value() == nullptr;
+  std::string kind = on_host ? std::string(backend.value()->name) : device.value()->info().name;
   const char* number = std::getenv("TOKAMAK_NUM_DEVICES");
   long count = number == nullptr || *number == '\0' ? 1 : std::strtol(number, nullptr, 10);
   for (long i = 0; i < std::clamp(count, 1L, 64L); ++i)
-    out["devices"].push_back({{"kind", std::string(backend.value()->name)},
-                              {"name", "TokamakCpuDevice(id=" + std::to_string(i) + ")"}});
+    out["devices"].push_back(
+        {{"kind", kind},
+         {"name", std::string(on_host ? "TokamakCpuDevice" : "TokamakCudaDevice") +
+                      "(id=" + std::to_string(i) + ")"}});
   return out.dump();
 }
 

@@ -7,7 +7,11 @@ namespace {
 
 // Best first.
 constexpr BackendInfo kBackends[] = {
-    {"cuda", false, "it is not written yet"},
+#if TOK_HAVE_CUDA
+    {"cuda", true, ""},
+#else
+    {"cuda", false, "it was built without CUDA"},
+#endif
 #if TOK_HAVE_LLVM
     {"cpu", true, ""},
 #else
@@ -17,6 +21,10 @@ constexpr BackendInfo kBackends[] = {
     // Kernels of the cpu, and of GPUs, simulated and checked: for tests.
     {"sim", true, ""},
     {"sim-gpu", true, ""},
+#if TOK_HAVE_CUDA
+    // The CUDA backend on a simulated device.
+    {"sim-cuda", true, ""},
+#endif
 };
 #if TOK_HAVE_LLVM
 constexpr std::string_view kStandard = "cpu";

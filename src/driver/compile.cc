@@ -7,6 +7,8 @@
 #include "driver/account/explain.h"
 #include "driver/backend.h"
 #include "driver/cpu_executable.h"
+#include "driver/cuda_executable.h"
+#include "driver/devices.h"
 #include "driver/dump.h"
 #include "driver/executable.h"
 #include "driver/fusion_options.h"
@@ -87,6 +89,11 @@ Status Executable::Run(std::span<const void* const> inputs, std::span<void* cons
   return status;
 }
 
+Status Executable::Issue(std::span<const void* const>, std::span<void* const>,
+                         const RunControl&) const {
+  return MakeError(ErrorCode::kUnsupportedOp, "run: '" + name_ + "' runs on no device");
+}
+
 Result<std::shared_ptr<const Executable>> Compile(std::unique_ptr<Module> module,
                                                   const CompileOptions& given) {
   CompileOptions options = given;
@@ -113,7 +120,11 @@ Result<std::shared_ptr<const Executable>> Compile(std::unique_ptr<Module> module
   times.passes_us = MicrosSince(begin);
   begin = Clock::now();
   std::shared_ptr<const Executable> executable;
-  if (backend->name != "interp") {
+  TOK_TRY(Device * device, DeviceOf(backend->name));
+  if (device != nullptr) {
+    options.backend = backend->name;
+    TOK_TRY(executable, MakeCudaExecutable(module, options, *device, log));
+  } else if (backend->name != "interp") {
     KernelMaker maker = backend->name == "sim"       ? KernelMaker::kSimulator
                         : backend->name == "sim-gpu" ? KernelMaker::kGpuSimulator
                                                      : KernelMaker::kMachineCode;
@@ -121,6 +132,7 @@ Result<std::shared_ptr<const Executable>> Compile(std::unique_ptr<Module> module
   }
   if (executable == nullptr) {
     TOK_TRY(executable, MakeInterpExecutable(std::move(module), options));
+    if (device != nullptr) executable = OnDevice(std::move(executable), *device);
   }
   times.prepare_us = MicrosSince(begin);
   ReportCompile(*executable, backend->name, times);

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "driver/all_kernels.h"
-#include "driver/array_bytes.h"
 #include "driver/check_kernels.h"
+#include "driver/compiled_program.h"
 #include "driver/host_calls.h"
 #include "driver/host_steps.h"
 #include "driver/kernel_codes.h"
@@ -99,16 +99,9 @@ class CpuExecutable final : public Executable {
     TOK_TRY(parameters_, ParametersOf(*module_, 1));
     TOK_TRY(results_, ResultsOf(*module_, 1));
     MatchDonors(parameters_, results_);
-    LowerOptions options;
-    for (const ParameterInfo& parameter : parameters_)
-      options.alias_results.push_back(parameter.alias_result);
-    options.poison = compile.check_memory;
     TOK_TRY(FusionChoice fusion, FusionOf(compile));
-    options.plan.mode = fusion.mode;
-    options.plan.effort = fusion.effort;
-    options.plan.pin_words = fusion.pins;
+    LowerOptions options = LowerOptionsOf(compile, fusion, parameters_);
     bool is_gpu = maker == KernelMaker::kGpuSimulator;
-    options.plan.packs = PackModeNamed(compile.packs).value_or(PackMode::kNone);
     // Launches are what a GPU waits for.
     if (is_gpu && options.plan.packs == PackMode::kNone) options.plan.packs = PackMode::kPriced;
     if (is_gpu) {
@@ -133,12 +126,7 @@ class CpuExecutable final : public Executable {
       TOK_TRY(std::vector<std::byte> bytes, BytesOfConstant(*constant));
       constants_.push_back(std::move(bytes));
     }
-    for (const ParameterInfo& parameter : parameters_) {
-      memory_.arguments += parameter.bytes;
-      if (parameter.alias_result >= 0) memory_.aliased += parameter.bytes;
-    }
-    for (const ArrayInfo& result : results_) memory_.results += result.bytes;
-    memory_.temporary = program_.arena_bytes;
+    memory_ = MemoryOf(parameters_, results_, program_.arena_bytes);
     arenas_ = std::make_unique<ArenaPool>(program_.arena_bytes,
                                           memory_.arguments + memory_.results - memory_.aliased);
     return Ok();
@@ -149,14 +137,6 @@ class CpuExecutable final : public Executable {
   std::vector<std::string> HostSteps() const override { return program_.host_reasons; }
 
  private:
-  static Result<std::vector<std::byte>> BytesOfConstant(const Instr& instr) {
-    const Literal& literal = instr.attrs<ConstantAttrs>().literal;
-    TOK_TRY(Value value, ValueFromLiteral(literal));
-    std::vector<std::byte> bytes(static_cast<size_t>(instr.shape().ByteSize()));
-    StoreBytes(value.WithShape(instr.shape().WithoutLayout()), bytes.data());
-    return bytes;
-  }
-
   Status RunOnce(std::span<const void* const> inputs, std::span<void* const> outputs,
                  const RunControl& control) const override {
     TOK_TRY(std::byte * arena, arenas_->Take());
@@ -207,23 +187,8 @@ class CpuExecutable final : public Executable {
 Result<std::shared_ptr<const Executable>> MakeCpuExecutable(std::unique_ptr<Module>& module,
                                                             const CompileOptions& options,
                                                             KernelMaker maker, DecisionLog& log) {
-  std::string why;
-  if (options.num_replicas * options.num_partitions > 1) {
-    why = "the program runs on several devices";
-  } else {
-    why = WhyNotLowered(*module);
-  }
-  if (!why.empty() && options.require_kernels)
-    return MakeError(ErrorCode::kNoKernel,
-                     "compile: kernels are required, but the interpreter runs all of it: " + why,
-                     {.file = module->file});
-  if (!why.empty()) {
-    log.Add({.pass = "lower",
-             .rule = "host.program",
-             .subject = module->name(),
-             .because = "the interpreter runs all of it: " + why});
-    return std::shared_ptr<const Executable>();
-  }
+  TOK_TRY(bool is_lowered, CanBeLowered(*module, options, log));
+  if (!is_lowered) return std::shared_ptr<const Executable>();
   auto executable = std::make_shared<CpuExecutable>(std::move(module), options);
   TOK_RETURN_IF_ERROR(executable->Prepare(options, maker, log));
   return std::shared_ptr<const Executable>(std::move(executable));

@@ -51,6 +51,8 @@ struct RunControl {
   CheckTally* checks = nullptr;  // null: a check that fails is an error. Only cpu fills it
 };
 
+class Device;
+
 // A program ready to run. Everything is const and may be used by any number of threads.
 class Executable {
  public:
@@ -77,6 +79,17 @@ class Executable {
   // Errors are located in the program.
   Status Run(std::span<const void* const> inputs, std::span<void* const> outputs,
              const RunControl& control) const;
+
+  // The device that the program runs on; null: the host. Run() has arrays in the host's memory in
+  // either case, and Issue() has them in the device's.
+  virtual Device* device() const { return nullptr; }
+  // Has the device run the program after all that it was asked for before; returns when all of it
+  // has been asked for. Only with a device; the arrays are as those of Run.
+  virtual Status Issue(std::span<const void* const> inputs, std::span<void* const> outputs,
+                       const RunControl& control) const;
+  // Whether Issue may have to wait for the device: for what decides where the program goes on, or
+  // for what the host computes.
+  virtual bool IssueWaits() const { return true; }
 
   // HLO text of what runs.
   virtual std::string HloText() const = 0;

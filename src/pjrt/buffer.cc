@@ -39,19 +39,20 @@ PJRT_Buffer::PJRT_Buffer(PJRT_Memory* in, ElementType element_type, std::span<co
       dims(shape),
       bytes(KnownBytes(element_type, shape)),
       storage(std::move(contents.storage)),
-      ready(std::move(contents.ready)) {}
+      ready(std::move(contents.ready)),
+      issued(std::move(contents.issued)) {}
 
 Result<HeldBuffer> PJRT_Buffer::Hold() {
   std::lock_guard<SpinLock> guard(lock);
   if (!storage) return DeletedError();
-  return HeldBuffer{storage, ready};
+  return HeldBuffer{storage, ready, issued};
 }
 
 Result<HeldBuffer> PJRT_Buffer::Take() {
   std::lock_guard<SpinLock> guard(lock);
   if (!storage) return DeletedError();
   deleted.store(true, std::memory_order_release);
-  return HeldBuffer{std::move(storage), ready};
+  return HeldBuffer{std::move(storage), ready, issued};
 }
 
 void PJRT_Buffer::Delete() {

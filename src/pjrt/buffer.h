@@ -48,7 +48,12 @@ class InlineDims {
 // What work needs of a buffer, for as long as it needs it.
 struct HeldBuffer {
   Ref<Storage> storage;
-  Ref<Event> ready;
+  Ref<Event> ready;  // the bytes are there
+  // Of a device's memory, earlier: the device has been asked for the bytes, and whatever it is
+  // asked for later finds them. Empty: when they are ready.
+  Ref<Event> issued = {};
+  // When work that uses the bytes may be asked for.
+  const Ref<Event>& usable() const { return issued ? issued : ready; }
 };
 
 // The caller's handle of an array on a device. May be used and deleted by several threads at a
@@ -74,7 +79,7 @@ struct PJRT_Buffer {
 
   SpinLock lock;  // of what follows
   Ref<Storage> storage;
-  Ref<Event> ready;  // stays after deletion
+  Ref<Event> ready, issued;  // stay after deletion
   Ref<Storage> external_hold;
 };
 

@@ -7,6 +7,8 @@
 #include <thread>
 #include <unistd.h>
 
+#include "driver/devices.h"
+#include "driver/named_options.h"
 #include "pjrt/slots.h"
 #include "runtime/process.h"
 #include "support/hash.h"
@@ -82,10 +84,11 @@ Result<int> DeviceCount(const PJRT_Client_Create_Args& args) {
   return static_cast<int>(count);
 }
 
-void Describe(PJRT_DeviceDescription& description, int id) {
+void Describe(PJRT_DeviceDescription& description, int id, const Device* device) {
   description.id = id;
-  description.kind = "cpu";
-  description.text = "TokamakCpuDevice(id=" + std::to_string(id) + ")";
+  description.kind = device == nullptr ? "cpu" : device->info().name;
+  description.text = (device == nullptr ? "TokamakCpuDevice(id=" : "TokamakCudaDevice(id=") +
+                     std::to_string(id) + ")";
 }
 
 }  // namespace
@@ -135,16 +138,17 @@ const std::string& PlatformVersion() {
   return *version;
 }
 
-void DescribeTopology(PJRT_TopologyDescription& topology, int device_count) {
+void DescribeTopology(PJRT_TopologyDescription& topology, int device_count, const Device* device) {
   topology.platform_version = PlatformVersion();
   for (int id = 0; id < device_count; ++id) {
     topology.own_descriptions.push_back(std::make_unique<PJRT_DeviceDescription>());
-    Describe(*topology.own_descriptions.back(), id);
+    Describe(*topology.own_descriptions.back(), id, device);
     topology.descriptions.push_back(topology.own_descriptions.back().get());
   }
   Hasher hasher;
   hasher.Add(std::string_view(topology.platform_version));
   hasher.Add(device_count);
+  if (device != nullptr) hasher.Add(std::string_view(device->info().name));
   topology.fingerprint = hasher.digest();
 }
 
@@ -161,21 +165,22 @@ MemoryCounter* CounterForEver() {
 
 }  // namespace
 
-PJRT_Client::PJRT_Client(int device_count) {
-  DescribeTopology(topology, device_count);
+PJRT_Client::PJRT_Client(int device_count, Device* runs_on) : on(runs_on) {
+  DescribeTopology(topology, device_count, on);
   for (int id = 0; id < device_count; ++id) {
     auto device = std::make_unique<PJRT_Device>();
     device->client = this;
-    Describe(device->description, id);
+    Describe(device->description, id, on);
     device->worker = std::make_unique<Workers>("tokamak-dev" + std::to_string(id), 1);
-    for (const char* kind : {"device", "pinned_host"}) {
+    for (std::string_view kind : {"device", "pinned_host"}) {
       auto memory = std::make_unique<PJRT_Memory>();
       memory->client = this;
       memory->device = device.get();
       memory->id = static_cast<int>(memories.size());
       memory->kind_id = static_cast<int>(device->memories.size());
       memory->kind = kind;
-      memory->text = std::string(kind) + " memory of device " + std::to_string(id);
+      memory->on = kind == "device" ? on : nullptr;
+      memory->text = memory->kind + " memory of device " + std::to_string(id);
       memory->counter = CounterForEver();
       device->memories.push_back(memory.get());
       memories.push_back(memory.get());
@@ -184,6 +189,14 @@ PJRT_Client::PJRT_Client(int device_count) {
     devices.push_back(device.get());
     own_devices.push_back(std::move(device));
   }
+}
+
+Result<Ref<Storage>> PJRT_Memory::Allocate(size_t bytes, std::string_view user) const {
+  return on == nullptr ? Storage::Allocate(bytes, counter) : Storage::AllocateOn(*on, bytes, user);
+}
+
+Result<Ref<Storage>> PJRT_Memory::Promise(size_t bytes, std::string_view user) const {
+  return on == nullptr ? Storage::Promise(bytes, counter) : Storage::AllocateOn(*on, bytes, user);
 }
 
 PJRT_Client::~PJRT_Client() {
@@ -232,7 +245,8 @@ PJRT_Error* PJRT_Client_Create(PJRT_Client_Create_Args& args) {
   if (WasForked())
     return Fail(ErrorCode::kForked, "tokamak: this process was forked after a client had started");
   TOK_PJRT_TRY(int count, DeviceCount(args));
-  args.client = MakeRef<PJRT_Client>(count).Detach();
+  TOK_PJRT_TRY(Device * device, DeviceOf(OptionsOfEnvironment().backend));
+  args.client = MakeRef<PJRT_Client>(count, device).Detach();
   ForgetCode();
   return nullptr;
 }
@@ -319,7 +333,7 @@ PJRT_Error* PJRT_Client_UpdateGlobalProcessInfo(PJRT_Client_UpdateGlobalProcessI
 }
 
 PJRT_Error* PJRT_Client_DmaMap(PJRT_Client_DmaMap_Args&) {
-  return nullptr;  // the host's memory is the device's
+  return nullptr;  // the host's memory is the device's, or is copied by way of memory of ours
 }
 
 PJRT_Error* PJRT_Client_DmaUnmap(PJRT_Client_DmaUnmap_Args&) {

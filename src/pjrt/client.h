@@ -7,6 +7,7 @@
 
 #include "ir/element_type.h"
 #include "pjrt/abi.h"
+#include "runtime/device.h"
 #include "runtime/ref.h"
 #include "runtime/storage.h"
 #include "runtime/worker.h"
@@ -39,8 +40,15 @@ struct PJRT_Memory {
   int id = 0;
   int kind_id = 0;
   std::string kind, text;
-  // For ever, 32 bytes a memory: storage may outlive its client.
+  // The device whose memory it is; null: the host's.
+  Device* on = nullptr;
+  // Of the host's memory. For ever, 32 bytes a memory: storage may outlive its client.
   MemoryCounter* counter = nullptr;
+
+  // Memory for an array; `user` says whose, when there is no more. Of the host's, the second is
+  // only taken when somebody needs it.
+  Result<Ref<Storage>> Allocate(size_t bytes, std::string_view user) const;
+  Result<Ref<Storage>> Promise(size_t bytes, std::string_view user) const;
 };
 
 struct PJRT_DeviceDescription {
@@ -68,7 +76,8 @@ struct PJRT_TopologyDescription {
 // Held by its handle and by everything that was made from it. Destroying the handle stops the
 // workers; what is left of the client goes with the last buffer.
 struct PJRT_Client final : RefCounted {
-  explicit PJRT_Client(int device_count);
+  // `runs_on`: what runs the programs of all its devices; null: the host.
+  PJRT_Client(int device_count, Device* runs_on);
   ~PJRT_Client() override;
 
   // Ends and joins the workers; work that is queued gets TK6103.
@@ -77,6 +86,7 @@ struct PJRT_Client final : RefCounted {
   Status CheckRunning() const;
   PJRT_Device* FindDevice(int64_t id) const;
 
+  Device* const on;
   std::vector<std::unique_ptr<PJRT_Device>> own_devices;
   std::vector<std::unique_ptr<PJRT_Memory>> own_memories;
   std::vector<PJRT_Device*> devices;
@@ -88,8 +98,8 @@ struct PJRT_Client final : RefCounted {
 inline constexpr std::string_view kPlatformName = "tokamak";
 // Version and build id: part of every cache key.
 const std::string& PlatformVersion();
-// A description of `device_count` CPU devices.
-void DescribeTopology(PJRT_TopologyDescription& topology, int device_count);
+// A description of `device_count` devices that are `device`; null: CPU devices.
+void DescribeTopology(PJRT_TopologyDescription& topology, int device_count, const Device* device);
 
 // The element types that buffers have; nothing for TOKEN, S1, U1.
 std::optional<ElementType> TypeFromPjrt(PJRT_Buffer_Type type);

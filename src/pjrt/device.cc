@@ -77,8 +77,8 @@ PJRT_Error* PJRT_Device_GetAttributes(PJRT_Device_GetAttributes_Args& args) {
 
 // The caller of JAX 0.10 knows fewer fields than we do.
 PJRT_Error* PJRT_Device_MemoryStats(PJRT_Device_MemoryStats_Args& args) {
-  const MemoryCounter& counter = *args.device->memories[0]->counter;
-  args.bytes_in_use = counter.in_use.load(std::memory_order_relaxed);
+  const PJRT_Memory& memory = *args.device->memories[0];
+  const MemoryCounter& counter = *memory.counter;
 #define TOK_SET(field, value)                 \
   if (TOK_PJRT_HOLDS(args, field##_is_set)) { \
     args.field = (value);                     \
@@ -86,6 +86,23 @@ PJRT_Error* PJRT_Device_MemoryStats(PJRT_Device_MemoryStats_Args& args) {
   }
 #define TOK_UNSET(field) \
   if (TOK_PJRT_HOLDS(args, field##_is_set)) args.field##_is_set = false;
+  if (memory.on != nullptr) {
+    BlockStats stats = memory.on->MemoryStats();
+    args.bytes_in_use = stats.in_use;
+    TOK_SET(peak_bytes_in_use, stats.peak)
+    TOK_SET(num_allocs, stats.allocations)
+    TOK_SET(largest_alloc_size, stats.largest)
+    TOK_SET(bytes_limit, stats.limit)
+    TOK_SET(largest_free_block_bytes, stats.largest_free)
+    TOK_SET(pool_bytes, stats.reserved)
+    TOK_SET(peak_pool_bytes, stats.peak_reserved)
+    TOK_UNSET(bytes_reserved)
+    TOK_UNSET(peak_bytes_reserved)
+    TOK_UNSET(bytes_reservable_limit)
+    TOK_UNSET(peak_allocated_bytes)
+    return nullptr;
+  }
+  args.bytes_in_use = counter.in_use.load(std::memory_order_relaxed);
   TOK_SET(peak_bytes_in_use, counter.peak.load(std::memory_order_relaxed))
   TOK_SET(num_allocs, counter.allocations.load(std::memory_order_relaxed))
   TOK_SET(largest_alloc_size, counter.largest.load(std::memory_order_relaxed))
@@ -103,7 +120,12 @@ PJRT_Error* PJRT_Device_MemoryStats(PJRT_Device_MemoryStats_Args& args) {
 }
 
 PJRT_Error* PJRT_Device_ClearMemoryStats(PJRT_Device_ClearMemoryStats_Args& args) {
-  MemoryCounter& counter = *args.device->memories[0]->counter;
+  const PJRT_Memory& memory = *args.device->memories[0];
+  if (memory.on != nullptr) {
+    memory.on->ClearMemoryPeaks();
+    return nullptr;
+  }
+  MemoryCounter& counter = *memory.counter;
   counter.peak.store(counter.in_use.load());
   counter.largest.store(0);
   counter.allocations.store(0);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "driver/cuda_executable.h"
 #include "pjrt/slots.h"
 #include "runtime/host_allocator.h"
 
@@ -51,6 +52,9 @@ Result<PJRT_LoadedExecutable*> LoadProgram(PJRT_Client& client,
             : options.device_assignment;
   loaded->client = Ref<PJRT_Client>::Share(&client);
   loaded->program = std::move(program);
+  loaded->executable = loaded->program->executable;
+  if (client.on != nullptr && loaded->executable->device() == nullptr)
+    loaded->executable = OnDevice(loaded->executable, *client.on);
   return loaded.release();
 }
 

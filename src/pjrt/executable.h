@@ -52,6 +52,8 @@ struct PJRT_Executable {
 struct PJRT_LoadedExecutable {
   Ref<PJRT_Client> client;
   std::shared_ptr<const Program> program;
+  // The program's, for arrays where the client has them.
+  std::shared_ptr<const Executable> executable;
   std::vector<PJRT_Device*> devices;
   std::vector<PJRT_LogicalDeviceIds> logical_ids;
   std::string device_assignment;

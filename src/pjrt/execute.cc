@@ -1,5 +1,6 @@
 // Execute: takes hold of the inputs, makes the outputs, and has the program run when the inputs are
-// there. It waits for nothing. Short programs whose inputs are there run on the caller's thread.
+// there. It waits for nothing. Short programs whose inputs are there run on the caller's thread,
+// and devices are asked for programs there.
 
 #include <algorithm>
 #include <mutex>
@@ -7,104 +8,12 @@
 #include "pjrt/buffer.h"
 #include "pjrt/event.h"
 #include "pjrt/executable.h"
+#include "pjrt/job.h"
 #include "pjrt/slots.h"
 #include "runtime/process.h"
 
 namespace tokamak {
 namespace {
-
-// A thread's handover costs about this much.
-constexpr double kRunOnCallerMicros = 20;
-
-// One run of a program. Deletes itself when it is done.
-class Job final : public Task {
- public:
-  Job(Ref<PJRT_Client> client, std::shared_ptr<const Program> program, Workers& worker)
-      : client_(std::move(client)), program_(std::move(program)), worker_(worker) {}
-  ~Job() override = default;
-
-  std::vector<HeldBuffer> inputs;     // device after device
-  std::vector<Ref<Storage>> outputs;  // the same
-  Ref<Event> done;
-
-  bool InputsAreThere() const {
-    return std::all_of(inputs.begin(), inputs.end(),
-                       [](const HeldBuffer& input) { return input.ready->HasFired(); });
-  }
-  // A function of the host that launches a program holds up the worker.
-  bool RunsOnCaller() const {
-    if (HostScope::IsInside()) return true;
-    return !program_->executable->calls_host() &&
-           program_->executable->PredictedMicros() < kRunOnCallerMicros;
-  }
-
-  // On this thread. The inputs are there.
-  SharedError RunNow(const std::atomic<bool>* stop) {
-    for (const HeldBuffer& input : inputs)
-      if (const SharedError* error = input.ready->error()) return *error;
-    std::vector<const void*> from;
-    std::vector<void*> to;
-    from.reserve(inputs.size());
-    to.reserve(outputs.size());
-    for (const HeldBuffer& input : inputs) from.push_back(input.storage->data());
-    for (const Ref<Storage>& output : outputs) {
-      if (Status there = output->Provide(); !there.ok())
-        return std::make_shared<const Error>(std::move(there.error()));
-      to.push_back(output->data());
-    }
-    Status status = program_->executable->Run(from, to, {.stop = stop});
-    if (status.ok()) return nullptr;
-    return std::make_shared<const Error>(std::move(status.error()));
-  }
-
-  // Has the worker run it once the inputs are there.
-  void Start() {
-    for (const Ref<Storage>& output : outputs) output->AddWriter();
-    waiting_.store(1, std::memory_order_relaxed);
-    for (const HeldBuffer& input : inputs) {
-      if (input.ready->HasFired()) continue;
-      waiting_.fetch_add(1, std::memory_order_relaxed);
-      input.ready->Then([this](const SharedError&) { CountDown(); });
-    }
-    CountDown();
-  }
-
-  void Run(bool stopped) override {
-    SharedError error;
-    if (stopped) {
-      error = std::make_shared<const Error>(
-          MakeError(ErrorCode::kStopped,
-                    "execute: '" + program_->name + "' had not run when the client was destroyed"));
-    } else if (program_->executable->calls_host()) {
-      Workers::Away away(worker_);
-      error = RunNow(&worker_.stopping());
-    } else {
-      error = RunNow(&worker_.stopping());
-    }
-    Finish(error);
-  }
-
- private:
-  void CountDown() {
-    if (waiting_.fetch_sub(1, std::memory_order_acq_rel) == 1) worker_.Post(this);
-  }
-
-  // Inputs are let go of first: whoever waits for the outputs finds their memory free.
-  void Finish(const SharedError& error) {
-    inputs.clear();
-    for (const Ref<Storage>& output : outputs) output->ReleaseWriter();
-    outputs.clear();
-    Ref<Event> event = std::move(done);
-    Ref<PJRT_Client> client = std::move(client_);  // the worker outlives this task
-    delete this;
-    event->Fire(error);
-  }
-
-  Ref<PJRT_Client> client_;
-  std::shared_ptr<const Program> program_;
-  Workers& worker_;
-  std::atomic<int64_t> waiting_{0};
-};
 
 Error ArgumentsError(const std::string& what) {
   return MakeError(ErrorCode::kExecuteArguments, "execute: " + what);
@@ -224,15 +133,15 @@ Status MakeOutputs(const PJRT_LoadedExecutable_Execute_Args& args, Job& job) {
     if (job.outputs[n]) continue;
     const ArrayInfo& result = results[n % results.size()];
     PJRT_Device* device = args.executable->devices[n / results.size()];
-    TOK_TRY(job.outputs[n], Storage::Promise(static_cast<size_t>(result.bytes),
-                                             MemoryOfKind(device, result.memory_kind)->counter));
+    TOK_TRY(job.outputs[n], MemoryOfKind(device, result.memory_kind)
+                                ->Promise(static_cast<size_t>(result.bytes),
+                                          "results of '" + args.executable->program->name + "'"));
   }
   return Ok();
 }
 
-// The handles of the outputs, all filled when `ready` fires.
-void GiveOutputs(PJRT_LoadedExecutable_Execute_Args& args, PJRT_Device* only,
-                 const std::vector<Ref<Storage>>& outputs, const Ref<Event>& ready) {
+// The handles of the outputs, all filled when `job.done` fires, and usable when `job.issued` does.
+void GiveOutputs(PJRT_LoadedExecutable_Execute_Args& args, PJRT_Device* only, const Job& job) {
   const std::vector<ArrayInfo>& results = args.executable->program->executable->results();
   for (size_t d = 0; d < args.num_devices; ++d) {
     PJRT_Device* device = only != nullptr ? only : args.executable->devices[d];
@@ -240,10 +149,27 @@ void GiveOutputs(PJRT_LoadedExecutable_Execute_Args& args, PJRT_Device* only,
       const ArrayInfo& result = results[r];
       args.output_lists[d][r] =
           new PJRT_Buffer(MemoryOfKind(device, result.memory_kind), result.type, result.dims,
-                          {outputs[d * results.size() + r], ready});
+                          {job.outputs[d * results.size() + r], job.done, job.issued});
     }
-    if (args.device_complete_events != nullptr) args.device_complete_events[d] = GiveEvent(ready);
+    if (args.device_complete_events != nullptr)
+      args.device_complete_events[d] = GiveEvent(job.done);
   }
+}
+
+// Runs it now, or has the device asked for it.
+void RunOnCaller(PJRT_LoadedExecutable_Execute_Args& args, PJRT_Device* only, Device* device,
+                 Job& job) {
+  SharedError error = job.RunNow(nullptr);
+  if (error != nullptr) {
+    job.done = Event::Failed(std::move(error));
+  } else if (device == nullptr) {
+    job.done = Event::Ready();
+  } else {
+    job.done = MakeRef<Event>();
+    job.issued = Event::Ready();
+    device->FireWhenDone(job.done);
+  }
+  GiveOutputs(args, only, job);
 }
 
 }  // namespace
@@ -252,20 +178,20 @@ PJRT_Error* PJRT_LoadedExecutable_Execute(PJRT_LoadedExecutable_Execute_Args& ar
   if (Status status = CheckCall(args); !status.ok()) return Fail(status.error());
   PJRT_LoadedExecutable& loaded = *args.executable;
   PJRT_Device* only = args.execute_device;
+  Device* device = loaded.client->on;
   Workers& own = *(only != nullptr ? only : loaded.devices[0])->worker;
   Workers& worker = HostScope::IsInside() ? Pool() : own;
-  auto job = std::make_unique<Job>(loaded.client, loaded.program, worker);
+  auto job = std::make_unique<Job>(loaded.client, loaded.executable, worker);
   if (Status status = CheckDonations(args); !status.ok()) return Fail(status.error());
   if (Status status = HoldInputs(args, *job); !status.ok()) return Fail(status.error());
   if (Status status = MakeOutputs(args, *job); !status.ok()) return Fail(status.error());
-  if (job->RunsOnCaller() && job->InputsAreThere()) {
-    SharedError error = job->RunNow(nullptr);
-    GiveOutputs(args, only, job->outputs,
-                error == nullptr ? Event::Ready() : Event::Failed(std::move(error)));
+  if (job->RunsOnCaller() && job->InputsAreUsable()) {
+    RunOnCaller(args, only, device, *job);
     return nullptr;
   }
   job->done = MakeRef<Event>();
-  GiveOutputs(args, only, job->outputs, job->done);
+  if (device != nullptr) job->issued = MakeRef<Event>();
+  GiveOutputs(args, only, *job);
   job.release()->Start();
   return nullptr;
 }

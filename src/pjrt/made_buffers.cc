@@ -71,10 +71,10 @@ PJRT_Error* PJRT_Client_CreateViewOfDeviceBuffer(PJRT_Client_CreateViewOfDeviceB
   PJRT_Memory* given = TOK_PJRT_HOLDS(args, memory) ? args.memory : nullptr;
   auto* owner =
       new ViewOwner{args.device_buffer_ptr, args.on_delete_callback, args.on_delete_callback_arg};
+  PJRT_Memory* memory = MemoryOf(args.client, args.device, given);
   Ref<Storage> storage =
-      Storage::Borrow(args.device_buffer_ptr, kind.bytes, false, ReleaseView, owner);
-  args.buffer = new PJRT_Buffer(MemoryOf(args.client, args.device, given), kind.type, kind.dims,
-                                {std::move(storage), Event::Ready()});
+      Storage::Borrow(args.device_buffer_ptr, kind.bytes, false, ReleaseView, owner, memory->on);
+  args.buffer = new PJRT_Buffer(memory, kind.type, kind.dims, {std::move(storage), Event::Ready()});
   return nullptr;
 }
 
@@ -85,8 +85,12 @@ PJRT_Error* PJRT_Client_CreateUninitializedBuffer(
                KindOfArray(args.shape_element_type, args.shape_dims, args.shape_num_dims));
   if (!IsPlain(args.shape_layout, args.shape_num_dims)) return Fail(LayoutError());
   PJRT_Memory* memory = MemoryOf(args.client, args.device, args.memory);
-  TOK_PJRT_TRY(Ref<Storage> storage, Storage::Allocate(kind.bytes, memory->counter));
-  std::memset(storage->data(), 0, kind.bytes);
+  TOK_PJRT_TRY(Ref<Storage> storage, memory->Allocate(kind.bytes, "an empty buffer"));
+  if (memory->on == nullptr) {
+    std::memset(storage->data(), 0, kind.bytes);
+  } else if (Status filled = memory->on->Fill(storage->data(), 0, kind.bytes); !filled.ok()) {
+    return Fail(filled.error());
+  }
   args.buffer = new PJRT_Buffer(memory, kind.type, kind.dims, {std::move(storage), Event::Ready()});
   return nullptr;
 }

@@ -3,6 +3,8 @@
 #include <cstdlib>
 #include <memory>
 
+#include "driver/devices.h"
+#include "driver/named_options.h"
 #include "pjrt/client.h"
 #include "pjrt/slots.h"
 
@@ -10,7 +12,9 @@ namespace tokamak {
 
 PJRT_Error* PJRT_TopologyDescription_Create(PJRT_TopologyDescription_Create_Args& args) {
   auto topology = std::make_unique<PJRT_TopologyDescription>();
-  DescribeTopology(*topology, 1);
+  // As a client would find it; without the device there is none to describe.
+  TOK_PJRT_TRY(Device * device, DeviceOf(OptionsOfEnvironment().backend));
+  DescribeTopology(*topology, 1, device);
   args.topology = topology.release();
   return nullptr;
 }
@@ -63,7 +67,8 @@ PJRT_Error* PJRT_TopologyDescription_Deserialize(PJRT_TopologyDescription_Deseri
     return Fail(ErrorCode::kSerializedProgram,
                 "serialized topology: the bytes are not of one of this version");
   auto topology = std::make_unique<PJRT_TopologyDescription>();
-  DescribeTopology(*topology, static_cast<int>(count));
+  TOK_PJRT_TRY(Device * device, DeviceOf(OptionsOfEnvironment().backend));
+  DescribeTopology(*topology, static_cast<int>(count), device);
   args.topology = topology.release();
   return nullptr;
 }

@@ -114,57 +114,97 @@ Result<HostArray> HostArrayOf(const PJRT_Client_BufferFromHostBuffer_Args& args)
                    std::span<const int64_t>(args.byte_strides, args.num_byte_strides), bytes};
 }
 
-Result<Ref<Storage>> CopyIn(const HostArray& array, PJRT_Memory* memory) {
-  TOK_TRY(Ref<Storage> storage, Storage::Allocate(array.bytes, memory->counter));
-  if (array.bytes == 0) return storage;
+void MakeDense(const HostArray& array, std::byte* to) {
   auto width = static_cast<size_t>(BytesOf(array.type));
-  if (array.IsDenseArray()) {
+  Dims dense(array.dims.size());
+  DenseStrides(array.dims, width, dense);
+  CopyStrided({to, dense}, {array.data, array.strides}, array.dims, width);
+}
+
+Result<Ref<Storage>> CopyIn(const HostArray& array, PJRT_Memory* memory) {
+  TOK_TRY(Ref<Storage> storage, memory->Allocate(array.bytes, "arrays of the host"));
+  if (array.bytes == 0) return storage;
+  if (memory->on != nullptr) {
+    std::vector<std::byte> dense;
+    const std::byte* from = array.data;
+    if (!array.IsDenseArray()) {
+      dense.resize(array.bytes);
+      MakeDense(array, dense.data());
+      from = dense.data();
+    }
+    TOK_RETURN_IF_ERROR(memory->on->CopyIn(storage->data(), from, array.bytes));
+  } else if (array.IsDenseArray()) {
     std::memcpy(storage->data(), array.data, array.bytes);
   } else {
-    Dims dense(array.dims.size());
-    DenseStrides(array.dims, width, dense);
-    CopyStrided({storage->data(), dense}, {array.data, array.strides}, array.dims, width);
+    MakeDense(array, storage->data());
   }
   return storage;
 }
 
-// Copies the contents of a buffer once they are there.
+// Bytes between the host and devices, or within a device; returns when they are there or, on a
+// device, have been asked for. `on`: whose memory each is, null for the host's.
+Status CopyBytes(std::byte* to, Device* to_on, const std::byte* from, Device* from_on,
+                 size_t bytes) {
+  if (bytes == 0) return Ok();
+  if (from_on != nullptr && to_on != nullptr) return to_on->CopyWithin(to, from, bytes);
+  if (from_on != nullptr) return from_on->CopyOut(to, from, bytes);
+  if (to_on != nullptr) return to_on->CopyIn(to, from, bytes);
+  std::memcpy(to, from, bytes);
+  return Ok();
+}
+
+// Copies bytes of a buffer once they can be had.
 struct CopyOut {
   HeldBuffer from;
   std::byte* to;
-  Dims dims, strides;
-  size_t width;
+  Device* to_on;       // null: `to` is the host's
+  Dims dims, strides;  // of `to`, when its elements do not lie as those of the buffer; empty else
+  size_t width, offset, bytes;
   Ref<Event> done;
 
-  void Run(const SharedError& error) {
-    if (error == nullptr && from.storage->size() > 0) {
-      Dims dense(dims.size());
-      DenseStrides(dims, width, dense);
-      if (dense == strides) {
-        std::memcpy(to, from.storage->data(), from.storage->size());
-      } else {
-        CopyStrided({to, strides}, {from.storage->data(), dense}, dims, width);
-      }
-    }
+  void Run(SharedError error) {
+    if (error == nullptr)
+      if (Status status = Copy(); !status.ok())
+        error = std::make_shared<const Error>(std::move(status.error()));
     from = {};
     done->Fire(error);
   }
+
+ private:
+  Status Copy() {
+    Device* device = from.storage->device();
+    const std::byte* data = from.storage->data() + offset;
+    if (dims.empty() || bytes == 0) return CopyBytes(to, to_on, data, device, bytes);
+    std::vector<std::byte> fetched;
+    if (device != nullptr) {
+      fetched.resize(bytes);
+      TOK_RETURN_IF_ERROR(device->CopyOut(fetched.data(), data, bytes));
+      data = fetched.data();
+    }
+    Dims dense(dims.size());
+    DenseStrides(dims, width, dense);
+    CopyStrided({to, strides}, {const_cast<std::byte*>(data), dense}, dims, width);
+    return Ok();
+  }
 };
 
-Result<Ref<Event>> StartCopyOut(HeldBuffer held, CopyOut copy) {
-  size_t bytes = held.storage->size();
-  Ref<Event> ready = held.ready;
-  bool now = ready->HasFired() && bytes <= kCopyOnCaller;
+Ref<Event> StartCopyOut(HeldBuffer held, CopyOut copy) {
+  size_t bytes = copy.bytes;
+  // Who copies from a device waits for it: not on this thread, unless all is done by now.
+  bool from_device = held.storage->device() != nullptr;
+  Ref<Event> usable = held.usable();
+  bool now = bytes <= kCopyOnCaller && (from_device ? held.ready : usable)->HasFired();
   copy.done = MakeRef<Event>();
   Ref<Event> done = copy.done;
   copy.from = std::move(held);
   if (now) {
-    const SharedError* error = ready->error();
+    const SharedError* error = copy.from.ready->error();
     copy.Run(error == nullptr ? nullptr : *error);
     return done;
   }
-  ready->Then([copy = std::move(copy), bytes](const SharedError& error) mutable {
-    RunCopy(bytes, [copy = std::move(copy), error]() mutable { copy.Run(error); });
+  usable->Then([copy = std::move(copy), bytes, from_device](const SharedError& error) mutable {
+    RunCopy(from_device ? SIZE_MAX : bytes,
+            [copy = std::move(copy), error]() mutable { copy.Run(error); });
   });
   return done;
 }
@@ -173,11 +213,10 @@ Result<Ref<Event>> StartCopyOut(HeldBuffer held, CopyOut copy) {
 Result<PJRT_Buffer*> CopyTo(PJRT_Buffer& buffer, PJRT_Memory* memory) {
   TOK_RETURN_IF_ERROR(memory->client->CheckRunning());
   TOK_TRY(HeldBuffer held, buffer.Hold());
-  TOK_TRY(Ref<Storage> storage, Storage::Allocate(buffer.bytes, memory->counter));
-  CopyOut copy{{}, storage->data(), {static_cast<int64_t>(buffer.bytes)}, {1}, 1, {}};
+  TOK_TRY(Ref<Storage> storage, memory->Allocate(buffer.bytes, "copies of buffers"));
+  CopyOut copy{{}, storage->data(), memory->on, {}, {}, 1, 0, buffer.bytes, {}};
   storage->AddWriter();
-  Ref<Event> done;
-  { TOK_TRY(done, StartCopyOut(std::move(held), std::move(copy))); }
+  Ref<Event> done = StartCopyOut(std::move(held), std::move(copy));
   done->Then([writer = storage.get()](const SharedError&) { writer->ReleaseWriter(); });
   return new PJRT_Buffer(memory, buffer.type, buffer.dims.span(), {std::move(storage), done});
 }
@@ -195,7 +234,8 @@ PJRT_Error* PJRT_Client_BufferFromHostBuffer(PJRT_Client_BufferFromHostBuffer_Ar
   // What NumPy allocates is seldom aligned so, and who writes to it after device_put relies on
   // that, as on XLA:CPU.
   bool aligned = reinterpret_cast<uintptr_t>(array.data) % kAlignment == 0;
-  if (may_share && aligned && array.bytes >= kShareFrom && array.IsDenseArray()) {
+  if (may_share && memory->on == nullptr && aligned && array.bytes >= kShareFrom &&
+      array.IsDenseArray()) {
     bool writable = args.host_buffer_semantics == PJRT_HostBufferSemantics_kMutableZeroCopy;
     Ref<Event> released = MakeRef<Event>();
     args.done_with_host_buffer = GiveEvent(released);
@@ -227,14 +267,13 @@ PJRT_Error* PJRT_Buffer_ToHostBuffer(PJRT_Buffer_ToHostBuffer_Args& args) {
   if (Status running = buffer.client->CheckRunning(); !running.ok() && WasForked())
     return Fail(running.error());
   TOK_PJRT_TRY(HeldBuffer held, buffer.Hold());
-  CopyOut copy{{},
-               static_cast<std::byte*>(args.dst),
-               Dims(buffer.dims.span().begin(), buffer.dims.span().end()),
-               std::move(strides),
-               width,
-               {}};
-  TOK_PJRT_TRY(Ref<Event> done, StartCopyOut(std::move(held), std::move(copy)));
-  args.event = GiveEvent(std::move(done));
+  CopyOut copy{{}, static_cast<std::byte*>(args.dst), nullptr, {}, {}, width, 0, buffer.bytes, {}};
+  std::span<const int64_t> dims = buffer.dims.span();
+  if (!IsDense(dims, strides, width)) {
+    copy.dims.assign(dims.begin(), dims.end());
+    copy.strides = std::move(strides);
+  }
+  args.event = GiveEvent(StartCopyOut(std::move(held), std::move(copy)));
   return nullptr;
 }
 
@@ -247,14 +286,16 @@ PJRT_Error* PJRT_Buffer_CopyRawToHost(PJRT_Buffer_CopyRawToHost_Args& args) {
                                             " bytes from byte " + std::to_string(args.offset) +
                                             " are asked for, it has " + std::to_string(total));
   TOK_PJRT_TRY(HeldBuffer held, buffer.Hold());
-  Ref<Event> done = MakeRef<Event>();
-  Ref<Event> ready = held.ready;
-  ready->Then([storage = std::move(held.storage), done, to = args.dst, at = args.offset,
-               size = args.transfer_size](const SharedError& error) {
-    if (error == nullptr) std::memcpy(to, storage->data() + at, static_cast<size_t>(size));
-    done->Fire(error);
-  });
-  args.event = GiveEvent(std::move(done));
+  CopyOut copy{{},
+               static_cast<std::byte*>(args.dst),
+               nullptr,
+               {},
+               {},
+               1,
+               static_cast<size_t>(args.offset),
+               static_cast<size_t>(args.transfer_size),
+               {}};
+  args.event = GiveEvent(StartCopyOut(std::move(held), std::move(copy)));
   return nullptr;
 }
 

@@ -4,6 +4,7 @@
 #include <new>
 #include <string>
 
+#include "runtime/device.h"
 #include "runtime/host_allocator.h"
 
 namespace tokamak {
@@ -68,11 +69,20 @@ Result<Ref<Storage>> Storage::Allocate(size_t bytes, MemoryCounter* counter) {
   return storage;
 }
 
-Ref<Storage> Storage::Borrow(void* data, size_t bytes, bool writable, ReleaseFn release,
-                             void* user) {
+Result<Ref<Storage>> Storage::AllocateOn(Device& device, size_t bytes, std::string_view user) {
+  TOK_TRY(void* taken, device.Allocate(bytes, user));
+  auto* storage = new Storage(static_cast<std::byte*>(taken), bytes, true);
+  storage->owner_ = Owner::kDevice;
+  storage->device_ = &device;
+  return Ref<Storage>::Adopt(storage);
+}
+
+Ref<Storage> Storage::Borrow(void* data, size_t bytes, bool writable, ReleaseFn release, void* user,
+                             Device* device) {
   auto* storage = new Storage(static_cast<std::byte*>(data), bytes, writable);
   storage->release_ = release;
   storage->user_ = user;
+  storage->device_ = device;
   return Ref<Storage>::Adopt(storage);
 }
 
@@ -84,6 +94,7 @@ Storage::~Storage() {
 void Storage::Dispose() {
   if (owner_ != Owner::kThis) {
     if (owner_ == Owner::kAllocator) HostAllocator::OfProcess().Free(data(), size_);
+    if (owner_ == Owner::kDevice) device_->Free(data());
     delete this;
     return;
   }

@@ -3,11 +3,14 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 #include "runtime/ref.h"
 #include "support/result.h"
 
 namespace tokamak {
+
+class Device;
 
 // Bytes of one memory that buffers take, for whoever asks. Outlives every storage.
 struct MemoryCounter {
@@ -29,17 +32,21 @@ class Storage final : public RefCounted {
   // many calls that wait in a row give is not all there at once, and each writes where the one
   // before has just been.
   static Result<Ref<Storage>> Promise(size_t bytes, MemoryCounter* counter);
+  // In the memory of a device, for `user`, which is told to whom there is no more: TK4204.
+  static Result<Ref<Storage>> AllocateOn(Device& device, size_t bytes, std::string_view user);
   // Takes the memory, if that was not done. TK5002. Any thread may ask.
   Status Provide();
   // Bytes of somebody else; `release(user)` runs when the last hold goes. `writable`: a program may
   // write there.
   using ReleaseFn = void (*)(void* user);
-  static Ref<Storage> Borrow(void* data, size_t bytes, bool writable, ReleaseFn release,
-                             void* user);
+  static Ref<Storage> Borrow(void* data, size_t bytes, bool writable, ReleaseFn release, void* user,
+                             Device* device = nullptr);
 
   // Null while it is but promised.
   std::byte* data() const { return data_.load(std::memory_order_acquire); }
   size_t size() const { return size_; }
+  // Whose memory it is; null: the host's.
+  Device* device() const { return device_; }
   bool writable() const { return writable_; }
 
   // A hold of work that will fill the bytes, and that every reader waits for.
@@ -69,9 +76,10 @@ class Storage final : public RefCounted {
   size_t size_;
   bool writable_;
   std::atomic<int32_t> writers_{0};
-  enum class Owner : uint8_t { kSomebody, kThis, kAllocator };
+  enum class Owner : uint8_t { kSomebody, kThis, kAllocator, kDevice };
   Owner owner_ = Owner::kSomebody;  // kThis: the bytes follow this object in one allocation
   MemoryCounter* counter_ = nullptr;
+  Device* device_ = nullptr;
   ReleaseFn release_ = nullptr;
   void* user_ = nullptr;
 };

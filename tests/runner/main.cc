@@ -4,6 +4,7 @@
 //   --update            rewrite AFTER where it differs
 //   --limit-memory      4 GiB of address space for the whole process
 //   -j N                threads
+//   --backend NAME      only what `RUN: run` compares, on this backend
 
 #include <algorithm>
 #include <array>
@@ -135,6 +136,8 @@ int Main(const std::vector<std::string>& words) {
       options.update = true;
     } else if (words[i] == "--limit-memory") {
       LimitMemory();
+    } else if (words[i] == "--backend" && i + 1 < words.size()) {
+      options.backend = words[++i];
     } else if (words[i] == "-j" && i + 1 < words.size()) {
       threads = std::strtoul(words[++i].c_str(), nullptr, 10);
     } else {

@@ -16,6 +16,7 @@ struct TestResult {
 struct RunnerOptions {
   std::string temporary;  // a folder for what tests write
   bool update = false;    // rewrite AFTER where it differs
+  std::string backend;    // only what `RUN: run` compares, on this backend
   double cpu_limit_seconds = 10;
 };
 

@@ -2,11 +2,11 @@
 
 #include <cstdlib>
 #include <dlfcn.h>
-#include <glob.h>
 #include <iterator>
-#include <vector>
 
 #include <fmt/format.h>
+
+#include "backend/cuda/library_paths.h"
 
 namespace tokamak::cuda {
 
@@ -33,34 +33,6 @@ bool Find(void* library, const char* name, Function& function) {
   return function != nullptr;
 }
 
-// The newest first: names of files end in the version.
-std::vector<std::string> Matching(const std::string& pattern) {
-  std::vector<std::string> paths;
-  glob_t found{};
-  if (glob(pattern.c_str(), 0, nullptr, &found) == 0)
-    for (size_t i = found.gl_pathc; i-- > 0;) paths.emplace_back(found.gl_pathv[i]);
-  globfree(&found);
-  return paths;
-}
-
-void* OpenLibrary(std::string& tried) {
-  std::vector<std::string> names = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
-  if (const char* venv = std::getenv("VIRTUAL_ENV"); venv != nullptr)
-    for (const std::string& path :
-         Matching(std::string(venv) + "/lib/python*/site-packages/nvidia/*/lib/libnvrtc.so.*"))
-      names.insert(names.begin(), path);
-  for (const char* pattern :
-       {"/usr/local/cuda/lib64/libnvrtc.so.*[0-9]", "/usr/local/cuda-*/lib64/libnvrtc.so.*[0-9]"})
-    for (const std::string& path : Matching(pattern)) names.push_back(path);
-  for (const std::string& name : names) {
-    if (name.find("alt") != std::string::npos) continue;
-    if (void* library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
-    const char* why = dlerror();
-    if (tried.empty() && why != nullptr) tried = why;
-  }
-  return nullptr;
-}
-
 // "ptxas info    : Used 32 registers, ..." and "8 bytes spill stores, ...".
 int NumberBefore(const std::string& text, std::string_view words) {
   size_t at = text.find(words);
@@ -78,7 +50,7 @@ Error Missing(const std::string& why) {
 
 Result<Nvrtc> Nvrtc::Load() {
   std::string tried;
-  void* library = OpenLibrary(tried);
+  void* library = OpenLibrary("libnvrtc.so", tried);
   if (library == nullptr) return Missing(tried);
   static Functions functions;
   Functions& f = functions;

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <thread>
+
+#include "backend/cuda/driver_api.h"
+#include "runtime/event.h"
+#include "runtime/process.h"
+
+namespace tokamak::cuda {
+
+// A thread that waits for events of one stream, in their order, and fires one of ours for each.
+class Completions final : public Stoppable {
+ public:
+  // Makes an error to hand on of what the driver says of an event (not 0).
+  class Judge {
+   public:
+    virtual SharedError ErrorOf(int result) = 0;
+
+   protected:
+    ~Judge() = default;
+  };
+  Completions(const DriverApi& api, Handle context, Judge& judge)
+      : api_(api), context_(context), judge_(judge) {}
+  Completions(const Completions&) = delete;
+  Completions& operator=(const Completions&) = delete;
+  ~Completions() { Stop(); }
+
+  // Records an event in the stream.
+  void Add(Handle stream, Ref<Event> done);
+  void Stop() override;
+
+ private:
+  struct Waiting {
+    Handle event;
+    int result;  // of recording it
+    Ref<Event> done;
+  };
+  void Loop();
+
+  const DriverApi& api_;
+  Handle context_;
+  Judge& judge_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<Waiting> waiting_;
+  std::deque<Handle> free_events_;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace tokamak::cuda

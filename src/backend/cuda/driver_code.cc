@@ -1,0 +1,199 @@
+// Code in a GPU: loaded, kept, launched.
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "backend/cuda/driver_gpu.h"
+#include "backend/cuda/products.h"
+
+namespace tokamak::cuda {
+
+// What was loaded from one piece of machine code.
+class LoadedModule {
+ public:
+  LoadedModule(const DriverApi& api, Handle context, Handle module)
+      : api_(api), context_(context), module_(module) {}
+  LoadedModule(const LoadedModule&) = delete;
+  LoadedModule& operator=(const LoadedModule&) = delete;
+  ~LoadedModule() {
+    api_.set_current(context_);
+    api_.unload(module_);
+  }
+  Handle handle() const { return module_; }
+
+ private:
+  const DriverApi& api_;
+  Handle context_, module_;
+};
+
+class DriverGpu::Code final : public LaunchCode {
+ public:
+  int registers() const override { return registers_; }
+
+  std::shared_ptr<const LoadedModule> module;
+  Handle function = nullptr;
+  unsigned grid = 1, dynamic_bytes = 0;
+  std::array<int, 3> threads{1, 1, 1};
+  LaunchSource::Pointers pointers{};
+  const std::string* label = nullptr;
+  int registers_ = -1;
+};
+
+namespace {
+
+// For ever: messages name what was launched after it is gone.
+const std::string* Interned(const std::string& label) {
+  static auto* mutex = new std::mutex;
+  static auto* labels = new std::set<std::string>;
+  std::lock_guard<std::mutex> lock(*mutex);
+  return &*labels->insert(label).first;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const LoadedModule>> DriverGpu::LoadModule(
+    const std::shared_ptr<const std::string>& cubin) {
+  Handle module = nullptr;
+  int result = api_.load(&module, cubin->data());
+  if (result != 0) return Fault(result, "code cannot be loaded");
+  return std::make_shared<const LoadedModule>(api_, context_, module);
+}
+
+Result<std::shared_ptr<const LaunchCode>> DriverGpu::MakeCode(
+    const LaunchSource& source, const std::string& label,
+    std::shared_ptr<const LoadedModule> module) {
+  auto code = std::make_shared<Code>();
+  code->label = Interned(label);
+  code->grid = static_cast<unsigned>(source.grid);
+  code->dynamic_bytes = static_cast<unsigned>(source.source.dynamic_bytes);
+  code->threads = source.source.threads;
+  code->pointers = source.pointers;
+  int result = api_.function(&code->function, module->handle(), source.source.name.c_str());
+  if (result == 0 && code->dynamic_bytes > 0)
+    result = api_.set_function_attribute(code->function, kFunctionDynamicBytes,
+                                         static_cast<int>(code->dynamic_bytes));
+  if (result == 0)
+    result = api_.function_attribute(&code->registers_, kFunctionRegisters, code->function);
+  if (result != 0) return Fault(result, "kernel " + label);
+  code->module = std::move(module);
+  return std::shared_ptr<const LaunchCode>(std::move(code));
+}
+
+Status DriverGpu::LoadMissing(std::span<const LaunchForm* const> missing,
+                              std::span<const std::string> names, bool ask_cache, CodeMap& made) {
+  std::vector<LaunchSource> sources;
+  std::vector<CudaSource> texts;
+  for (size_t i = 0; i < missing.size(); ++i) {
+    TOK_TRY(LaunchSource source, SourceOf(*missing[i], names[i]));
+    texts.push_back(source.source);
+    sources.push_back(std::move(source));
+  }
+  ImageOptions options;
+  options.architecture = architecture_;
+  options.driver = std::to_string(api_.supports);
+  options.cache = DiskCache::OfProcess();
+  options.ask_cache = ask_cache;
+  TOK_TRY(std::vector<KernelImage> images, MakeImages(texts, options));
+  std::unordered_map<const std::string*, std::shared_ptr<const LoadedModule>> modules;
+  for (size_t i = 0; i < missing.size(); ++i) {
+    std::shared_ptr<const LoadedModule>& module = modules[images[i].cubin.get()];
+    if (module == nullptr) {
+      TOK_TRY(module, LoadModule(images[i].cubin));
+    }
+    TOK_TRY(made[names[i]], MakeCode(sources[i], missing[i]->label, module));
+  }
+  return Ok();
+}
+
+Result<std::vector<std::shared_ptr<const LaunchCode>>> DriverGpu::Load(
+    std::span<const LaunchForm> forms) {
+  TOK_RETURN_IF_ERROR(Enter());
+  std::vector<std::string> names;
+  CodeMap made;
+  std::vector<const LaunchForm*> missing;
+  std::vector<std::string> missing_names;
+  {
+    std::lock_guard<std::mutex> lock(code_mutex_);
+    for (const LaunchForm& form : forms) {
+      names.push_back(LaunchName(form));
+      auto [at, is_new] = made.try_emplace(names.back());
+      if (!is_new) continue;
+      auto known = codes_.find(names.back());
+      if (known != codes_.end()) at->second = known->second.lock();
+      if (at->second != nullptr) continue;
+      missing.push_back(&form);
+      missing_names.push_back(names.back());
+    }
+  }
+  if (!missing.empty()) {
+    Status loaded = LoadMissing(missing, missing_names, true, made);
+    // What the disk had may be damaged in ways that no checksum sees.
+    if (!loaded.ok() && loaded.error().code == ErrorCode::kDeviceFault &&
+        DiskCache::OfProcess() != nullptr && !has_fault_.load())
+      loaded = LoadMissing(missing, missing_names, false, made);
+    if (!loaded.ok()) return std::move(loaded.error());
+    std::lock_guard<std::mutex> lock(code_mutex_);
+    for (const std::string& name : missing_names) codes_[name] = made[name];
+    std::erase_if(codes_, [](const auto& entry) { return entry.second.expired(); });
+  }
+  std::vector<std::shared_ptr<const LaunchCode>> codes;
+  for (const std::string& name : names) codes.push_back(made[name]);
+  return codes;
+}
+
+Status DriverGpu::Launch(const LaunchCode& launch, std::span<void* const> pointers) {
+  const auto& code = static_cast<const Code&>(launch);
+  TOK_RETURN_IF_ERROR(Enter());
+  std::array<void*, 512> parameters;
+  DeviceMemory table;
+  void* table_at = nullptr;
+  switch (code.pointers) {
+    case LaunchSource::Pointers::kOneByOne:
+      for (size_t i = 0; i < pointers.size(); ++i) parameters[i] = const_cast<void**>(&pointers[i]);
+      break;
+    case LaunchSource::Pointers::kParameter:
+      parameters[0] = const_cast<void**>(pointers.data());
+      break;
+    case LaunchSource::Pointers::kMemory: {
+      TOK_TRY(table, DeviceMemory::Take(*this, pointers.size_bytes(), "pointers of a launch"));
+      TOK_RETURN_IF_ERROR(CopyIn(table.data(), pointers.data(), pointers.size_bytes()));
+      table_at = table.data();
+      parameters[0] = &table_at;
+      break;
+    }
+  }
+  recent_[launches_.fetch_add(1, std::memory_order_relaxed) % kRecent].store(
+      code.label, std::memory_order_relaxed);
+  int result =
+      api_.launch(code.function, code.grid, 1, 1, static_cast<unsigned>(code.threads[0]),
+                  static_cast<unsigned>(code.threads[1]), static_cast<unsigned>(code.threads[2]),
+                  code.dynamic_bytes, stream_, parameters.data(), nullptr);
+  if (result != 0) [[unlikely]]
+    return Fault(result, "kernel " + *code.label);
+  return Ok();
+}
+
+// ---- products
+
+bool DriverGpu::HasProducts() {
+  return Enter().ok() && CublasLt::Open().ok();
+}
+
+Result<std::shared_ptr<const ProductCode>> DriverGpu::LoadProduct(const MatrixProduct& product,
+                                                                  Precision precision) {
+  TOK_RETURN_IF_ERROR(Enter());
+  TOK_TRY(const CublasLt* lt, CublasLt::Open());
+  return lt->Prepare(product, precision);
+}
+
+Status DriverGpu::Multiply(const ProductCode& code, const ProductArrays& arrays) {
+  TOK_RETURN_IF_ERROR(Enter());
+  TOK_TRY(const CublasLt* lt, CublasLt::Open());
+  TOK_TRY(DeviceMemory workspace,
+          DeviceMemory::Take(*this, CublasLt::WorkspaceOf(code), "workspace of products"));
+  return lt->Run(code, arrays, workspace.data(), stream_);
+}
+
+}  // namespace tokamak::cuda

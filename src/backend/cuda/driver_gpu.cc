@@ -1,0 +1,240 @@
+#include "backend/cuda/driver_gpu.h"
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+
+#include <fmt/format.h>
+
+namespace tokamak::cuda {
+namespace {
+
+// Of the device's memory; the rest is the driver's, and others'.
+constexpr double kFraction = 0.92;
+constexpr size_t kSmallSlot = size_t{64} << 10, kLargeSlot = size_t{4} << 20;
+constexpr size_t kSmallSlots = 256, kLargeSlots = 16;
+constexpr int kLeastMajor = 8;
+
+Address AddressOf(const void* memory) {
+  return reinterpret_cast<uintptr_t>(memory);
+}
+
+// After these the driver's context does nothing any more.
+bool IsForEver(int result) {
+  constexpr int kFaults[] = {700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 721, 999};
+  return std::find(std::begin(kFaults), std::end(kFaults), result) != std::end(kFaults);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<DriverGpu>> DriverGpu::Open(int number) {
+  TOK_TRY(const DriverApi* api, DriverApi::Open());
+  auto failed = [&](int result) {
+    return MakeError(ErrorCode::kNoDevice,
+                     fmt::format("cuda: GPU {} cannot be used: {}", number, api->TextOf(result)));
+  };
+  int count = 0, device = 0, major = 0, minor = 0;
+  if (int result = api->device_count(&count); result != 0) return failed(result);
+  if (number >= count)
+    return MakeError(ErrorCode::kNoDevice, fmt::format("cuda: the machine has {} GPUs", count));
+  Opened opened;
+  opened.api = api;
+  char name[128] = "";
+  size_t bytes = 0;
+  for (int result :
+       {api->device(&device, number), api->device_name(name, sizeof name, device),
+        api->device_memory(&bytes, device), api->device_attribute(&major, kAttributeMajor, device),
+        api->device_attribute(&minor, kAttributeMinor, device),
+        api->device_attribute(&opened.info.multiprocessors, kAttributeMultiprocessors, device)})
+    if (result != 0) return failed(result);
+  if (major < kLeastMajor)
+    return MakeError(ErrorCode::kNoDevice,
+                     fmt::format("cuda: {} is of compute capability {}.{}, needed is {}.0 or later",
+                                 name, major, minor, kLeastMajor));
+  for (int result : {api->retain_context(&opened.context, device), api->set_current(opened.context),
+                     api->create_stream(&opened.stream, kStreamNonBlocking),
+                     api->create_stream(&opened.copy_stream, kStreamNonBlocking)})
+    if (result != 0) return failed(result);
+  opened.info.name = name;
+  opened.info.memory_bytes = static_cast<int64_t>(bytes);
+  opened.architecture = fmt::format("sm_{}{}", major, minor);
+  opened.info.versions = fmt::format("{}, CUDA {}.{}", opened.architecture, api->supports / 1000,
+                                     api->supports % 1000 / 10);
+  return std::unique_ptr<DriverGpu>(new DriverGpu(std::move(opened)));
+}
+
+DriverGpu::DriverGpu(Opened opened)
+    : api_(*opened.api),
+      context_(opened.context),
+      stream_(opened.stream),
+      copy_stream_(opened.copy_stream),
+      info_(std::move(opened.info)),
+      architecture_(std::move(opened.architecture)),
+      blocks_(*this, static_cast<int64_t>(kFraction * static_cast<double>(info_.memory_bytes))),
+      small_slots_(api_, kSmallSlot, kSmallSlots),
+      large_slots_(api_, kLargeSlot, kLargeSlots),
+      completions_(api_, context_, *this) {}
+
+// ---- faults
+
+Status DriverGpu::Enter() {
+  if (has_fault_.load(std::memory_order_acquire)) [[unlikely]] {
+    std::lock_guard<std::mutex> lock(fault_mutex_);
+    return *fault_;
+  }
+  return Check(api_.set_current(context_), "the context");
+}
+
+Status DriverGpu::Check(int result, std::string_view what) {
+  if (result == 0) [[likely]]
+    return Ok();
+  return Fault(result, what);
+}
+
+Error DriverGpu::Fault(int result, std::string_view what) {
+  if (result == kOutOfDeviceMemory)
+    return MakeError(ErrorCode::kDeviceMemory,
+                     fmt::format("cuda: {}: {}", what, api_.TextOf(result)));
+  Error error =
+      MakeError(ErrorCode::kDeviceFault, fmt::format("cuda: {}: {}", what, api_.TextOf(result)));
+  if (!IsForEver(result)) return error;
+  size_t count = launches_.load();
+  std::string names;
+  for (size_t i = 0; i < std::min(count, kRecent); ++i)
+    if (const std::string* name = recent_[(count - 1 - i) % kRecent].load())
+      names += (names.empty() ? "" : ", ") + *name;
+  if (!names.empty()) error.notes.push_back("launched last, the last one first: " + names);
+  std::lock_guard<std::mutex> lock(fault_mutex_);
+  if (fault_ == nullptr) fault_ = std::make_shared<const Error>(error);
+  has_fault_.store(true, std::memory_order_release);
+  return *fault_;
+}
+
+SharedError DriverGpu::ErrorOf(int result) {
+  return std::make_shared<const Error>(Fault(result, "the work of a program"));
+}
+
+// ---- memory
+
+void* DriverGpu::TakeRegion(size_t bytes) {
+  Address address = 0;
+  if (!Enter().ok() || api_.allocate(&address, bytes) != 0) return nullptr;
+  return reinterpret_cast<void*>(static_cast<uintptr_t>(address));
+}
+
+void DriverGpu::GiveRegion(void* region, size_t) {
+  if (!Enter().ok()) return;
+  api_.synchronize(stream_);
+  api_.free(AddressOf(region));
+}
+
+// ---- copies
+
+Status DriverGpu::CopyIn(void* to, const void* from, size_t bytes) {
+  TOK_RETURN_IF_ERROR(Enter());
+  auto* bytes_left = static_cast<const std::byte*>(from);
+  Address at = AddressOf(to);
+  while (bytes > 0) {
+    PinnedSlots& slots = bytes <= kSmallSlot ? small_slots_ : large_slots_;
+    size_t part = std::min(bytes, slots.bytes());
+    TOK_TRY(PinnedSlot slot, slots.Take());
+    std::memcpy(slot.data, bytes_left, part);
+    int result = api_.copy_in(at, slot.data, part, stream_);
+    if (result == 0) result = api_.record(slot.event, stream_);
+    slot.is_pending = result == 0;
+    slots.Give(slot);
+    TOK_RETURN_IF_ERROR(Check(result, "a copy to the device"));
+    bytes_left += part;
+    at += part;
+    bytes -= part;
+  }
+  return Ok();
+}
+
+Status DriverGpu::CopyWithin(void* to, const void* from, size_t bytes) {
+  if (bytes == 0 || to == from) return Ok();
+  TOK_RETURN_IF_ERROR(Enter());
+  return Check(api_.copy_within(AddressOf(to), AddressOf(from), bytes, stream_),
+               "a copy on the device");
+}
+
+Status DriverGpu::Fill(void* to, uint8_t byte, size_t bytes) {
+  if (bytes == 0) return Ok();
+  TOK_RETURN_IF_ERROR(Enter());
+  return Check(api_.fill(AddressOf(to), byte, bytes, stream_), "filling memory");
+}
+
+Status DriverGpu::CopyOut(void* to, const void* from, size_t bytes) {
+  if (bytes == 0) return Ok();
+  TOK_RETURN_IF_ERROR(Enter());
+  if (bytes <= kSmallSlot) return CopyOutSmall(to, AddressOf(from), bytes);
+  return CopyOutLarge(static_cast<std::byte*>(to), AddressOf(from), bytes);
+}
+
+Status DriverGpu::CopyOutSmall(void* to, Address from, size_t bytes) {
+  TOK_TRY(PinnedSlot slot, small_slots_.Take());
+  int result = api_.copy_out(slot.data, from, bytes, stream_);
+  if (result == 0) result = api_.record(slot.event, stream_);
+  if (result == 0) result = api_.wait(slot.event);
+  if (result == 0) std::memcpy(to, slot.data, bytes);
+  small_slots_.Give(slot);
+  return Check(result, "a copy from the device");
+}
+
+// On a stream of its own, after all that was asked for before: what comes later goes on meanwhile.
+// While one part is copied to the caller's memory, the next is on its way.
+Status DriverGpu::CopyOutLarge(std::byte* to, Address from, size_t bytes) {
+  std::lock_guard<std::mutex> lock(large_mutex_);
+  PinnedSlot slots[2];
+  for (PinnedSlot& slot : slots) {
+    Result<PinnedSlot> taken = large_slots_.Take();
+    if (!taken.ok()) {
+      if (slots[0].data != nullptr) large_slots_.Give(slots[0]);
+      return std::move(taken.error());
+    }
+    slot = taken.value();
+  }
+  int result = api_.record(slots[0].event, stream_);
+  if (result == 0) result = api_.stream_wait(copy_stream_, slots[0].event, 0);
+  size_t asked = 0, done = 0;
+  for (size_t turn = 0; result == 0 && done < bytes; ++turn) {
+    if (asked < bytes) {
+      PinnedSlot& slot = slots[turn % 2];
+      size_t part = std::min(bytes - asked, kLargeSlot);
+      result = api_.copy_out(slot.data, from + asked, part, copy_stream_);
+      if (result == 0) result = api_.record(slot.event, copy_stream_);
+      asked += part;
+    }
+    if (result != 0 || turn == 0) continue;
+    PinnedSlot& before = slots[(turn - 1) % 2];
+    result = api_.wait(before.event);
+    size_t part = std::min(bytes - done, kLargeSlot);
+    if (result == 0) std::memcpy(to + done, before.data, part);
+    done += part;
+  }
+  if (result != 0) api_.synchronize(copy_stream_);
+  for (const PinnedSlot& slot : slots) large_slots_.Give(slot);
+  return Check(result, "a copy from the device");
+}
+
+void DriverGpu::FireWhenDone(Ref<Event> event) {
+  if (Status status = Enter(); !status.ok()) {
+    event->Fire(std::make_shared<const Error>(std::move(status.error())));
+  } else {
+    completions_.Add(stream_, std::move(event));
+  }
+}
+
+Status DriverGpu::Synchronize() {
+  TOK_RETURN_IF_ERROR(Enter());
+  return Check(api_.synchronize(stream_), "the work of a program");
+}
+
+Result<Gpu*> OpenGpu() {
+  // For ever: threads may use it until the process is gone.
+  static const auto* opened = new Result<std::unique_ptr<DriverGpu>>(DriverGpu::Open(0));
+  if (!opened->ok()) return opened->error();
+  return opened->value().get();
+}
+
+}  // namespace tokamak::cuda

@@ -1,0 +1,96 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <mutex>
+#include <unordered_map>
+
+#include "backend/cuda/completions.h"
+#include "backend/cuda/driver_api.h"
+#include "backend/cuda/gpu.h"
+#include "backend/cuda/images.h"
+#include "backend/cuda/launch_source.h"
+#include "backend/cuda/pinned.h"
+
+namespace tokamak::cuda {
+
+class LoadedModule;
+
+// A GPU through its driver.
+class DriverGpu final : public Gpu, private RegionSource, private Completions::Judge {
+ public:
+  static Result<std::unique_ptr<DriverGpu>> Open(int number);
+
+  const DeviceInfo& info() const override { return info_; }
+  Result<void*> Allocate(size_t bytes, std::string_view user) override {
+    return blocks_.Allocate(bytes, user);
+  }
+  void Free(void* memory) override { blocks_.Free(memory); }
+  BlockStats MemoryStats() const override { return blocks_.Stats(); }
+  void ClearMemoryPeaks() override { blocks_.ClearPeaks(); }
+  Status CopyIn(void* to, const void* from, size_t bytes) override;
+  Status CopyWithin(void* to, const void* from, size_t bytes) override;
+  Status Fill(void* to, uint8_t byte, size_t bytes) override;
+  Status CopyOut(void* to, const void* from, size_t bytes) override;
+  void FireWhenDone(Ref<Event> event) override;
+  Status Synchronize() override;
+  Result<std::vector<std::shared_ptr<const LaunchCode>>> Load(
+      std::span<const LaunchForm> forms) override;
+  Status Launch(const LaunchCode& code, std::span<void* const> pointers) override;
+  bool HasProducts() override;
+  Result<std::shared_ptr<const ProductCode>> LoadProduct(const MatrixProduct& product,
+                                                         Precision precision) override;
+  Status Multiply(const ProductCode& code, const ProductArrays& arrays) override;
+
+ private:
+  // What Open found out.
+  struct Opened {
+    const DriverApi* api = nullptr;
+    Handle context = nullptr, stream = nullptr, copy_stream = nullptr;
+    DeviceInfo info;
+    std::string architecture;
+  };
+  class Code;
+
+  explicit DriverGpu(Opened opened);
+  void* TakeRegion(size_t bytes) override;
+  void GiveRegion(void* region, size_t bytes) override;
+  SharedError ErrorOf(int result) override;
+
+  // Every thread that calls the driver does this first; the fault that was there before.
+  Status Enter();
+  Status Check(int result, std::string_view what);
+  Error Fault(int result, std::string_view what);
+  Status CopyOutSmall(void* to, Address from, size_t bytes);
+  Status CopyOutLarge(std::byte* to, Address from, size_t bytes);
+  Result<std::shared_ptr<const LoadedModule>> LoadModule(
+      const std::shared_ptr<const std::string>& cubin);
+  Result<std::shared_ptr<const LaunchCode>> MakeCode(const LaunchSource& source,
+                                                     const std::string& label,
+                                                     std::shared_ptr<const LoadedModule> module);
+  using CodeMap = std::unordered_map<std::string, std::shared_ptr<const LaunchCode>>;
+  Status LoadMissing(std::span<const LaunchForm* const> missing, std::span<const std::string> names,
+                     bool ask_cache, CodeMap& made);
+
+  const DriverApi& api_;
+  Handle context_, stream_, copy_stream_;
+  DeviceInfo info_;
+  std::string architecture_;
+  BlockAllocator blocks_;
+  PinnedSlots small_slots_, large_slots_;
+  std::mutex large_mutex_;  // one large copy out at a time
+  Completions completions_;
+
+  std::mutex code_mutex_;
+  std::unordered_map<std::string, std::weak_ptr<const LaunchCode>> codes_;  // by name
+
+  std::mutex fault_mutex_;
+  std::atomic<bool> has_fault_{false};
+  SharedError fault_;
+  // What was launched last, for messages.
+  static constexpr size_t kRecent = 8;
+  std::array<std::atomic<const std::string*>, kRecent> recent_{};
+  std::atomic<size_t> launches_{0};
+};
+
+}  // namespace tokamak::cuda

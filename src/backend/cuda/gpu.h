@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "backend/cuda/cuda_text.h"
+#include "runtime/device.h"
+#include "runtime/matrix_product.h"
+#include "support/result.h"
+
+namespace tokamak::cuda {
+
+// One launch: a kernel, or several as one, each with its number of teams. Its pointers are those of
+// the arguments, one kernel's after the other's.
+struct LaunchForm {
+  std::string label;  // of messages
+  std::vector<CudaPackPart> parts;
+};
+
+// Code of a launch, loaded into a GPU.
+class LaunchCode {
+ public:
+  virtual ~LaunchCode() = default;
+  // -1: not known.
+  virtual int registers() const { return -1; }
+};
+
+// A product of matrices, ready for the library of a GPU.
+class ProductCode {
+ public:
+  virtual ~ProductCode() = default;
+};
+// Of f32: whether 10 bits of each factor's mantissa are enough.
+enum class Precision : uint8_t { kFull, kTf32 };
+
+// A device that runs kernels.
+class Gpu : public Device {
+ public:
+  // Code of launches, in their order; equal ones share theirs. The kernels need not outlive this
+  // call. TK4120, TK4121, TK4122.
+  virtual Result<std::vector<std::shared_ptr<const LaunchCode>>> Load(
+      std::span<const LaunchForm> forms) = 0;
+  virtual Status Launch(const LaunchCode& code, std::span<void* const> pointers) = 0;
+
+  // Whether there is a library that multiplies matrices.
+  virtual bool HasProducts() = 0;
+  // TK4201, TK4203.
+  virtual Result<std::shared_ptr<const ProductCode>> LoadProduct(const MatrixProduct& product,
+                                                                 Precision precision) = 0;
+  virtual Status Multiply(const ProductCode& code, const ProductArrays& arrays) = 0;
+};
+
+// The first GPU of the machine, opened once and for all. TK4201, TK4202.
+Result<Gpu*> OpenGpu();
+// One that the host pretends to have: kernels run in the checked simulator, on a thread of its own.
+// Its addresses are no addresses of the host, so who touches its memory faults.
+Gpu& SimulatedGpu();
+
+}  // namespace tokamak::cuda

@@ -1,0 +1,276 @@
+// A GPU that the host pretends to have: what it is asked for is done by a thread of its own, in
+// order, and kernels run in the checked simulator.
+
+#include <complex>
+#include <condition_variable>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <optional>
+#include <thread>
+
+#include "backend/cuda/gpu.h"
+#include "backend/cuda/launch_source.h"
+#include "kernel/simulate.h"
+#include "runtime/process.h"
+
+namespace tokamak::cuda {
+namespace {
+
+constexpr int64_t kMemory = int64_t{8} << 30;
+// Added to addresses of the host: no processor takes the sum for one.
+constexpr uintptr_t kFar = uintptr_t{1} << 62;
+// Fresh memory is filled with NaN up to this size.
+constexpr size_t kMostFilled = size_t{1} << 24;
+
+std::byte* Near(const void* memory) {
+  auto address = reinterpret_cast<uintptr_t>(memory);
+  return reinterpret_cast<std::byte*>(address == 0 ? 0 : address - kFar);
+}
+
+// Does what it is given, one after the other.
+class Queue final : public Stoppable {
+ public:
+  void Add(std::function<void()> work) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    if (!thread_.joinable() && !stopping_) {
+      thread_ = std::thread([this] { Loop(); });
+      GuardAtExit(this);
+    }
+    if (stopping_) {
+      lock.unlock();
+      return work();
+    }
+    waiting_.push_back(std::move(work));
+    lock.unlock();
+    wake_.notify_one();
+  }
+  void Wait() {
+    std::mutex mutex;
+    std::condition_variable done;
+    bool is_done = false;
+    Add([&] {
+      std::lock_guard<std::mutex> lock(mutex);
+      is_done = true;
+      done.notify_one();
+    });
+    std::unique_lock<std::mutex> lock(mutex);
+    done.wait(lock, [&] { return is_done; });
+  }
+  void Stop() override {
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      if (stopping_) return;
+      stopping_ = true;
+    }
+    wake_.notify_one();
+    if (thread_.joinable()) thread_.join();
+  }
+
+ private:
+  void Loop() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    while (true) {
+      wake_.wait(lock, [&] { return stopping_ || !waiting_.empty(); });
+      if (waiting_.empty()) return;
+      std::function<void()> work = std::move(waiting_.front());
+      waiting_.pop_front();
+      lock.unlock();
+      work();
+      work = nullptr;
+      lock.lock();
+    }
+  }
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<std::function<void()>> waiting_;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+class SimulatedCode final : public LaunchCode {
+ public:
+  // Of launches that are not done, too, when the code is gone.
+  std::shared_ptr<const std::vector<Kernel>> kernels;
+};
+
+class SimulatedProduct final : public ProductCode {
+ public:
+  MatrixProduct product;
+};
+
+// By definition; sums in double.
+template <typename T, typename Sum>
+void MultiplyAll(const MatrixProduct& product, const ProductArrays& arrays) {
+  auto* lhs = static_cast<const T*>(arrays.lhs);
+  auto* rhs = static_cast<const T*>(arrays.rhs);
+  auto* result = static_cast<T*>(arrays.result);
+  for (int64_t b = 0; b < product.BatchCount(); ++b) {
+    int64_t rest = b, left = 0, right = 0;
+    for (size_t i = product.batch.size(); i-- > 0;) {
+      left += rest % product.batch[i].count * product.batch[i].lhs;
+      right += rest % product.batch[i].count * product.batch[i].rhs;
+      rest /= product.batch[i].count;
+    }
+    for (int64_t i = 0; i < product.m; ++i) {
+      for (int64_t j = 0; j < product.n; ++j) {
+        Sum sum{};
+        for (int64_t p = 0; p < product.k; ++p)
+          sum += Sum(lhs[left + i * product.lhs.row + p * product.lhs.column]) *
+                 Sum(rhs[right + p * product.rhs.row + j * product.rhs.column]);
+        *result++ = T(sum);
+      }
+    }
+  }
+}
+
+void MultiplyAll(const MatrixProduct& product, const ProductArrays& arrays) {
+  using Wide = std::complex<double>;
+  switch (product.type) {
+    case MatrixType::kF32:
+      return MultiplyAll<float, double>(product, arrays);
+    case MatrixType::kF64:
+      return MultiplyAll<double, double>(product, arrays);
+    case MatrixType::kC64:
+      return MultiplyAll<std::complex<float>, Wide>(product, arrays);
+    case MatrixType::kC128:
+      return MultiplyAll<Wide, Wide>(product, arrays);
+  }
+}
+
+class HostGpu final : public Gpu, private RegionSource {
+ public:
+  HostGpu() : blocks_(*this, kMemory) {
+    info_.name = "simulated GPU";
+    info_.versions = "simulated";
+    info_.memory_bytes = kMemory;
+  }
+
+  const DeviceInfo& info() const override { return info_; }
+  Result<void*> Allocate(size_t bytes, std::string_view user) override {
+    TOK_TRY(void* taken, blocks_.Allocate(bytes, user));
+    if (bytes <= kMostFilled) TOK_RETURN_IF_ERROR(Fill(taken, 0xFF, bytes));
+    return taken;
+  }
+  void Free(void* memory) override { blocks_.Free(memory); }
+  BlockStats MemoryStats() const override { return blocks_.Stats(); }
+  void ClearMemoryPeaks() override { blocks_.ClearPeaks(); }
+
+  Status CopyIn(void* to, const void* from, size_t bytes) override {
+    auto* begin = static_cast<const std::byte*>(from);
+    queue_.Add([to = Near(to), held = std::vector<std::byte>(begin, begin + bytes)] {
+      std::memcpy(to, held.data(), held.size());
+    });
+    return Ok();
+  }
+  Status CopyWithin(void* to, const void* from, size_t bytes) override {
+    queue_.Add([to = Near(to), from = Near(from), bytes] { std::memmove(to, from, bytes); });
+    return Ok();
+  }
+  Status Fill(void* to, uint8_t byte, size_t bytes) override {
+    queue_.Add([to = Near(to), byte, bytes] { std::memset(to, byte, bytes); });
+    return Ok();
+  }
+  Status CopyOut(void* to, const void* from, size_t bytes) override {
+    queue_.Add([to, from = Near(from), bytes] { std::memcpy(to, from, bytes); });
+    return Synchronize();
+  }
+  void FireWhenDone(Ref<Event> event) override {
+    queue_.Add(
+        [this, event] { callbacks_.Add([event, fault = TakeFault()] { event->Fire(fault); }); });
+  }
+  Status Synchronize() override {
+    queue_.Wait();
+    if (SharedError error = TakeFault()) return *error;
+    return Ok();
+  }
+
+  Result<std::vector<std::shared_ptr<const LaunchCode>>> Load(
+      std::span<const LaunchForm> forms) override {
+    std::vector<std::shared_ptr<const LaunchCode>> codes;
+    for (const LaunchForm& form : forms) {
+      // Nothing runs here that has no text.
+      TOK_RETURN_IF_ERROR(SourceOf(form, LaunchName(form)));
+      auto kernels = std::make_shared<std::vector<Kernel>>();
+      for (const CudaPackPart& part : form.parts) kernels->push_back(*part.kernel);
+      auto code = std::make_shared<SimulatedCode>();
+      code->kernels = std::move(kernels);
+      codes.push_back(std::move(code));
+    }
+    return codes;
+  }
+  Status Launch(const LaunchCode& launch, std::span<void* const> pointers) override {
+    const auto& code = static_cast<const SimulatedCode&>(launch);
+    queue_.Add([this, kernels = code.kernels,
+                pointers = std::vector<void*>(pointers.begin(), pointers.end())] {
+      Note(Simulate(*kernels, pointers));
+    });
+    return Ok();
+  }
+
+  bool HasProducts() override { return true; }
+  Result<std::shared_ptr<const ProductCode>> LoadProduct(const MatrixProduct& product,
+                                                         Precision) override {
+    auto code = std::make_shared<SimulatedProduct>();
+    code->product = product;
+    return std::shared_ptr<const ProductCode>(std::move(code));
+  }
+  Status Multiply(const ProductCode& code, const ProductArrays& arrays) override {
+    ProductArrays there{Near(arrays.lhs), Near(arrays.rhs), Near(arrays.result)};
+    queue_.Add([product = static_cast<const SimulatedProduct&>(code).product, there] {
+      MultiplyAll(product, there);
+    });
+    return Ok();
+  }
+
+ private:
+  static Result<SimReport> Simulate(const std::vector<Kernel>& kernels,
+                                    const std::vector<void*>& pointers) {
+    std::vector<std::vector<SimArgument>> given;
+    std::vector<SimPart> parts;
+    size_t next = 0;
+    for (const Kernel& kernel : kernels) {
+      given.emplace_back();
+      for (size_t i = 0; i < kernel.ArgumentCount(); ++i)
+        given.back().push_back({Near(pointers[next++]), kernel.arrays[i].size});
+    }
+    for (size_t i = 0; i < kernels.size(); ++i) parts.push_back({&kernels[i], given[i]});
+    return SimulatePack(parts);
+  }
+
+  // On the thread of the queue. A real device would be lost now; this one tells who waits next.
+  void Note(Result<SimReport> report) {
+    std::lock_guard<std::mutex> lock(fault_mutex_);
+    if (!report.ok() && fault_ == nullptr)
+      fault_ = std::make_shared<const Error>(std::move(report.error()));
+  }
+  SharedError TakeFault() {
+    std::lock_guard<std::mutex> lock(fault_mutex_);
+    return std::exchange(fault_, nullptr);
+  }
+
+  void* TakeRegion(size_t bytes) override {
+    void* region = std::aligned_alloc(BlockAllocator::kGranule, bytes);
+    if (region == nullptr) return nullptr;
+    return reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(region) + kFar);
+  }
+  void GiveRegion(void* region, size_t) override {
+    queue_.Add([region = Near(region)] { std::free(region); });
+  }
+
+  DeviceInfo info_;
+  Queue callbacks_, queue_;
+  BlockAllocator blocks_;
+  std::mutex fault_mutex_;
+  SharedError fault_;
+};
+
+}  // namespace
+
+Gpu& SimulatedGpu() {
+  static auto* gpu = new HostGpu;
+  return *gpu;
+}
+
+}  // namespace tokamak::cuda

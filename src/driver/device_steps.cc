@@ -1,0 +1,344 @@
+#include "driver/device_steps.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <unordered_map>
+
+#include "analysis/loops.h"
+
+namespace tokamak {
+namespace {
+
+// As XLA has it: unless the program asks for more, factors of f32 may lose bits.
+cuda::Precision PrecisionOf(const Instr& dot) {
+  const DotAttrs& attrs = dot.attrs<DotAttrs>();
+  bool asks = std::any_of(attrs.precision.begin(), attrs.precision.end(),
+                          [](Precision p) { return p != Precision::kDefault; });
+  return asks || attrs.algorithm ? cuda::Precision::kFull : cuda::Precision::kTf32;
+}
+
+// ---- what is made once
+
+class Preparer {
+ public:
+  explicit Preparer(const LoweredProgram& program) : program_(program) {}
+
+  std::vector<DeviceStep> Prepare(const std::vector<RunStep>& steps) {
+    std::vector<DeviceStep> made;
+    for (const RunStep& step : steps) {
+      DeviceStep next;
+      next.step = &step;
+      next.places = step.places;
+      if (step.kind == StepKind::kLaunch) AddLaunches(next, {&step, 1});
+      if (step.kind == StepKind::kPack) AddLaunches(next, step.blocks[0]);
+      if (step.kind == StepKind::kLibrary) AddProduct(next);
+      if (step.kind == StepKind::kCall) AddCall(next);
+      if (step.kind == StepKind::kHost) AddHost(next);
+      if (step.kind == StepKind::kWhile) AddWhile(next);
+      waits_ = waits_ || step.kind == StepKind::kConditional;
+      if (step.kind != StepKind::kPack)
+        for (const std::vector<RunStep>& block : step.blocks) next.blocks.push_back(Prepare(block));
+      made.push_back(std::move(next));
+    }
+    return made;
+  }
+
+  // Gives the launches their code, in the order in which they were met.
+  void SetCodes(std::vector<DeviceStep>& steps,
+                std::span<const std::shared_ptr<const cuda::LaunchCode>> codes) {
+    for (DeviceStep& step : steps) {
+      if (step.step->kind == StepKind::kLaunch || step.step->kind == StepKind::kPack)
+        step.code = codes[next_code_++];
+      for (std::vector<DeviceStep>& block : step.blocks) SetCodes(block, codes);
+    }
+  }
+
+  // The same of products.
+  Status SetProducts(std::vector<DeviceStep>& steps, cuda::Gpu& gpu) {
+    for (DeviceStep& step : steps) {
+      if (step.step->kind == StepKind::kLibrary) {
+        size_t number = step.step->target;
+        TOK_TRY(step.product, gpu.LoadProduct(program_.products[number].product,
+                                              PrecisionOf(*program_.product_instrs[number])));
+      }
+      for (std::vector<DeviceStep>& block : step.blocks)
+        TOK_RETURN_IF_ERROR(SetProducts(block, gpu));
+    }
+    return Ok();
+  }
+
+  std::span<const cuda::LaunchForm> forms() const { return forms_; }
+  bool waits() const { return waits_; }
+
+ private:
+  void AddLaunches(DeviceStep& step, std::span<const RunStep> launches) {
+    cuda::LaunchForm form;
+    step.places.clear();
+    for (const RunStep& launch : launches) {
+      const Kernel& kernel = program_.kernels[launch.target];
+      form.label += (form.label.empty() ? "" : "+") + kernel.name;
+      form.parts.push_back({&kernel, launch.grid});
+      for (size_t i = 0; i < launch.places.size(); ++i) {
+        step.places.push_back(launch.places[i]);
+        step.bytes.push_back(kernel.arrays[i].size * BytesOf(kernel.arrays[i].type));
+      }
+    }
+    forms_.push_back(std::move(form));
+  }
+
+  static void AddShape(DeviceStep& step, const Shape& shape) {
+    for (const Shape& leaf : LeavesOf(shape))
+      if (leaf.IsArray()) step.bytes.push_back(leaf.ByteSize());
+  }
+
+  void AddProduct(DeviceStep& step) {
+    const Instr& dot = *program_.product_instrs[step.step->target];
+    for (const Instr* operand : dot.operands()) AddShape(step, operand->shape());
+    AddShape(step, dot.shape());
+  }
+
+  void AddCall(DeviceStep& step) {
+    const Instr& instr = *program_.call_instrs[step.step->target];
+    for (const Instr* operand : instr.operands()) AddShape(step, operand->shape());
+    AddShape(step, instr.shape());
+    int64_t scratch = program_.calls[step.step->target]->ScratchBytes();
+    if (scratch > 0) step.bytes.push_back(scratch);
+    waits_ = true;
+  }
+
+  void AddHost(DeviceStep& step) {
+    const Instr& instr = *program_.host_instrs[step.step->target];
+    for (const Instr* operand : instr.operands()) AddShape(step, operand->shape());
+    AddShape(step, instr.shape());
+    waits_ = true;
+  }
+
+  void AddWhile(DeviceStep& step) {
+    const Instr* loop = program_.loops[step.step->target];
+    std::optional<WhileLoop> found = LoopOf(const_cast<Instr*>(loop));  // looks only
+    if (found) step.rounds = TripCount(*found);
+    waits_ = waits_ || !step.rounds;
+  }
+
+  const LoweredProgram& program_;
+  std::vector<cuda::LaunchForm> forms_;
+  size_t next_code_ = 0;
+  bool waits_ = false;
+};
+
+// ---- what a run does
+
+// Arrays of the host for places of the device: one for each address.
+class HostCopies {
+ public:
+  // `bytes` of places that are one differ at most by what nobody looks at.
+  Result<std::vector<void*>> Make(std::span<std::byte* const> from,
+                                  std::span<const int64_t> bytes) {
+    for (size_t i = 0; i < from.size(); ++i) {
+      int64_t& size = sizes_[from[i]];
+      size = std::max(size, bytes[i]);
+    }
+    std::vector<void*> copies;
+    for (std::byte* address : from) {
+      auto [at, is_new] = copies_.try_emplace(address);
+      if (is_new) {
+        auto size = (static_cast<size_t>(sizes_[address]) + 63) / 64 * 64 + 64;
+        at->second.reset(std::aligned_alloc(64, size));
+        if (at->second == nullptr)
+          return MakeError(ErrorCode::kOutOfMemory,
+                           "run: " + std::to_string(size) + " bytes for what the host computes");
+      }
+      copies.push_back(at->second.get());
+    }
+    return copies;
+  }
+
+ private:
+  struct Freeing {
+    void operator()(void* data) const { std::free(data); }
+  };
+  std::unordered_map<const std::byte*, int64_t> sizes_;
+  std::unordered_map<const std::byte*, std::unique_ptr<void, Freeing>> copies_;
+};
+
+class Issuer {
+ public:
+  explicit Issuer(const DeviceRun& run) : run_(run) {}
+
+  Status Run(const std::vector<DeviceStep>& steps) {
+    for (const DeviceStep& step : steps) {
+      TOK_RETURN_IF_ERROR(CheckStop());
+      TOK_RETURN_IF_ERROR(RunOne(step));
+    }
+    return Ok();
+  }
+
+ private:
+  std::byte* At(const Place& place) const {
+    return run_.memories[static_cast<size_t>(place.memory)] + place.offset;
+  }
+  std::vector<std::byte*> AllAt(const DeviceStep& step) const {
+    std::vector<std::byte*> all;
+    for (const Place& place : step.places) all.push_back(At(place));
+    return all;
+  }
+
+  Status RunOne(const DeviceStep& step) {
+    const RunStep& of = *step.step;
+    switch (of.kind) {
+      case StepKind::kLaunch:
+      case StepKind::kPack:
+        return run_.watcher == nullptr ? Launch(step) : Watched(step);
+      case StepKind::kLibrary:
+        return run_.watcher == nullptr ? Multiply(step) : Watched(step);
+      case StepKind::kCall:
+      case StepKind::kHost:
+        return OnHost(step);
+      case StepKind::kCopy:
+        return run_.gpu.CopyWithin(At(of.places[0]), At(of.places[1]),
+                                   static_cast<size_t>(of.bytes));
+      case StepKind::kWhile:
+        return step.rounds ? RunRounds(step) : RunWhile(step);
+      case StepKind::kConditional:
+        return RunConditional(step);
+      case StepKind::kPoison:
+        return run_.gpu.Fill(At(of.places[0]), 0xFF, static_cast<size_t>(of.bytes));
+    }
+    return Ok();
+  }
+
+  Status Launch(const DeviceStep& step) {
+    constexpr size_t kFew = 64;
+    if (step.places.size() > kFew) {
+      std::vector<void*> pointers;
+      for (const Place& place : step.places) pointers.push_back(At(place));
+      return run_.gpu.Launch(*step.code, pointers);
+    }
+    std::array<void*, kFew> few;
+    for (size_t i = 0; i < step.places.size(); ++i) few[i] = At(step.places[i]);
+    return run_.gpu.Launch(*step.code, {few.data(), step.places.size()});
+  }
+
+  Status Multiply(const DeviceStep& step) {
+    return run_.gpu.Multiply(*step.product,
+                             {At(step.places[0]), At(step.places[1]), At(step.places[2])});
+  }
+
+  // A launch or a product, with its arrays on the host before and after.
+  Status Watched(const DeviceStep& step) {
+    std::vector<std::byte*> places = AllAt(step);
+    HostCopies before, after;
+    TOK_TRY(std::vector<void*> was, before.Make(places, step.bytes));
+    TOK_RETURN_IF_ERROR(CopyOut(step, places, was, places.size()));
+    TOK_RETURN_IF_ERROR(run_.watcher->Before(*step.step, was));
+    TOK_RETURN_IF_ERROR(step.product == nullptr ? Launch(step) : Multiply(step));
+    TOK_TRY(std::vector<void*> is, after.Make(places, step.bytes));
+    TOK_RETURN_IF_ERROR(CopyOut(step, places, is, places.size()));
+    return run_.watcher->After(*step.step, is);
+  }
+
+  Status CopyOut(const DeviceStep& step, const std::vector<std::byte*>& from,
+                 const std::vector<void*>& to, size_t count) {
+    for (size_t i = 0; i < count; ++i)
+      TOK_RETURN_IF_ERROR(run_.gpu.CopyOut(to[i], from[i], static_cast<size_t>(step.bytes[i])));
+    return Ok();
+  }
+
+  Status OnHost(const DeviceStep& step) {
+    const RunStep& of = *step.step;
+    std::vector<std::byte*> places = AllAt(step);
+    HostCopies copies;
+    TOK_TRY(std::vector<void*> arrays, copies.Make(places, step.bytes));
+    TOK_RETURN_IF_ERROR(CopyOut(step, places, arrays, of.inputs));
+    std::span<void* const> all(arrays);
+    size_t outputs = all.size();
+    if (of.kind == StepKind::kHost) {
+      TOK_RETURN_IF_ERROR(
+          run_.functions[of.target]->Run(all.first(of.inputs), all.subspan(of.inputs), run_.host));
+    } else {
+      const LibraryCall& call = *run_.program.calls[of.target];
+      call.Run(all, run_.stop);
+      TOK_RETURN_IF_ERROR(CheckStop());
+      if (call.ScratchBytes() > 0) --outputs;
+    }
+    for (size_t i = of.inputs; i < outputs; ++i)
+      TOK_RETURN_IF_ERROR(
+          run_.gpu.CopyIn(places[i], arrays[i], static_cast<size_t>(step.bytes[i])));
+    return Ok();
+  }
+
+  // Rounds whose number is known: nobody has to look at the condition.
+  Status RunRounds(const DeviceStep& step) {
+    bool in_turn = step.blocks.size() > 3, odd = false;
+    for (uint64_t round = 0; round < *step.rounds; ++round) {
+      TOK_RETURN_IF_ERROR(CheckStop());
+      TOK_RETURN_IF_ERROR(Run(step.blocks[odd ? 4 : 1]));
+      if (in_turn) {
+        odd = !odd;
+      } else {
+        TOK_RETURN_IF_ERROR(Run(step.blocks[2]));
+      }
+    }
+    return odd ? Run(step.blocks[2]) : Ok();
+  }
+
+  Status RunWhile(const DeviceStep& step) {
+    bool in_turn = step.blocks.size() > 3, odd = false;
+    while (true) {
+      TOK_RETURN_IF_ERROR(CheckStop());
+      TOK_RETURN_IF_ERROR(Run(step.blocks[odd ? 3 : 0]));
+      uint8_t goes_on = 0;
+      TOK_RETURN_IF_ERROR(run_.gpu.CopyOut(&goes_on, At(step.places[odd ? 1 : 0]), 1));
+      if (goes_on == 0) break;
+      TOK_RETURN_IF_ERROR(Run(step.blocks[odd ? 4 : 1]));
+      if (in_turn) {
+        odd = !odd;
+      } else {
+        TOK_RETURN_IF_ERROR(Run(step.blocks[2]));
+      }
+    }
+    return odd ? Run(step.blocks[2]) : Ok();
+  }
+
+  Status RunConditional(const DeviceStep& step) {
+    size_t count = step.blocks.size(), block = 0;
+    if (step.step->is_pred) {
+      uint8_t is_true = 0;
+      TOK_RETURN_IF_ERROR(run_.gpu.CopyOut(&is_true, At(step.places[0]), 1));
+      block = is_true != 0 ? 0 : 1;
+    } else {
+      int32_t number = 0;
+      TOK_RETURN_IF_ERROR(run_.gpu.CopyOut(&number, At(step.places[0]), sizeof number));
+      bool is_one = number >= 0 && static_cast<size_t>(number) < count;
+      block = is_one ? static_cast<size_t>(number) : count - 1;
+    }
+    return Run(step.blocks[block]);
+  }
+
+  Status CheckStop() const {
+    if (run_.stop == nullptr || !run_.stop->load(std::memory_order_relaxed)) return Ok();
+    return MakeError(ErrorCode::kStopped, "run: it was stopped");
+  }
+
+  const DeviceRun& run_;
+};
+
+}  // namespace
+
+Result<DeviceSteps> PrepareSteps(const LoweredProgram& program, cuda::Gpu& gpu) {
+  Preparer preparer(program);
+  DeviceSteps steps;
+  steps.all = preparer.Prepare(program.steps);
+  steps.waits = preparer.waits();
+  TOK_TRY(std::vector<std::shared_ptr<const cuda::LaunchCode>> codes, gpu.Load(preparer.forms()));
+  preparer.SetCodes(steps.all, codes);
+  TOK_RETURN_IF_ERROR(preparer.SetProducts(steps.all, gpu));
+  return steps;
+}
+
+Status IssueSteps(const DeviceSteps& steps, const DeviceRun& run) {
+  return Issuer(run).Run(steps.all);
+}
+
+}  // namespace tokamak

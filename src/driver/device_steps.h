@@ -1,0 +1,51 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "backend/cuda/gpu.h"
+#include "lower/lower.h"
+#include "runtime/steps.h"
+#include "support/result.h"
+
+namespace tokamak {
+
+// A step of a program with what a GPU needs to do it.
+struct DeviceStep {
+  const RunStep* step = nullptr;
+  std::shared_ptr<const cuda::LaunchCode> code;      // launch, pack
+  std::shared_ptr<const cuda::ProductCode> product;  // library
+  std::vector<Place> places;                         // of a pack: those of all its launches
+  // Bytes of each place, where the host looks at them: of calls, host steps and checked launches.
+  std::vector<int64_t> bytes;
+  std::optional<uint64_t> rounds;  // while: how many, when that is known
+  std::vector<std::vector<DeviceStep>> blocks;
+};
+
+struct DeviceSteps {
+  std::vector<DeviceStep> all;
+  bool waits = false;  // the host has to wait for the device in between
+};
+
+// Loads the code of all launches. The program must outlive the steps.
+Result<DeviceSteps> PrepareSteps(const LoweredProgram& program, cuda::Gpu& gpu);
+
+// One run.
+struct DeviceRun {
+  cuda::Gpu& gpu;
+  const LoweredProgram& program;
+  std::span<std::byte* const> memories;  // of the device
+  std::span<const HostFunction* const> functions;
+  HostRun& host;
+  const std::atomic<bool>* stop = nullptr;  // may be null
+  StepWatcher* watcher = nullptr;           // may be null
+};
+
+// Asks the device for all steps, in order. What has no kernel is done by the host, with copies of
+// the arrays; loops and branches go where values read back from the device say. TK6103 when it is
+// stopped; errors of host functions and of the device.
+Status IssueSteps(const DeviceSteps& steps, const DeviceRun& run);
+
+}  // namespace tokamak

@@ -1,0 +1,187 @@
+#!/usr/bin/env python3
+"""JAX programs on Tokamak's device, compared with JAX's CPU. Called by tests/gpu/device.py."""
+import os
+import sys
+import time
+import traceback
+
+import numpy as np
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+passed = failed = 0
+CPU = jax.devices("cpu")[0]
+DEVICE = jax.devices("tokamak")[0]
+
+
+def check(name, good, words=""):
+    global passed, failed
+    passed, failed = passed + bool(good), failed + (not good)
+    print(f"{'passed' if good else 'FAILED'} {name} {words}", flush=True)
+
+
+def guarded(name, fn):
+    try:
+        fn()
+    except Exception as error:  # the rest goes on
+        check(name, False, "".join(traceback.format_exception_only(error))[-700:].strip())
+
+
+def compare(name, fn, *arrays, rtol=2e-5, atol=2e-5):
+    def body():
+        begin = time.time()
+        got = jax.jit(fn)(*[jax.device_put(a, DEVICE) for a in arrays])
+        got = [np.asarray(x) for x in jax.tree.leaves(got)]
+        seconds = time.time() - begin
+        with jax.default_device(CPU):
+            want = [np.asarray(x) for x in jax.tree.leaves(jax.jit(fn)(*[jax.device_put(a, CPU) for a in arrays]))]
+        worst = 0.0
+        for g, w in zip(got, want, strict=True):
+            if g.dtype.kind in "biu":
+                worst = max(worst, float((g != w).any()))
+                continue
+            g, w = g.astype(np.complex128), w.astype(np.complex128)
+            worst = max(worst, float(np.max(np.abs(g - w) / (atol + rtol * np.abs(w)), initial=0.0)))
+        check(name, worst <= 1, f"{seconds * 1e3:.0f} ms" + (f", off by {worst:.3g} tolerances" if worst > 1 else ""))
+
+    guarded(name, body)
+
+
+def layernorm(x, g, b):
+    m = x.mean(-1, keepdims=True)
+    v = ((x - m) ** 2).mean(-1, keepdims=True)
+    return (x - m) * lax.rsqrt(v + 1e-5) * g + b
+
+
+def mlp_loss(params, x, y):
+    for w, b in params[:-1]:
+        x = jax.nn.relu(jnp.dot(x, w, precision="highest") + b)
+    w, b = params[-1]
+    logits = jnp.dot(x, w, precision="highest") + b
+    return -jnp.mean(jnp.take_along_axis(jax.nn.log_softmax(logits), y[:, None], 1))
+
+
+def programs(r):
+    f = lambda *s: r.standard_normal(s).astype(np.float32)
+    x = f(64, 300)
+    compare("elementwise", lambda a: jnp.tanh(a) * jnp.exp(-a * a) + jnp.sin(a), x)
+    compare("softmax", lambda a: jax.nn.softmax(a, -1), x)
+    compare("layernorm", layernorm, x, f(300), f(300))
+    compare("sums", lambda a: (a.sum(), a.sum(0), a.sum(1), a.max(), jnp.argmax(a, 1)), x, rtol=1e-4, atol=1e-4)
+    compare("transpose", lambda a: a.T * 2, x)
+    compare("concatenate", lambda a: jnp.concatenate([a, -a, a[:, :5]], 1), x)
+    compare("bf16", lambda a: (jax.nn.gelu(a.astype(jnp.bfloat16)).astype(jnp.float32)), x, rtol=2e-2, atol=2e-2)
+    compare("integers", lambda a: (a * 7) // 3 + (a << 2) - (a % 5), r.integers(-99, 99, (33, 17)).astype(np.int32))
+    compare("complex", lambda a: jnp.exp(a) * jnp.conj(a), (f(40) + 1j * f(40)).astype(np.complex64))
+    compare("matmul", lambda a, b: jnp.dot(a, b, precision="highest"), f(100, 300), f(300, 70), rtol=1e-4, atol=1e-4)
+    compare("matmul, default precision", jnp.dot, f(256, 256), f(256, 256), rtol=1e-2, atol=5e-2)
+    compare("matmul, bf16", lambda a, b: jnp.dot(a.astype(jnp.bfloat16), b.astype(jnp.bfloat16)).astype(jnp.float32), f(128, 256),
+            f(256, 64), rtol=2e-2, atol=2e-1)
+    compare("einsum", lambda a, b: jnp.einsum("bhqd,bhkd->bhqk", a, b, precision="highest"), f(2, 3, 16, 8), f(2, 3, 20, 8), rtol=1e-4, atol=1e-4)
+    compare("convolution", lambda a, w: lax.conv(a, w, (1, 1), "SAME", precision="highest"), f(2, 3, 16, 16), f(4, 3, 3, 3), rtol=1e-4, atol=1e-4)
+    compare("sort", lambda a: (jnp.sort(a, 1), jnp.argsort(a, 1), lax.top_k(a, 5)), f(8, 100))
+    compare("cumsum", lambda a: jnp.cumsum(a, 1), f(8, 1000), rtol=1e-3, atol=1e-3)
+    compare("gather, scatter", lambda a, i: (a[i], a.at[i].add(1.0)), f(50, 4), r.integers(0, 50, 30).astype(np.int32))
+    compare("fft", lambda a: jnp.fft.fft(a), f(8, 64), rtol=1e-4, atol=1e-4)
+    compare("cholesky", lambda a: jnp.linalg.cholesky(a @ a.T + 20 * jnp.eye(20)), f(20, 20), rtol=1e-3, atol=1e-3)
+    compare("random", lambda k: jax.random.normal(jax.random.wrap_key_data(k), (1000,)), np.array([1, 2], np.uint32))
+    compare("while", lambda a: lax.while_loop(lambda s: s[0] < 1000.0, lambda s: (s[0] * 2.0, s[1] + 1), (jnp.abs(a) + 1, 0)), np.float32(0.3))
+    compare("cond", lambda p, a: lax.cond(p, jnp.sin, jnp.cos, a), np.bool_(True), x)
+    compare("switch", lambda i, a: lax.switch(i, [jnp.sin, jnp.cos, jnp.exp], a), np.int32(2), x)
+    compare("scan", lambda a: lax.scan(lambda c, v: (0.9 * c + v, jnp.tanh(c)), jnp.zeros(300), a), x)
+    compare("fori", lambda a: lax.fori_loop(0, 57, lambda i, c: 0.9 * c + 0.1 * jnp.sin(c + i), a), x)
+    compare("callback", lambda a: jax.pure_callback(lambda v: np.sort(np.asarray(v)), jax.ShapeDtypeStruct((300,), jnp.float32), a[0]) + 1, x)
+    sizes = [(40, 64), (64, 64), (64, 10)]
+    params = [(f(*s) / 8, f(s[1])) for s in sizes]
+    compare("gradient of an MLP", jax.value_and_grad(mlp_loss), params, f(32, 40), r.integers(0, 10, 32).astype(np.int32), rtol=1e-3, atol=1e-4)
+
+
+def donation():
+    step = jax.jit(lambda a, b: (a + b, a * 0 + 1), donate_argnums=0)
+    a, b = jax.device_put(np.zeros((1000,), np.float32), DEVICE), jax.device_put(np.ones((1000,), np.float32), DEVICE)
+    for _ in range(50):
+        was = a
+        a, _ = step(a, b)
+    check("donation", was.is_deleted() and float(a[0]) == 50)
+
+
+def asynchronous():
+    f = jax.jit(lambda a: a * 1.0001 + 1)
+    size = 1 << 22 if DEVICE.device_kind != "simulated GPU" else 1 << 8
+    a = jax.device_put(np.zeros((size,), np.float32), DEVICE)
+    f(a).block_until_ready()
+    begin = time.time()
+    for _ in range(200):
+        a = f(a)
+    asked = time.time() - begin
+    a.block_until_ready()
+    took = time.time() - begin
+    want = 0.0
+    for _ in range(200):
+        want = float(np.float32(np.float32(want) * np.float32(1.0001)) + np.float32(1))
+    check("200 programs in a row", abs(float(a[5]) - want) < 1e-2 * want, f"asked for in {asked * 1e3:.1f} ms, done in {took * 1e3:.1f} ms")
+
+
+def dispatch():
+    f = jax.jit(lambda a: a + 1)
+    a = jax.device_put(np.zeros((8,), np.float32), DEVICE)
+    f(a).block_until_ready()
+    n, times = 2000, []
+    for _ in range(5):
+        begin = time.perf_counter()
+        for _ in range(n):
+            b = f(a)
+        times.append((time.perf_counter() - begin) / n)
+        b.block_until_ready()
+    begin = time.perf_counter()
+    for _ in range(200):
+        float(f(a)[0])
+    round_trip = (time.perf_counter() - begin) / 200
+    check("dispatch", True, f"{min(times) * 1e6:.1f} us a call, {round_trip * 1e6:.1f} us with its result on the host")
+
+
+def transfers():
+    size = 1 << 26 if DEVICE.device_kind != "simulated GPU" else 1 << 16
+    a = np.arange(size, dtype=np.float32)
+    jax.device_put(a, DEVICE).block_until_ready()
+    begin = time.time()
+    b = jax.device_put(a, DEVICE).block_until_ready()
+    into = time.time() - begin
+    begin = time.time()
+    c = np.asarray(b)
+    out = time.time() - begin
+    check("transfers", np.array_equal(a, c), f"{a.nbytes / into / 1e9:.2f} GB/s in, {a.nbytes / out / 1e9:.2f} GB/s out")
+    f = np.asfortranarray(np.arange(600, dtype=np.float32).reshape(20, 30))
+    check("transposed transfer", np.array_equal(np.asarray(jax.device_put(f, DEVICE)), f))
+    h = jax.device_put(b[:100], jax.sharding.SingleDeviceSharding(DEVICE, memory_kind="pinned_host"))
+    check("pinned_host", h.sharding.memory_kind == "pinned_host" and np.array_equal(np.asarray(h), a[:100]))
+
+
+def memory():
+    before = DEVICE.memory_stats()["bytes_in_use"]
+    a = jax.device_put(np.zeros((1 << 20,), np.float32), DEVICE)
+    during = DEVICE.memory_stats()
+    check("memory_stats", during["bytes_in_use"] - before >= 1 << 22 and during["bytes_limit"] > 0, str(during))
+    del a
+    check("memory comes back", DEVICE.memory_stats()["bytes_in_use"] <= before + 4096)
+    limit = during["bytes_limit"]
+    try:
+        jax.jit(lambda: jnp.zeros((limit // 4 + 1024,), jnp.float32))().block_until_ready()
+        check("out of memory", False, "nothing was refused")
+    except Exception as error:
+        check("out of memory", "RESOURCE_EXHAUSTED" in str(error) or "TK4204" in str(error), str(error)[:300])
+    check("life goes on", float(jax.jit(lambda x: x + 1)(jax.device_put(np.float32(1), DEVICE))) == 2)
+
+
+def main():
+    print(jax.__version__, DEVICE, DEVICE.device_kind, DEVICE.client.platform_version)
+    check("the device", os.environ["TOKAMAK_DEVICE"] != "cuda" or "NVIDIA" in DEVICE.device_kind, DEVICE.device_kind)
+    programs(np.random.default_rng(0))
+    for fn in (donation, asynchronous, dispatch, transfers, memory):
+        guarded(fn.__name__, fn)
+    print(f"tally: {passed} passed, {failed} failed, 0 skipped")
+    return 1 if failed else 0
+
+
+sys.exit(main())
