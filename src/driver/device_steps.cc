@@ -68,6 +68,26 @@ class Preparer {
     return Ok();
   }
 
+  // Finds steps that can be one graph, so many that it pays.
+  static void FindGraphs(std::vector<DeviceStep>& steps) {
+    constexpr size_t kLeast = 6;
+    size_t begin = 0;
+    for (size_t i = 0; i <= steps.size(); ++i) {
+      if (i < steps.size() && IsForGraph(steps[i])) continue;
+      if (i - begin >= kLeast) {
+        auto graph = std::make_unique<GraphRun>();
+        graph->count = i - begin;
+        for (size_t j = begin; j < i; ++j)
+          graph->steps.push_back({steps[j].code.get(), steps[j].places.size(),
+                                  static_cast<size_t>(steps[j].step->bytes)});
+        steps[begin].graph = std::move(graph);
+      }
+      begin = i + 1;
+    }
+    for (DeviceStep& step : steps)
+      for (std::vector<DeviceStep>& block : step.blocks) FindGraphs(block);
+  }
+
   std::span<const cuda::LaunchForm> forms() const { return forms_; }
   bool waits() const { return waits_; }
 
@@ -121,6 +141,11 @@ class Preparer {
     waits_ = waits_ || !step.rounds;
   }
 
+  static bool IsForGraph(const DeviceStep& step) {
+    return step.step->kind == StepKind::kLaunch || step.step->kind == StepKind::kPack ||
+           step.step->kind == StepKind::kCopy;
+  }
+
   const LoweredProgram& program_;
   std::vector<cuda::LaunchForm> forms_;
   size_t next_code_ = 0;
@@ -167,9 +192,17 @@ class Issuer {
   explicit Issuer(const DeviceRun& run) : run_(run) {}
 
   Status Run(const std::vector<DeviceStep>& steps) {
-    for (const DeviceStep& step : steps) {
+    for (size_t i = 0; i < steps.size();) {
       TOK_RETURN_IF_ERROR(CheckStop());
-      TOK_RETURN_IF_ERROR(RunOne(step));
+      bool is_done = false;
+      if (steps[i].graph != nullptr && run_.watcher == nullptr) {
+        TOK_TRY(is_done, RunGraph(steps, i, *steps[i].graph));
+      }
+      if (is_done) {
+        i += steps[i].graph->count;
+      } else {
+        TOK_RETURN_IF_ERROR(RunOne(steps[i++]));
+      }
     }
     return Ok();
   }
@@ -182,6 +215,27 @@ class Issuer {
     std::vector<std::byte*> all;
     for (const Place& place : step.places) all.push_back(At(place));
     return all;
+  }
+
+  // Runs several steps as one; false when they are to be run one by one: the first times, since a
+  // graph takes longer to make than to run, and where a copy is onto itself.
+  Result<bool> RunGraph(const std::vector<DeviceStep>& steps, size_t begin, GraphRun& run) {
+    constexpr int64_t kRunsBefore = 2;
+    std::lock_guard<std::mutex> lock(run.mutex);
+    if (run.refused || ++run.runs <= kRunsBefore) return false;
+    pointers_.clear();
+    for (size_t i = begin; i < begin + run.count; ++i) {
+      const DeviceStep& step = steps[i];
+      for (const Place& place : step.places) pointers_.push_back(At(place));
+      if (step.code == nullptr && pointers_.back() == pointers_[pointers_.size() - 2]) return false;
+    }
+    if (run.graph == nullptr) {
+      TOK_TRY(run.graph, run_.gpu.MakeGraph(run.steps));
+      run.refused = run.graph == nullptr;
+      if (run.refused) return false;
+    }
+    TOK_RETURN_IF_ERROR(run_.gpu.RunGraph(*run.graph, pointers_));
+    return true;
   }
 
   Status RunOne(const DeviceStep& step) {
@@ -322,6 +376,7 @@ class Issuer {
   }
 
   const DeviceRun& run_;
+  std::vector<void*> pointers_;  // of a graph
 };
 
 }  // namespace
@@ -334,6 +389,7 @@ Result<DeviceSteps> PrepareSteps(const LoweredProgram& program, cuda::Gpu& gpu) 
   TOK_TRY(std::vector<std::shared_ptr<const cuda::LaunchCode>> codes, gpu.Load(preparer.forms()));
   preparer.SetCodes(steps.all, codes);
   TOK_RETURN_IF_ERROR(preparer.SetProducts(steps.all, gpu));
+  Preparer::FindGraphs(steps.all);
   return steps;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <vector>
@@ -12,6 +13,16 @@
 
 namespace tokamak {
 
+// Steps that stand side by side and may be asked for as one.
+struct GraphRun {
+  size_t count = 0;
+  std::vector<cuda::GraphStep> steps;
+  std::mutex mutex;  // of what follows
+  int64_t runs = 0;
+  std::unique_ptr<cuda::StepGraph> graph;  // made when they ran a few times
+  bool refused = false;
+};
+
 // A step of a program with what a GPU needs to do it.
 struct DeviceStep {
   const RunStep* step = nullptr;
@@ -22,6 +33,7 @@ struct DeviceStep {
   std::vector<int64_t> bytes;
   std::optional<uint64_t> rounds;  // while: how many, when that is known
   std::vector<std::vector<DeviceStep>> blocks;
+  std::unique_ptr<GraphRun> graph;  // of the first of several
 };
 
 struct DeviceSteps {

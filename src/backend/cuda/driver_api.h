@@ -14,41 +14,78 @@ namespace tokamak::cuda {
 using Address = uint64_t;  // CUdeviceptr
 using Handle = void*;      // CUcontext, CUstream, CUevent, CUmodule, CUfunction ...
 
+// CUDA_KERNEL_NODE_PARAMS_v2.
+struct KernelNode {
+  Handle function = nullptr;
+  unsigned grid[3] = {1, 1, 1}, block[3] = {1, 1, 1};
+  unsigned dynamic_bytes = 0;
+  void** parameters = nullptr;
+  void** extra = nullptr;
+  Handle kernel = nullptr, context = nullptr;
+};
+
+// CUDA_MEMCPY3D.
+struct CopyNode {
+  struct Side {
+    size_t x = 0, y = 0, z = 0, lod = 0;
+    unsigned memory_type = 2;  // the device's
+    const void* host = nullptr;
+    Address device = 0;
+    Handle array = nullptr;
+    void* reserved = nullptr;
+    size_t pitch = 0, height = 0;
+  };
+  Side from, to;
+  size_t width = 0, height = 1, depth = 1;
+};
+
 // TOK_DRIVER(our name, the driver's, parameters)
-#define TOK_DRIVER_FUNCTIONS(TOK_DRIVER)                                                    \
-  TOK_DRIVER(init, "cuInit", (unsigned))                                                    \
-  TOK_DRIVER(version, "cuDriverGetVersion", (int*))                                         \
-  TOK_DRIVER(error_name, "cuGetErrorName", (int, const char**))                             \
-  TOK_DRIVER(error_text, "cuGetErrorString", (int, const char**))                           \
-  TOK_DRIVER(device_count, "cuDeviceGetCount", (int*))                                      \
-  TOK_DRIVER(device, "cuDeviceGet", (int*, int))                                            \
-  TOK_DRIVER(device_name, "cuDeviceGetName", (char*, int, int))                             \
-  TOK_DRIVER(device_memory, "cuDeviceTotalMem_v2", (size_t*, int))                          \
-  TOK_DRIVER(device_attribute, "cuDeviceGetAttribute", (int*, int, int))                    \
-  TOK_DRIVER(retain_context, "cuDevicePrimaryCtxRetain", (Handle*, int))                    \
-  TOK_DRIVER(set_current, "cuCtxSetCurrent", (Handle))                                      \
-  TOK_DRIVER(allocate, "cuMemAlloc_v2", (Address*, size_t))                                 \
-  TOK_DRIVER(free, "cuMemFree_v2", (Address))                                               \
-  TOK_DRIVER(allocate_host, "cuMemHostAlloc", (void**, size_t, unsigned))                   \
-  TOK_DRIVER(free_host, "cuMemFreeHost", (void*))                                           \
-  TOK_DRIVER(copy_in, "cuMemcpyHtoDAsync_v2", (Address, const void*, size_t, Handle))       \
-  TOK_DRIVER(copy_out, "cuMemcpyDtoHAsync_v2", (void*, Address, size_t, Handle))            \
-  TOK_DRIVER(copy_within, "cuMemcpyDtoDAsync_v2", (Address, Address, size_t, Handle))       \
-  TOK_DRIVER(fill, "cuMemsetD8Async", (Address, unsigned char, size_t, Handle))             \
-  TOK_DRIVER(create_stream, "cuStreamCreate", (Handle*, unsigned))                          \
-  TOK_DRIVER(stream_wait, "cuStreamWaitEvent", (Handle, Handle, unsigned))                  \
-  TOK_DRIVER(synchronize, "cuStreamSynchronize", (Handle))                                  \
-  TOK_DRIVER(create_event, "cuEventCreate", (Handle*, unsigned))                            \
-  TOK_DRIVER(record, "cuEventRecord", (Handle, Handle))                                     \
-  TOK_DRIVER(query, "cuEventQuery", (Handle))                                               \
-  TOK_DRIVER(wait, "cuEventSynchronize", (Handle))                                          \
-  TOK_DRIVER(load, "cuModuleLoadData", (Handle*, const void*))                              \
-  TOK_DRIVER(unload, "cuModuleUnload", (Handle))                                            \
-  TOK_DRIVER(function, "cuModuleGetFunction", (Handle*, Handle, const char*))               \
-  TOK_DRIVER(function_attribute, "cuFuncGetAttribute", (int*, int, Handle))                 \
-  TOK_DRIVER(set_function_attribute, "cuFuncSetAttribute", (Handle, int, int))              \
-  TOK_DRIVER(launch, "cuLaunchKernel",                                                      \
-             (Handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, \
+#define TOK_DRIVER_FUNCTIONS(TOK_DRIVER)                                                           \
+  TOK_DRIVER(init, "cuInit", (unsigned))                                                           \
+  TOK_DRIVER(version, "cuDriverGetVersion", (int*))                                                \
+  TOK_DRIVER(error_name, "cuGetErrorName", (int, const char**))                                    \
+  TOK_DRIVER(error_text, "cuGetErrorString", (int, const char**))                                  \
+  TOK_DRIVER(device_count, "cuDeviceGetCount", (int*))                                             \
+  TOK_DRIVER(device, "cuDeviceGet", (int*, int))                                                   \
+  TOK_DRIVER(device_name, "cuDeviceGetName", (char*, int, int))                                    \
+  TOK_DRIVER(device_memory, "cuDeviceTotalMem_v2", (size_t*, int))                                 \
+  TOK_DRIVER(device_attribute, "cuDeviceGetAttribute", (int*, int, int))                           \
+  TOK_DRIVER(retain_context, "cuDevicePrimaryCtxRetain", (Handle*, int))                           \
+  TOK_DRIVER(set_current, "cuCtxSetCurrent", (Handle))                                             \
+  TOK_DRIVER(allocate, "cuMemAlloc_v2", (Address*, size_t))                                        \
+  TOK_DRIVER(free, "cuMemFree_v2", (Address))                                                      \
+  TOK_DRIVER(allocate_host, "cuMemHostAlloc", (void**, size_t, unsigned))                          \
+  TOK_DRIVER(free_host, "cuMemFreeHost", (void*))                                                  \
+  TOK_DRIVER(copy_in, "cuMemcpyHtoDAsync_v2", (Address, const void*, size_t, Handle))              \
+  TOK_DRIVER(copy_out, "cuMemcpyDtoHAsync_v2", (void*, Address, size_t, Handle))                   \
+  TOK_DRIVER(copy_within, "cuMemcpyDtoDAsync_v2", (Address, Address, size_t, Handle))              \
+  TOK_DRIVER(fill, "cuMemsetD8Async", (Address, unsigned char, size_t, Handle))                    \
+  TOK_DRIVER(create_stream, "cuStreamCreate", (Handle*, unsigned))                                 \
+  TOK_DRIVER(stream_wait, "cuStreamWaitEvent", (Handle, Handle, unsigned))                         \
+  TOK_DRIVER(synchronize, "cuStreamSynchronize", (Handle))                                         \
+  TOK_DRIVER(create_event, "cuEventCreate", (Handle*, unsigned))                                   \
+  TOK_DRIVER(record, "cuEventRecord", (Handle, Handle))                                            \
+  TOK_DRIVER(query, "cuEventQuery", (Handle))                                                      \
+  TOK_DRIVER(wait, "cuEventSynchronize", (Handle))                                                 \
+  TOK_DRIVER(load, "cuModuleLoadData", (Handle*, const void*))                                     \
+  TOK_DRIVER(unload, "cuModuleUnload", (Handle))                                                   \
+  TOK_DRIVER(function, "cuModuleGetFunction", (Handle*, Handle, const char*))                      \
+  TOK_DRIVER(function_attribute, "cuFuncGetAttribute", (int*, int, Handle))                        \
+  TOK_DRIVER(set_function_attribute, "cuFuncSetAttribute", (Handle, int, int))                     \
+  TOK_DRIVER(create_graph, "cuGraphCreate", (Handle*, unsigned))                                   \
+  TOK_DRIVER(destroy_graph, "cuGraphDestroy", (Handle))                                            \
+  TOK_DRIVER(add_kernel, "cuGraphAddKernelNode_v2",                                                \
+             (Handle*, Handle, const Handle*, size_t, const KernelNode*))                          \
+  TOK_DRIVER(add_copy, "cuGraphAddMemcpyNode",                                                     \
+             (Handle*, Handle, const Handle*, size_t, const CopyNode*, Handle))                    \
+  TOK_DRIVER(instantiate, "cuGraphInstantiateWithFlags", (Handle*, Handle, unsigned long long))    \
+  TOK_DRIVER(destroy_instance, "cuGraphExecDestroy", (Handle))                                     \
+  TOK_DRIVER(set_kernel, "cuGraphExecKernelNodeSetParams_v2", (Handle, Handle, const KernelNode*)) \
+  TOK_DRIVER(set_copy, "cuGraphExecMemcpyNodeSetParams",                                           \
+             (Handle, Handle, const CopyNode*, Handle))                                            \
+  TOK_DRIVER(launch_graph, "cuGraphLaunch", (Handle, Handle))                                      \
+  TOK_DRIVER(launch, "cuLaunchKernel",                                                             \
+             (Handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,        \
               Handle, void**, void**))
 
 struct DriverApi {

@@ -6,40 +6,10 @@
 #include <fmt/format.h>
 
 #include "backend/cuda/driver_gpu.h"
+#include "backend/cuda/loaded_code.h"
 #include "backend/cuda/products.h"
 
 namespace tokamak::cuda {
-
-// What was loaded from one piece of machine code.
-class LoadedModule {
- public:
-  LoadedModule(const DriverApi& api, Handle context, Handle module)
-      : api_(api), context_(context), module_(module) {}
-  LoadedModule(const LoadedModule&) = delete;
-  LoadedModule& operator=(const LoadedModule&) = delete;
-  ~LoadedModule() {
-    api_.set_current(context_);
-    api_.unload(module_);
-  }
-  Handle handle() const { return module_; }
-
- private:
-  const DriverApi& api_;
-  Handle context_, module_;
-};
-
-class DriverGpu::Code final : public LaunchCode {
- public:
-  int registers() const override { return registers_; }
-
-  std::shared_ptr<const LoadedModule> module;
-  Handle function = nullptr;
-  unsigned grid = 1, dynamic_bytes = 0;
-  std::array<int, 3> threads{1, 1, 1};
-  LaunchSource::Pointers pointers{};
-  const std::string* label = nullptr;
-  int registers_ = -1;
-};
 
 namespace {
 
@@ -64,7 +34,7 @@ Result<std::shared_ptr<const LoadedModule>> DriverGpu::LoadModule(
 Result<std::shared_ptr<const LaunchCode>> DriverGpu::MakeCode(
     const LaunchSource& source, const std::string& label,
     std::shared_ptr<const LoadedModule> module) {
-  auto code = std::make_shared<Code>();
+  auto code = std::make_shared<LoadedCode>();
   code->label = Interned(label);
   code->grid = static_cast<unsigned>(source.grid);
   code->dynamic_bytes = static_cast<unsigned>(source.source.dynamic_bytes);
@@ -144,7 +114,7 @@ Result<std::vector<std::shared_ptr<const LaunchCode>>> DriverGpu::Load(
 }
 
 Status DriverGpu::Launch(const LaunchCode& launch, std::span<void* const> pointers) {
-  const auto& code = static_cast<const Code&>(launch);
+  const auto& code = static_cast<const LoadedCode&>(launch);
   TOK_RETURN_IF_ERROR(Enter());
   std::array<void*, 512> parameters;
   DeviceMemory table;
@@ -164,8 +134,7 @@ Status DriverGpu::Launch(const LaunchCode& launch, std::span<void* const> pointe
       break;
     }
   }
-  recent_[launches_.fetch_add(1, std::memory_order_relaxed) % kRecent].store(
-      code.label, std::memory_order_relaxed);
+  NoteLaunch(code.label);
   int result =
       api_.launch(code.function, code.grid, 1, 1, static_cast<unsigned>(code.threads[0]),
                   static_cast<unsigned>(code.threads[1]), static_cast<unsigned>(code.threads[2]),

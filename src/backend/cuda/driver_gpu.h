@@ -37,6 +37,8 @@ class DriverGpu final : public Gpu, private RegionSource, private Completions::J
   Result<std::vector<std::shared_ptr<const LaunchCode>>> Load(
       std::span<const LaunchForm> forms) override;
   Status Launch(const LaunchCode& code, std::span<void* const> pointers) override;
+  Result<std::unique_ptr<StepGraph>> MakeGraph(std::span<const GraphStep> steps) override;
+  Status RunGraph(StepGraph& graph, std::span<void* const> pointers) override;
   bool HasProducts() override;
   Result<std::shared_ptr<const ProductCode>> LoadProduct(const MatrixProduct& product,
                                                          Precision precision) override;
@@ -50,7 +52,7 @@ class DriverGpu final : public Gpu, private RegionSource, private Completions::J
     DeviceInfo info;
     std::string architecture;
   };
-  class Code;
+  class Graph;
 
   explicit DriverGpu(Opened opened);
   void* TakeRegion(size_t bytes) override;
@@ -63,6 +65,12 @@ class DriverGpu final : public Gpu, private RegionSource, private Completions::J
   Error Fault(int result, std::string_view what);
   Status CopyOutSmall(void* to, Address from, size_t bytes);
   Status CopyOutLarge(std::byte* to, Address from, size_t bytes);
+  Status FillGraph(Graph& graph, std::span<void* const> pointers);
+  Status UpdateGraph(Graph& graph, std::span<void* const> pointers);
+  void NoteLaunch(const std::string* label) {
+    recent_[launches_.fetch_add(1, std::memory_order_relaxed) % kRecent].store(
+        label, std::memory_order_relaxed);
+  }
   Result<std::shared_ptr<const LoadedModule>> LoadModule(
       const std::shared_ptr<const std::string>& cubin);
   Result<std::shared_ptr<const LaunchCode>> MakeCode(const LaunchSource& source,

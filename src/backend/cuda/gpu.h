@@ -28,6 +28,20 @@ class LaunchCode {
   virtual int registers() const { return -1; }
 };
 
+// A step that a graph may hold: a launch, or a copy within the device, to the first of its two
+// pointers from the second.
+struct GraphStep {
+  const LaunchCode* code = nullptr;  // null: a copy
+  size_t pointers = 0;
+  size_t bytes = 0;  // of a copy
+};
+
+// Steps that the device does in order, asked for at once.
+class StepGraph {
+ public:
+  virtual ~StepGraph() = default;
+};
+
 // A product of matrices, ready for the library of a GPU.
 class ProductCode {
  public:
@@ -44,6 +58,11 @@ class Gpu : public Device {
   virtual Result<std::vector<std::shared_ptr<const LaunchCode>>> Load(
       std::span<const LaunchForm> forms) = 0;
   virtual Status Launch(const LaunchCode& code, std::span<void* const> pointers) = 0;
+
+  // Null when the device has no graphs of such steps. The code must outlive the graph.
+  virtual Result<std::unique_ptr<StepGraph>> MakeGraph(std::span<const GraphStep> steps) = 0;
+  // Runs it with these pointers, one step's after the other's. By one thread at a time.
+  virtual Status RunGraph(StepGraph& graph, std::span<void* const> pointers) = 0;
 
   // Whether there is a library that multiplies matrices.
   virtual bool HasProducts() = 0;

@@ -95,6 +95,11 @@ class SimulatedCode final : public LaunchCode {
   std::shared_ptr<const std::vector<Kernel>> kernels;
 };
 
+class SimulatedGraph final : public StepGraph {
+ public:
+  std::vector<GraphStep> steps;
+};
+
 class SimulatedProduct final : public ProductCode {
  public:
   MatrixProduct product;
@@ -206,6 +211,21 @@ class HostGpu final : public Gpu, private RegionSource {
                 pointers = std::vector<void*>(pointers.begin(), pointers.end())] {
       Note(Simulate(*kernels, pointers));
     });
+    return Ok();
+  }
+
+  Result<std::unique_ptr<StepGraph>> MakeGraph(std::span<const GraphStep> steps) override {
+    auto graph = std::make_unique<SimulatedGraph>();
+    graph->steps.assign(steps.begin(), steps.end());
+    return std::unique_ptr<StepGraph>(std::move(graph));
+  }
+  Status RunGraph(StepGraph& graph, std::span<void* const> pointers) override {
+    for (const GraphStep& step : static_cast<SimulatedGraph&>(graph).steps) {
+      std::span<void* const> own = pointers.first(step.pointers);
+      pointers = pointers.subspan(step.pointers);
+      TOK_RETURN_IF_ERROR(step.code != nullptr ? Launch(*step.code, own)
+                                               : CopyWithin(own[0], own[1], step.bytes));
+    }
     return Ok();
   }
 

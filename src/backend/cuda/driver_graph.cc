@@ -1,0 +1,132 @@
+// Graphs: steps asked for at once. Pointers are parameters of their nodes; a run sets those of the
+// nodes whose pointers are others than the time before.
+
+#include <algorithm>
+
+#include "backend/cuda/driver_gpu.h"
+#include "backend/cuda/loaded_code.h"
+
+namespace tokamak::cuda {
+
+class DriverGpu::Graph final : public StepGraph {
+ public:
+  Graph(const DriverApi& api, Handle context) : api_(api), context_(context) {}
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+  ~Graph() override {
+    api_.set_current(context_);
+    if (instance != nullptr) api_.destroy_instance(instance);
+    if (graph != nullptr) api_.destroy_graph(graph);
+  }
+
+  std::vector<GraphStep> steps;
+  std::vector<Handle> nodes;    // of each step
+  std::vector<void*> pointers;  // of the last run
+  Handle graph = nullptr, instance = nullptr;
+
+ private:
+  const DriverApi& api_;
+  Handle context_;
+};
+
+namespace {
+
+// The parameters of a kernel's node, with what they point to.
+class KernelParameters {
+ public:
+  KernelParameters(const LoadedCode& code, std::span<void* const> pointers) {
+    node.function = code.function;
+    node.grid[0] = code.grid;
+    for (size_t i = 0; i < 3; ++i) node.block[i] = static_cast<unsigned>(code.threads[i]);
+    node.dynamic_bytes = code.dynamic_bytes;
+    node.parameters = each_.data();
+    if (code.pointers == LaunchSource::Pointers::kParameter) {
+      each_[0] = const_cast<void**>(pointers.data());
+      return;
+    }
+    for (size_t i = 0; i < pointers.size(); ++i) each_[i] = const_cast<void**>(&pointers[i]);
+  }
+  KernelNode node;
+
+ private:
+  std::array<void*, 512> each_;
+};
+
+CopyNode CopyOf(const GraphStep& step, std::span<void* const> pointers) {
+  CopyNode node;
+  node.to.device = reinterpret_cast<uintptr_t>(pointers[0]);
+  node.from.device = reinterpret_cast<uintptr_t>(pointers[1]);
+  node.width = step.bytes;
+  return node;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<StepGraph>> DriverGpu::MakeGraph(std::span<const GraphStep> steps) {
+  for (const GraphStep& step : steps) {
+    bool in_memory = step.code != nullptr && static_cast<const LoadedCode*>(step.code)->pointers ==
+                                                 LaunchSource::Pointers::kMemory;
+    if (in_memory) return std::unique_ptr<StepGraph>();
+  }
+  auto graph = std::make_unique<Graph>(api_, context_);
+  graph->steps.assign(steps.begin(), steps.end());
+  return std::unique_ptr<StepGraph>(std::move(graph));
+}
+
+// One step after the other, as in a stream.
+Status DriverGpu::FillGraph(Graph& graph, std::span<void* const> pointers) {
+  TOK_RETURN_IF_ERROR(Check(api_.create_graph(&graph.graph, 0), "a graph"));
+  graph.pointers.assign(pointers.begin(), pointers.end());
+  for (const GraphStep& step : graph.steps) {
+    std::span<void* const> own = pointers.first(step.pointers);
+    pointers = pointers.subspan(step.pointers);
+    Handle node = nullptr;
+    const Handle* before = graph.nodes.empty() ? nullptr : &graph.nodes.back();
+    size_t count = graph.nodes.empty() ? 0 : 1;
+    int result = 0;
+    if (step.code != nullptr) {
+      KernelParameters parameters(*static_cast<const LoadedCode*>(step.code), own);
+      result = api_.add_kernel(&node, graph.graph, before, count, &parameters.node);
+    } else {
+      CopyNode copy = CopyOf(step, own);
+      result = api_.add_copy(&node, graph.graph, before, count, &copy, context_);
+    }
+    TOK_RETURN_IF_ERROR(Check(result, "a step of a graph"));
+    graph.nodes.push_back(node);
+  }
+  return Check(api_.instantiate(&graph.instance, graph.graph, 0), "a graph");
+}
+
+Status DriverGpu::UpdateGraph(Graph& graph, std::span<void* const> pointers) {
+  size_t at = 0;
+  for (size_t i = 0; i < graph.steps.size(); ++i) {
+    const GraphStep& step = graph.steps[i];
+    std::span<void* const> own = pointers.subspan(at, step.pointers);
+    auto known = graph.pointers.begin() + static_cast<std::ptrdiff_t>(at);
+    at += step.pointers;
+    if (std::equal(own.begin(), own.end(), known)) continue;
+    int result = 0;
+    if (step.code != nullptr) {
+      KernelParameters parameters(*static_cast<const LoadedCode*>(step.code), own);
+      result = api_.set_kernel(graph.instance, graph.nodes[i], &parameters.node);
+    } else {
+      CopyNode copy = CopyOf(step, own);
+      result = api_.set_copy(graph.instance, graph.nodes[i], &copy, context_);
+    }
+    TOK_RETURN_IF_ERROR(Check(result, "a step of a graph"));
+    std::copy(own.begin(), own.end(), known);
+  }
+  return Ok();
+}
+
+Status DriverGpu::RunGraph(StepGraph& given, std::span<void* const> pointers) {
+  auto& graph = static_cast<Graph&>(given);
+  TOK_RETURN_IF_ERROR(Enter());
+  TOK_RETURN_IF_ERROR(graph.instance == nullptr ? FillGraph(graph, pointers)
+                                                : UpdateGraph(graph, pointers));
+  for (const GraphStep& step : graph.steps)
+    if (step.code != nullptr) NoteLaunch(static_cast<const LoadedCode*>(step.code)->label);
+  return Check(api_.launch_graph(graph.instance, stream_), "a graph");
+}
+
+}  // namespace tokamak::cuda

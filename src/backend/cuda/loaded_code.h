@@ -1,0 +1,44 @@
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+
+#include "backend/cuda/driver_gpu.h"
+
+// Code in a GPU; for the files of the driver's device.
+
+namespace tokamak::cuda {
+
+// What was loaded from one piece of machine code.
+class LoadedModule {
+ public:
+  LoadedModule(const DriverApi& api, Handle context, Handle module)
+      : api_(api), context_(context), module_(module) {}
+  LoadedModule(const LoadedModule&) = delete;
+  LoadedModule& operator=(const LoadedModule&) = delete;
+  ~LoadedModule() {
+    api_.set_current(context_);
+    api_.unload(module_);
+  }
+  Handle handle() const { return module_; }
+
+ private:
+  const DriverApi& api_;
+  Handle context_, module_;
+};
+
+class LoadedCode final : public LaunchCode {
+ public:
+  int registers() const override { return registers_; }
+
+  std::shared_ptr<const LoadedModule> module;
+  Handle function = nullptr;
+  unsigned grid = 1, dynamic_bytes = 0;
+  std::array<int, 3> threads{1, 1, 1};
+  LaunchSource::Pointers pointers{};
+  const std::string* label = nullptr;
+  int registers_ = -1;
+};
+
+}  // namespace tokamak::cuda
