@@ -115,8 +115,11 @@ class CudaExecutable final : public Executable {
 
   Status Issue(std::span<const void* const> inputs, std::span<void* const> outputs,
                const RunControl& control) const override {
-    TOK_TRY(DeviceMemory arena,
-            DeviceMemory::Take(gpu_, static_cast<size_t>(program_.arena_bytes), arena_user_));
+    DeviceMemory arena;
+    if (program_.arena_bytes > 0) {
+      TOK_TRY(arena,
+              DeviceMemory::Take(gpu_, static_cast<size_t>(program_.arena_bytes), arena_user_));
+    }
     std::vector<std::byte*> memories = {arena.data()};
     for (const void* input : inputs)
       memories.push_back(static_cast<std::byte*>(const_cast<void*>(input)));

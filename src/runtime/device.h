@@ -41,6 +41,12 @@ class Device {
   // After all that was asked for before; the bytes are there when this returns.
   virtual Status CopyOut(void* to, const void* from, size_t bytes) = 0;
 
+  // The same without waiting: the event fires, on a thread of the device, when the bytes are there.
+  // Memory at both ends must stay until then.
+  virtual void CopyOutThen(void* to, const void* from, size_t bytes, Ref<Event> event) = 0;
+  // Up to so many bytes it does not wait in between, either.
+  static constexpr size_t kSmallCopy = size_t{64} << 10;
+
   // Fires the event, on a thread of the device, when all that was asked for before has been done.
   virtual void FireWhenDone(Ref<Event> event) = 0;
   virtual Status Synchronize() = 0;

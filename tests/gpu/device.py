@@ -36,6 +36,8 @@ class Parts:
 
     def kernels(self):
         """The bundle: kernels against the simulator, bit by bit; large ones timed."""
+        if not Path(ROOT / "build/gpu_bundle/manifest.txt").exists():
+            return ["echo", "no bundle here: tests/gpu/run --bundle makes it\ntally: 0 passed, 0 failed, 1 skipped"], {}, 5
         return [self.bin / "tok_gpu_kernels", "build/gpu_bundle"], {}, 120
 
     def text(self):
@@ -59,9 +61,28 @@ class Parts:
 
     def jax(self):
         """JAX programs through the plugin."""
-        env = {"TOKAMAK_DEVICE": self.backend, "PYTHONPATH": str(ROOT / "python"), "JAX_PLATFORMS": "tokamak,cpu",
-               "PJRT_NAMES_AND_LIBRARY_PATHS": f"tokamak:{self.lib}"}
-        return [sys.executable, ROOT / "tests/gpu/jax_programs.py"], env, 150
+        return [sys.executable, ROOT / "tests/gpu/jax_programs.py"], self.plugin(), 150
+
+    def harnesses(self):
+        """One in ten of JAX's harnesses."""
+        command = [sys.executable, ROOT / "tools/jax_tests.py", "harnesses", "--out", "build-gpu/harnesses", "-j", str(self.jobs),
+                   "--every", "10", "--seconds", "170"]
+        return command, self.plugin(), 200
+
+    def speed(self):
+        """Against XLA in one process: bench/run_cuda.py."""
+        command = [sys.executable, ROOT / "bench/run_cuda.py", "--quick", "--seconds", "110", "--out", os.environ.get("OUT", "build-gpu")]
+        if Path(ROOT / "build/gpu_carry/bench/workloads.py").exists():
+            command += ["--workloads", ROOT / "build/gpu_carry/bench/workloads.py"]
+        return command, {**self.plugin(), "JAX_PLATFORMS": "tokamak,cuda,cpu"}, 150
+
+    def nvrtc(self):
+        """How NVRTC's programs share out threads."""
+        return [sys.executable, ROOT / "tests/gpu/nvrtc_threads.py"], {}, 60
+
+    def plugin(self):
+        return {"TOKAMAK_DEVICE": self.backend, "PYTHONPATH": str(ROOT / "python"), "JAX_PLATFORMS": "tokamak,cpu",
+                "PJRT_NAMES_AND_LIBRARY_PATHS": f"tokamak:{self.lib}"}
 
 
 ALL = ["device", "kernels", "text", "random", "checked", "jax", "corpora"]
@@ -87,8 +108,8 @@ def run_part(name, parts, left):
     print(f"==== {name}: {getattr(Parts, name).__doc__}")
     lines = text.splitlines()
     bad = [line for line in lines if re.search(r"FAILED|error|Error|fault|died", line)]
-    quiet = name in ("text", "random", "checked", "corpora")
-    for line in (bad[:SHOWN] + lines[-8:] if quiet else lines[-45:]):
+    quiet = name in ("text", "random", "checked", "corpora", "harnesses")
+    for line in (bad[:SHOWN] + lines[-8:] if quiet else lines[-130:]):
         print("  " + line[:400])
     if late:
         print(f"  stopped after {seconds:.0f} s")

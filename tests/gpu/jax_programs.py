@@ -141,6 +141,27 @@ def dispatch():
     check("dispatch", True, f"{min(times) * 1e6:.1f} us a call, {round_trip * 1e6:.1f} us with its result on the host")
 
 
+def many_kernels():
+    def f(a):
+        for i in range(70):
+            a = a - a.sum() * (1e-6 * i)
+        return a
+
+    a = np.random.default_rng(1).standard_normal(20000).astype(np.float32)
+    with jax.default_device(CPU):
+        want = np.asarray(jax.jit(f)(jax.device_put(a, CPU)))
+    g, n = jax.jit(f), 50 if DEVICE.device_kind != "simulated GPU" else 5
+    x = jax.device_put(a, DEVICE)
+    good = all(np.allclose(np.asarray(g(x)), want, rtol=1e-3, atol=1e-3) for _ in range(5))
+    begin = time.perf_counter()
+    y = x
+    for _ in range(n):
+        y = g(y)
+    y.block_until_ready()
+    took = (time.perf_counter() - begin) / n
+    check("many kernels", good, f"{took * 1e6:.0f} us a call")
+
+
 def transfers():
     size = 1 << 26 if DEVICE.device_kind != "simulated GPU" else 1 << 16
     a = np.arange(size, dtype=np.float32)
@@ -178,7 +199,7 @@ def main():
     print(jax.__version__, DEVICE, DEVICE.device_kind, DEVICE.client.platform_version)
     check("the device", os.environ["TOKAMAK_DEVICE"] != "cuda" or "NVIDIA" in DEVICE.device_kind, DEVICE.device_kind)
     programs(np.random.default_rng(0))
-    for fn in (donation, asynchronous, dispatch, transfers, memory):
+    for fn in (donation, asynchronous, dispatch, many_kernels, transfers, memory):
         guarded(fn.__name__, fn)
     print(f"tally: {passed} passed, {failed} failed, 0 skipped")
     return 1 if failed else 0

@@ -1,8 +1,27 @@
 #include "backend/cuda/completions.h"
 
-namespace tokamak::cuda {
+#include <chrono>
+#include <cstring>
 
-void Completions::Add(Handle stream, Ref<Event> done) {
+namespace tokamak::cuda {
+namespace {
+
+constexpr std::chrono::microseconds kLooks{60};
+
+// About a microsecond: who asks the driver all the time holds up who gives it work.
+void Pause() {
+  for (int i = 0; i < 20; ++i) {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#else
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+#endif
+  }
+}
+
+}  // namespace
+
+void Completions::Add(Handle stream, Ref<Event> done, Arrived arrived) {
   std::unique_lock<std::mutex> lock(mutex_);
   if (stopping_) {
     lock.unlock();
@@ -14,7 +33,7 @@ void Completions::Add(Handle stream, Ref<Event> done) {
     thread_ = std::thread([this] { Loop(); });
     GuardAtExit(this);
   }
-  Waiting next{nullptr, 0, std::move(done)};
+  Waiting next{nullptr, 0, std::move(done), arrived};
   if (!free_events_.empty()) {
     next.event = free_events_.front();
     free_events_.pop_front();
@@ -23,20 +42,44 @@ void Completions::Add(Handle stream, Ref<Event> done) {
   }
   if (next.result == 0) next.result = api_.record(next.event, stream);
   waiting_.push_back(std::move(next));
+  count_.fetch_add(1, std::memory_order_release);
+  bool wakes = is_asleep_;
   lock.unlock();
-  wake_.notify_one();
+  if (wakes) wake_.notify_one();
+}
+
+// Looks for a while, since work is short and to sleep and wake takes longer; then sleeps.
+int Completions::WaitFor(Handle event) const {
+  auto end = std::chrono::steady_clock::now() + kLooks;
+  do {
+    int result = api_.query(event);
+    if (result != kNotReady) return result;
+    Pause();
+  } while (std::chrono::steady_clock::now() < end);
+  return api_.wait(event);
 }
 
 void Completions::Loop() {
   api_.set_current(context_);
-  std::unique_lock<std::mutex> lock(mutex_);
   while (true) {
+    auto end = std::chrono::steady_clock::now() + kLooks;
+    while (count_.load(std::memory_order_acquire) == 0 && std::chrono::steady_clock::now() < end)
+      Pause();
+    std::unique_lock<std::mutex> lock(mutex_);
+    is_asleep_ = true;
     wake_.wait(lock, [&] { return stopping_ || !waiting_.empty(); });
+    is_asleep_ = false;
     if (waiting_.empty()) return;
     Waiting next = std::move(waiting_.front());
     waiting_.pop_front();
+    count_.fetch_sub(1, std::memory_order_relaxed);
     lock.unlock();
-    int result = next.result == 0 ? api_.wait(next.event) : next.result;
+    int result = next.result == 0 ? WaitFor(next.event) : next.result;
+    Arrived& arrived = next.arrived;
+    if (arrived.slots != nullptr) {
+      if (result == 0) std::memcpy(arrived.to, arrived.slot.data, arrived.bytes);
+      arrived.slots->Give(arrived.slot);
+    }
     next.done->Fire(result == 0 ? nullptr : judge_.ErrorOf(result));
     next.done = {};
     lock.lock();

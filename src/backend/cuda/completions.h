@@ -1,15 +1,25 @@
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
 #include <thread>
 
 #include "backend/cuda/driver_api.h"
+#include "backend/cuda/pinned.h"
 #include "runtime/event.h"
 #include "runtime/process.h"
 
 namespace tokamak::cuda {
+
+// Bytes that came out of the device, for somebody.
+struct Arrived {
+  PinnedSlots* slots = nullptr;  // null: none
+  PinnedSlot slot;
+  void* to = nullptr;
+  size_t bytes = 0;
+};
 
 // A thread that waits for events of one stream, in their order, and fires one of ours for each.
 class Completions final : public Stoppable {
@@ -29,7 +39,7 @@ class Completions final : public Stoppable {
   ~Completions() { Stop(); }
 
   // Records an event in the stream.
-  void Add(Handle stream, Ref<Event> done);
+  void Add(Handle stream, Ref<Event> done, Arrived arrived = {});
   void Stop() override;
 
  private:
@@ -37,8 +47,10 @@ class Completions final : public Stoppable {
     Handle event;
     int result;  // of recording it
     Ref<Event> done;
+    Arrived arrived;
   };
   void Loop();
+  int WaitFor(Handle event) const;
 
   const DriverApi& api_;
   Handle context_;
@@ -47,7 +59,8 @@ class Completions final : public Stoppable {
   std::condition_variable wake_;
   std::deque<Waiting> waiting_;
   std::deque<Handle> free_events_;
-  bool stopping_ = false;
+  std::atomic<size_t> count_{0};  // of those waited for
+  bool stopping_ = false, is_asleep_ = false;
   std::thread thread_;
 };
 

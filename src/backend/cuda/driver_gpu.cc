@@ -6,17 +6,32 @@
 
 #include <fmt/format.h>
 
+#include "runtime/thread_pool.h"
+
 namespace tokamak::cuda {
 namespace {
 
 // Of the device's memory; the rest is the driver's, and others'.
 constexpr double kFraction = 0.92;
-constexpr size_t kSmallSlot = size_t{64} << 10, kLargeSlot = size_t{4} << 20;
+constexpr size_t kSmallSlot = Device::kSmallCopy, kLargeSlot = size_t{4} << 20;
 constexpr size_t kSmallSlots = 256, kLargeSlots = 16;
 constexpr int kLeastMajor = 8;
 
 Address AddressOf(const void* memory) {
   return reinterpret_cast<uintptr_t>(memory);
+}
+
+// One thread does not copy as fast as the bus, and pages that were never touched take time.
+void CopyOnHost(void* to, const void* from, size_t bytes) {
+  constexpr int64_t kPiece = int64_t{1} << 18;
+  if (bytes <= static_cast<size_t>(2 * kPiece)) {
+    std::memcpy(to, from, bytes);
+    return;
+  }
+  ThreadPool::OfProcess().For(static_cast<int64_t>(bytes), kPiece, [&](int64_t begin, int64_t end) {
+    std::memcpy(static_cast<std::byte*>(to) + begin, static_cast<const std::byte*>(from) + begin,
+                static_cast<size_t>(end - begin));
+  });
 }
 
 // After these the driver's context does nothing any more.
@@ -138,7 +153,7 @@ Status DriverGpu::CopyIn(void* to, const void* from, size_t bytes) {
     PinnedSlots& slots = bytes <= kSmallSlot ? small_slots_ : large_slots_;
     size_t part = std::min(bytes, slots.bytes());
     TOK_TRY(PinnedSlot slot, slots.Take());
-    std::memcpy(slot.data, bytes_left, part);
+    CopyOnHost(slot.data, bytes_left, part);
     int result = api_.copy_in(at, slot.data, part, stream_);
     if (result == 0) result = api_.record(slot.event, stream_);
     slot.is_pending = result == 0;
@@ -209,12 +224,31 @@ Status DriverGpu::CopyOutLarge(std::byte* to, Address from, size_t bytes) {
     PinnedSlot& before = slots[(turn - 1) % 2];
     result = api_.wait(before.event);
     size_t part = std::min(bytes - done, kLargeSlot);
-    if (result == 0) std::memcpy(to + done, before.data, part);
+    if (result == 0) CopyOnHost(to + done, before.data, part);
     done += part;
   }
   if (result != 0) api_.synchronize(copy_stream_);
   for (const PinnedSlot& slot : slots) large_slots_.Give(slot);
   return Check(result, "a copy from the device");
+}
+
+void DriverGpu::CopyOutThen(void* to, const void* from, size_t bytes, Ref<Event> event) {
+  auto start = [&]() -> Status {
+    TOK_RETURN_IF_ERROR(Enter());
+    if (bytes > kSmallCopy || bytes == 0) {
+      TOK_RETURN_IF_ERROR(CopyOut(to, from, bytes));
+      event->Fire();
+      return Ok();
+    }
+    TOK_TRY(PinnedSlot slot, small_slots_.Take());
+    int result = api_.copy_out(slot.data, AddressOf(from), bytes, stream_);
+    if (result != 0) small_slots_.Give(slot);
+    TOK_RETURN_IF_ERROR(Check(result, "a copy from the device"));
+    completions_.Add(stream_, event, {&small_slots_, slot, to, bytes});
+    return Ok();
+  };
+  if (Status status = start(); !status.ok())
+    event->Fire(std::make_shared<const Error>(std::move(status.error())));
 }
 
 void DriverGpu::FireWhenDone(Ref<Event> event) {

@@ -32,6 +32,7 @@ class DriverGpu final : public Gpu, private RegionSource, private Completions::J
   Status CopyWithin(void* to, const void* from, size_t bytes) override;
   Status Fill(void* to, uint8_t byte, size_t bytes) override;
   Status CopyOut(void* to, const void* from, size_t bytes) override;
+  void CopyOutThen(void* to, const void* from, size_t bytes, Ref<Event> event) override;
   void FireWhenDone(Ref<Event> event) override;
   Status Synchronize() override;
   Result<std::vector<std::shared_ptr<const LaunchCode>>> Load(

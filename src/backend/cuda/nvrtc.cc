@@ -2,7 +2,7 @@
 
 #include <cstdlib>
 #include <dlfcn.h>
-#include <iterator>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -84,8 +84,11 @@ Result<CudaCode> Nvrtc::Compile(const CudaSource& source, const std::string& arc
   int status = f.create(&program, source.text.c_str(), file.c_str(), 0, nullptr, nullptr);
   if (status != 0) return Missing(f.error_text(status));
   // What may change a value is decided on the module: no contraction here.
-  const char* options[] = {target.c_str(), "--fmad=false", "--std=c++17", "--ptxas-options=-v"};
-  status = f.compile(program, static_cast<int>(std::size(options)), options);
+  std::vector<const char*> options = {target.c_str(), "--fmad=false", "--std=c++17",
+                                      "--ptxas-options=-v"};
+  // Without what only the runtime's headers declare; older ones do not know the word.
+  if (version_ >= 13000) options.push_back("--minimal");
+  status = f.compile(program, static_cast<int>(options.size()), options.data());
   CudaCode code;
   size_t size = 0;
   if (f.log_size(program, &size) == 0 && size > 1) {

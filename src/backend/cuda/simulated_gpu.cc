@@ -181,6 +181,10 @@ class HostGpu final : public Gpu, private RegionSource {
     queue_.Add([to, from = Near(from), bytes] { std::memcpy(to, from, bytes); });
     return Synchronize();
   }
+  void CopyOutThen(void* to, const void* from, size_t bytes, Ref<Event> event) override {
+    queue_.Add([to, from = Near(from), bytes] { std::memcpy(to, from, bytes); });
+    FireWhenDone(std::move(event));
+  }
   void FireWhenDone(Ref<Event> event) override {
     queue_.Add(
         [this, event] { callbacks_.Add([event, fault = TakeFault()] { event->Fire(fault); }); });

@@ -1,0 +1,189 @@
+#!/usr/bin/env python3
+"""Tokamak against XLA on one GPU, interleaved in one process: micro workloads without contractions.
+
+    TOKAMAK_DEVICE=cuda JAX_PLATFORMS=tokamak,cuda,cpu bench/run_cuda.py [--quick] [--seconds 110] [--only NAME[:SIZE],...] [--out DIR]
+
+`us` is back-to-back calls with one wait at the end, the least of several turns, each turn one side after the other: what large
+programs take on the device, and what small ones (under 60 us) take to be asked for. `GB/s` counts inputs read once and results
+written once. `compile` is the first compilation of the program in this process, without a disk cache. Results of both are
+compared where they are small enough to be fetched.
+"""
+import argparse
+import datetime
+import fnmatch
+import json
+import math
+import os
+import sys
+import time
+from pathlib import Path
+
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+os.environ.setdefault("TOKAMAK_CACHE", "off")
+
+import jax
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+MOST_BYTES = 2.5e9  # of a workload's arrays
+MOST_FETCHED = 64 << 20
+DISPATCH_US = 60
+CONTRACTIONS = ("dot_general", "conv_general_dilated", "ragged_dot")
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--workloads", type=Path, default=ROOT / "../shared/bench/workloads.py")
+    parser.add_argument("--only", default="", help="NAME[:SIZE], with * and ?; commas between them")
+    parser.add_argument("--quick", action="store_true", help="one size of each: the largest that fits")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="begin no workload after this time")
+    parser.add_argument("--peer", default="cuda", help="the other platform")
+    parser.add_argument("--turn", type=float, default=0.02, help="seconds of a turn")
+    parser.add_argument("--out", type=Path)
+    return parser.parse_args()
+
+
+class Side:
+    def __init__(self, platform):
+        self.device = jax.devices(platform)[0]
+
+    def prepare(self, work):
+        self.args = [jax.tree.map(lambda x: jax.device_put(x, self.device), a) for a in work.args]
+        jax.block_until_ready(self.args)
+        lowered = jax.jit(work.fn).lower(*self.args)
+        begin = time.perf_counter()
+        self.fn = lowered.compile()
+        self.compile_ms = (time.perf_counter() - begin) * 1e3
+        self.out = jax.block_until_ready(self.fn(*self.args))
+        self.best = math.inf
+        self.calls = 1
+
+    def turn(self, seconds):
+        fn, args = self.fn, self.args
+        begin = time.perf_counter()
+        for _ in range(self.calls):
+            out = fn(*args)
+        jax.block_until_ready(out)
+        took = (time.perf_counter() - begin) / self.calls
+        self.best = min(self.best, took)
+        self.calls = max(3, min(1000, int(seconds / took)))
+
+    def forget(self):
+        self.args = self.fn = self.out = None
+
+
+def sizes_of(workloads, name, quick):
+    """With --quick: the largest last, to be tried first."""
+    sizes = list(workloads.sizes(name))
+    return sizes[::-1] if quick else sizes
+
+
+def has_contraction(work):
+    text = str(jax.make_jaxpr(work.fn)(*work.args))
+    return any(word in text for word in CONTRACTIONS)
+
+
+def difference(ours, theirs):
+    worst = 0.0
+    for x, y in zip(jax.tree.leaves(ours), jax.tree.leaves(theirs), strict=True):
+        x, y = np.asarray(x), np.asarray(y)
+        if x.dtype.kind in "biu":
+            worst = max(worst, float(np.mean(x != y)))
+            continue
+        x, y = x.astype(np.float64), y.astype(np.float64)
+        worst = max(worst, float(np.nanmax(np.abs(x - y) / (1 + np.abs(y)), initial=0.0)))
+    return worst
+
+
+def measure(work, sides, options):
+    for side in sides:
+        side.prepare(work)
+    for _ in range(7):
+        for side in sides:
+            side.turn(options.turn)
+    ours, theirs = sides
+    moved = sum(x.nbytes for x in jax.tree.leaves((ours.args, ours.out)))
+    fetched = sum(x.nbytes for x in jax.tree.leaves(ours.out))
+    row = {"name": work.name, "size": work.size, "us": ours.best * 1e6, "peer_us": theirs.best * 1e6, "ratio": theirs.best / ours.best,
+           "gbs": moved / ours.best / 1e9, "compile_ms": ours.compile_ms, "peer_compile_ms": theirs.compile_ms,
+           "difference": difference(ours.out, theirs.out) if fetched <= MOST_FETCHED else None}  # fmt: skip
+    for side in sides:
+        side.forget()
+    return row
+
+
+def mean(values):
+    values = [v for v in values if v > 0]
+    return math.exp(sum(map(math.log, values)) / len(values)) if values else 0.0
+
+
+def page(rows, missed, options, device):
+    command = "bench/run_cuda.py " + " ".join(sys.argv[1:])
+    lines = ["# Tokamak and XLA on one GPU", "", f"`{command}`, {datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d %H:%M} UTC, {device.device_kind}, "
+             f"JAX {jax.__version__}, both in one process, turns interleaved. What the columns mean stands in bench/run_cuda.py.", "",
+             "| workload | size | Tokamak us | XLA us | XLA / Tokamak | GB/s | compile ms | XLA's | difference |",
+             "|---|---|---|---|---|---|---|---|---|"]  # fmt: skip
+    for r in rows:
+        off = "-" if r["difference"] is None else f"{r['difference']:.1e}"
+        lines.append(f"| {r['name']} | {r['size']} | {r['us']:.1f} | {r['peer_us']:.1f} | {r['ratio']:.2f} | {r['gbs']:.0f} | "
+                     f"{r['compile_ms']:.0f} | {r['peer_compile_ms']:.0f} | {off} |")
+    slower = ", ".join(f"{r['name']}:{r['size']} {r['ratio']:.2f}" for r in rows if r["ratio"] < 0.95) or "none"
+    large = [r for r in rows if min(r["us"], r["peer_us"]) >= DISPATCH_US]
+    lines += ["", f"Geometric means of XLA / Tokamak: {mean([r['ratio'] for r in rows]):.2f} over {len(rows)} workloads; "
+              f"{mean([r['ratio'] for r in large]):.2f} over the {len(large)} that take {DISPATCH_US} us and more on both; below 0.95: "
+              f"{slower}. "
+              f"Compilation: {mean([r['compile_ms'] / r['peer_compile_ms'] for r in rows]):.2f} of XLA's."]  # fmt: skip
+    lines += [f"Not measured: {name}: {why}" for name, why in missed]
+    return "\n".join(lines) + "\n"
+
+
+def main():
+    options = arguments()
+    sys.path.insert(0, str(options.workloads.resolve().parent))
+    import workloads
+
+    cpu = jax.devices("cpu")[0]
+    sides = [Side("tokamak"), Side(options.peer)]
+    wanted = [p if ":" in p else p + ":*" for p in options.only.split(",") if p]
+    rows, missed, end = [], [], time.time() + options.seconds
+    for name in workloads.names("micro"):
+        for size in sizes_of(workloads, name, options.quick):
+            label = f"{name}:{size}"
+            if wanted and not any(fnmatch.fnmatch(label, p) for p in wanted):
+                continue
+            if time.time() > end:
+                missed.append((label, "not begun in time"))
+                break
+            try:
+                with jax.default_device(cpu):
+                    work = workloads.workload(name, size)
+                    bytes_of = sum(x.nbytes for x in jax.tree.leaves(work.args))
+                    if bytes_of > MOST_BYTES:
+                        continue
+                    if work.calls or has_contraction(work):
+                        break
+                row = measure(work, sides, options)
+            except Exception as error:  # the rest goes on
+                missed.append((label, str(error).split("\n")[0][:200]))
+                print(f"FAILED {label}: {str(error)[:300]}", flush=True)
+                for side in sides:
+                    side.forget()
+                continue
+            rows.append(row)
+            print(f"{label:36} {row['us']:9.1f} us, XLA {row['peer_us']:9.1f}, {row['ratio']:5.2f} x, {row['gbs']:5.0f} GB/s, compile "
+                  f"{row['compile_ms']:4.0f} / {row['peer_compile_ms']:4.0f} ms", flush=True)  # fmt: skip
+            if options.quick:
+                break
+    text = page(rows, missed, options, sides[0].device)
+    print(text)
+    if options.out:
+        options.out.mkdir(parents=True, exist_ok=True)
+        (options.out / "cuda.md").write_text(text)
+        (options.out / "cuda.json").write_text(json.dumps({"rows": rows, "missed": missed}, indent=1))
+    failed = sum(why != "not begun in time" for _, why in missed)
+    print(f"tally: {len(rows)} passed, {failed} failed, {len(missed) - failed} skipped")
+    return 1 if failed or not rows else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
