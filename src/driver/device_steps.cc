@@ -20,6 +20,10 @@ cuda::Precision PrecisionOf(const Instr& dot) {
 
 // ---- what is made once
 
+// Steps of a graph: of fewer, the first launch would take longer than all of theirs.
+constexpr size_t kLeastOfGraph = 6, kMostOfGraph = 2000;
+constexpr int64_t kRunsBefore = 2;
+
 class Preparer {
  public:
   explicit Preparer(const LoweredProgram& program) : program_(program) {}
@@ -70,22 +74,21 @@ class Preparer {
 
   // Finds steps that can be one graph, so many that it pays.
   static void FindGraphs(std::vector<DeviceStep>& steps) {
-    constexpr size_t kLeast = 6;
     size_t begin = 0;
     for (size_t i = 0; i <= steps.size(); ++i) {
       if (i < steps.size() && IsForGraph(steps[i])) continue;
-      if (i - begin >= kLeast) {
+      if (i - begin >= kLeastOfGraph) {
         auto graph = std::make_unique<GraphRun>();
-        graph->count = i - begin;
-        for (size_t j = begin; j < i; ++j)
-          graph->steps.push_back({steps[j].code.get(), steps[j].places.size(),
-                                  static_cast<size_t>(steps[j].step->bytes)});
+        for (size_t j = begin; j < i; ++j) graph->members.push_back(&steps[j]);
         steps[begin].graph = std::move(graph);
       }
       begin = i + 1;
     }
-    for (DeviceStep& step : steps)
-      for (std::vector<DeviceStep>& block : step.blocks) FindGraphs(block);
+    for (DeviceStep& step : steps) {
+      if (step.rounds) FindRounds(step);
+      if (step.graph == nullptr || step.graph->rounds == 0)
+        for (std::vector<DeviceStep>& block : step.blocks) FindGraphs(block);
+    }
   }
 
   std::span<const cuda::LaunchForm> forms() const { return forms_; }
@@ -141,6 +144,26 @@ class Preparer {
     waits_ = waits_ || !step.rounds;
   }
 
+  // As many rounds of a loop as a graph holds.
+  static void FindRounds(DeviceStep& loop) {
+    bool in_turn = loop.blocks.size() > 3;
+    auto graph = std::make_unique<GraphRun>();
+    std::vector<const DeviceStep*>& members = graph->members;
+    auto add = [&](const std::vector<DeviceStep>& block) {
+      for (const DeviceStep& step : block) members.push_back(&step);
+      return std::all_of(block.begin(), block.end(), IsForGraph);
+    };
+    // Two rounds, where places change roles every round.
+    uint64_t least = in_turn ? 2 : 1;
+    if (!add(loop.blocks[1]) || !add(loop.blocks[in_turn ? 4 : 2]) || members.empty()) return;
+    std::vector<const DeviceStep*> once = members;
+    uint64_t most = std::min<uint64_t>(*loop.rounds, kMostOfGraph / once.size() * least);
+    for (graph->rounds = least; graph->rounds + least <= most; graph->rounds += least)
+      members.insert(members.end(), once.begin(), once.end());
+    if (graph->rounds <= *loop.rounds && members.size() >= kLeastOfGraph)
+      loop.graph = std::move(graph);
+  }
+
   static bool IsForGraph(const DeviceStep& step) {
     return step.step->kind == StepKind::kLaunch || step.step->kind == StepKind::kPack ||
            step.step->kind == StepKind::kCopy;
@@ -194,12 +217,13 @@ class Issuer {
   Status Run(const std::vector<DeviceStep>& steps) {
     for (size_t i = 0; i < steps.size();) {
       TOK_RETURN_IF_ERROR(CheckStop());
+      GraphRun* graph = steps[i].graph.get();
       bool is_done = false;
-      if (steps[i].graph != nullptr && run_.watcher == nullptr) {
-        TOK_TRY(is_done, RunGraph(steps, i, *steps[i].graph));
+      if (graph != nullptr && graph->rounds == 0) {
+        TOK_TRY(is_done, RunGraph(*graph));
       }
       if (is_done) {
-        i += steps[i].graph->count;
+        i += graph->members.size();
       } else {
         TOK_RETURN_IF_ERROR(RunOne(steps[i++]));
       }
@@ -219,18 +243,22 @@ class Issuer {
 
   // Runs several steps as one; false when they are to be run one by one: the first times, since a
   // graph takes longer to make than to run, and where a copy is onto itself.
-  Result<bool> RunGraph(const std::vector<DeviceStep>& steps, size_t begin, GraphRun& run) {
-    constexpr int64_t kRunsBefore = 2;
+  Result<bool> RunGraph(GraphRun& run) {
+    if (run_.watcher != nullptr) return false;
     std::lock_guard<std::mutex> lock(run.mutex);
-    if (run.refused || ++run.runs <= kRunsBefore) return false;
+    if (run.refused || (run.rounds == 0 && ++run.runs <= kRunsBefore)) return false;
     pointers_.clear();
-    for (size_t i = begin; i < begin + run.count; ++i) {
-      const DeviceStep& step = steps[i];
-      for (const Place& place : step.places) pointers_.push_back(At(place));
-      if (step.code == nullptr && pointers_.back() == pointers_[pointers_.size() - 2]) return false;
+    for (const DeviceStep* step : run.members) {
+      for (const Place& place : step->places) pointers_.push_back(At(place));
+      if (step->code == nullptr && pointers_.back() == pointers_[pointers_.size() - 2])
+        return false;
     }
     if (run.graph == nullptr) {
-      TOK_TRY(run.graph, run_.gpu.MakeGraph(run.steps));
+      std::vector<cuda::GraphStep> steps;
+      for (const DeviceStep* step : run.members)
+        steps.push_back(
+            {step->code.get(), step->places.size(), static_cast<size_t>(step->step->bytes)});
+      TOK_TRY(run.graph, run_.gpu.MakeGraph(steps));
       run.refused = run.graph == nullptr;
       if (run.refused) return false;
     }
@@ -324,9 +352,21 @@ class Issuer {
 
   // Rounds whose number is known: nobody has to look at the condition.
   Status RunRounds(const DeviceStep& step) {
-    bool in_turn = step.blocks.size() > 3, odd = false;
+    bool in_turn = step.blocks.size() > 3, odd = false, has_graph = false;
+    if (step.graph != nullptr) {
+      std::lock_guard<std::mutex> lock(step.graph->mutex);
+      has_graph = ++step.graph->runs > kRunsBefore;
+    }
     for (uint64_t round = 0; round < *step.rounds; ++round) {
       TOK_RETURN_IF_ERROR(CheckStop());
+      bool is_done = false;
+      if (has_graph && !odd && *step.rounds - round >= step.graph->rounds) {
+        TOK_TRY(is_done, RunGraph(*step.graph));
+      }
+      if (is_done) {
+        round += step.graph->rounds - 1;
+        continue;
+      }
       TOK_RETURN_IF_ERROR(Run(step.blocks[odd ? 4 : 1]));
       if (in_turn) {
         odd = !odd;

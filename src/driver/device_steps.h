@@ -13,11 +13,13 @@
 
 namespace tokamak {
 
-// Steps that stand side by side and may be asked for as one.
+struct DeviceStep;
+
+// Steps that may be asked for as one: some that stand side by side, or those of several rounds.
 struct GraphRun {
-  size_t count = 0;
-  std::vector<cuda::GraphStep> steps;
-  std::mutex mutex;  // of what follows
+  std::vector<const DeviceStep*> members;
+  uint64_t rounds = 0;  // of a loop
+  std::mutex mutex;     // of what follows
   int64_t runs = 0;
   std::unique_ptr<cuda::StepGraph> graph;  // made when they ran a few times
   bool refused = false;
