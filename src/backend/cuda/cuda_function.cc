@@ -1,0 +1,154 @@
+// The function around the statements: parameters, memory, the numbers of teams and threads.
+
+#include <algorithm>
+
+#include "backend/cuda/cuda_writer.h"
+
+namespace tokamak::cuda {
+namespace {
+
+constexpr int64_t kStaticTeamBytes = 48 << 10;
+constexpr int64_t kMostTeamBytes = 227 << 10;
+
+}  // namespace
+
+Status CudaWriter::Layout(const Block& block) {
+  const Block* at = &block;
+  while (at->size() == 1 && (*at)[0].kind == StmtKind::kFor) {
+    const Stmt& stmt = (*at)[0];
+    LoopRole role = kernel_.loop(stmt.loop).role;
+    if (role == LoopRole::kGrid) grid_.push_back(stmt.loop);
+    if (role == LoopRole::kThread) threads_.push_back(stmt.loop);
+    if (role != LoopRole::kGrid && role != LoopRole::kThread) break;
+    at = &stmt.body;
+  }
+  for (size_t i = 0; i < threads_.size(); ++i)
+    source_.threads[threads_.size() - 1 - i] =
+        static_cast<int>(ConstantOf(kernel_.loop(threads_[i]).extent));
+  if (source_.threads[2] > 64)
+    return Unsupported(
+        fmt::format("{} threads in the third dimension, 64 are allowed", source_.threads[2]));
+  for (const Array& array : kernel_.arrays)
+    if (array.space == Space::kTeam)
+      team_bytes_ += (array.size * BytesOf(array.type) + 15) / 16 * 16;
+  if (team_bytes_ > kMostTeamBytes)
+    return Unsupported(
+        fmt::format("{} bytes of team memory, {} are there", team_bytes_, kMostTeamBytes));
+  if (part_ != nullptr || team_bytes_ > kStaticTeamBytes) source_.dynamic_bytes = team_bytes_;
+  if (part_ != nullptr && !kernel_.extents.empty())
+    return Unsupported("a part of a pack has no extents");
+  return Ok();
+}
+
+void CudaWriter::Function() {
+  std::string parameters;
+  auto add = [&](const std::string& text) {
+    parameters += (parameters.empty() ? "\n    " : ",\n    ") + text;
+  };
+  for (size_t i = 0; i < kernel_.ArgumentCount(); ++i) {
+    const Array& array = kernel_.arrays[i];
+    NoteType(array.type);
+    add(fmt::format("{}{}*{} {}", array.access == Access::kRead ? "const " : "", Type(array.type),
+                    array.distinct ? " __restrict__" : "", names_.arrays[i]));
+  }
+  for (const std::string& extent : names_.extents)
+    add(fmt::format("const long long {}{}", extent, kernel_.index_bits == 32 ? "_wide" : ""));
+  int block = source_.threads[0] * source_.threads[1] * source_.threads[2];
+  if (part_ != nullptr) {
+    Line(
+        "__device__ __forceinline__ void {}(const int team_number, unsigned char* "
+        "team_memory{}{}) {{",
+        *part_, parameters.empty() ? "" : ",", parameters);
+  } else {
+    Line("extern \"C\" __global__ void __launch_bounds__({}) {}({}) {{", block, names_.kernel,
+         parameters);
+  }
+  ++depth_;
+  if (kernel_.index_bits == 32)
+    for (const std::string& extent : names_.extents) Line("const int {0} = (int){0}_wide;", extent);
+  TeamArrays();
+  for (size_t i = kernel_.ArgumentCount(); i < kernel_.arrays.size(); ++i) Registers(i);
+}
+
+void CudaWriter::TeamArrays() {
+  if (source_.dynamic_bytes > 0 && part_ == nullptr)
+    Line("extern __shared__ __align__(16) unsigned char team_memory[];");
+  int64_t offset = 0;
+  for (size_t i = 0; i < kernel_.arrays.size(); ++i) {
+    const Array& array = kernel_.arrays[i];
+    if (array.space != Space::kTeam) continue;
+    NoteType(array.type);
+    if (source_.dynamic_bytes > 0) {
+      Line("{0}* const {1} = ({0}*)(team_memory + {2});", Type(array.type), names_.arrays[i],
+           offset);
+    } else {
+      Line("__shared__ __align__(16) {} {}[{}];", Type(array.type), names_.arrays[i], array.size);
+    }
+    offset += (array.size * BytesOf(array.type) + 15) / 16 * 16;
+  }
+}
+
+void CudaWriter::Registers(size_t i) {
+  const Array& array = kernel_.arrays[i];
+  if (array.space != Space::kRegisters) return;
+  NoteType(array.type);
+  int64_t lanes = variance_.PerLane(ArrayId{static_cast<uint32_t>(i)}) ? LanesOf(i) : 1;
+  if (lanes > 1) {
+    Line("{} {}[{}][{}];  // for each lane", Type(array.type), names_.arrays[i], lanes, array.size);
+  } else {
+    Line("{} {}[{}];", Type(array.type), names_.arrays[i], array.size);
+  }
+}
+
+int64_t CudaWriter::LanesOf(size_t array) {
+  int64_t lanes = 1;
+  FindLanes(kernel_.body, 1, array, lanes);
+  return lanes;
+}
+
+void CudaWriter::FindLanes(const Block& block, int64_t around, size_t array, int64_t& lanes) const {
+  for (const Stmt& stmt : block) {
+    int64_t inner = around;
+    if (stmt.kind == StmtKind::kFor && IsVector(kernel_, kernel_.loop(stmt.loop)))
+      inner = ConstantOf(kernel_.loop(stmt.loop).extent);
+    if (stmt.kind == StmtKind::kStore && static_cast<size_t>(stmt.array) == array && inner > 1)
+      lanes = inner;
+    for (const Block* below : {&stmt.head, &stmt.body, &stmt.otherwise})
+      FindLanes(*below, inner, array, lanes);
+  }
+}
+
+std::string CudaWriter::ThreadIndex(size_t dimension) const {
+  if (part_ == nullptr) return fmt::format("threadIdx.{}", "xyz"[dimension]);
+  int below = 1;
+  for (size_t i = 0; i < dimension; ++i) below *= source_.threads[i];
+  std::string value = "(int)threadIdx.x";
+  if (below > 1) value += fmt::format(" / {}", below);
+  if (dimension + 1 < threads_.size()) value += fmt::format(" % {}", source_.threads[dimension]);
+  return value;
+}
+
+void CudaWriter::Grid(const Stmt& stmt) {
+  std::string value = kernel_.index_bits == 32 ? "(int)blockIdx.x" : "(long long)blockIdx.x";
+  if (part_ != nullptr) value = kernel_.index_bits == 32 ? "team_number" : "(long long)team_number";
+  auto at = static_cast<size_t>(std::ranges::find(grid_, stmt.loop) - grid_.begin());
+  std::string inner;
+  for (size_t i = at + 1; i < grid_.size(); ++i) {
+    inner += (inner.empty() ? "" : " * ") + GridExtent(kernel_.loop(grid_[i]).extent);
+  }
+  if (!inner.empty()) value = fmt::format("{} / ({})", value, inner);
+  if (at > 0) value += fmt::format(" % {}", GridExtent(kernel_.loop(stmt.loop).extent));
+  Line("const {} {} = {};", IndexType(), names_.Of(stmt.loop), value);
+}
+
+std::string CudaWriter::GridExtent(ValueId id) const {
+  const ScalarNode& node = kernel_.node(id);
+  if (node.arity() == 0) return Operand(id);
+  std::array<std::string, 3> operands;
+  for (size_t i = 0; i < static_cast<size_t>(node.arity()); ++i)
+    operands[i] = GridExtent(node.operands[i]);
+  ScalarType from = kernel_.node(node.operands[0]).type;
+  return "(" + spelling_.Prim(node.prim, node.type, from, operands) + ")";
+}
+
+}  // namespace tokamak::cuda

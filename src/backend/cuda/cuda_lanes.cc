@@ -1,0 +1,164 @@
+// Vector loops: lanes one after the other, with their neighbouring accesses as one.
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "backend/cuda/cuda_writer.h"
+#include "kernel/linear.h"
+
+namespace tokamak::cuda {
+namespace {
+
+constexpr int64_t kWideBytes = 16;  // of one access of a thread
+
+}  // namespace
+
+void CudaWriter::Vector(const Stmt& stmt) {
+  const Loop& loop = kernel_.loop(stmt.loop);
+  int64_t lanes = ConstantOf(loop.extent);
+  std::string outer = std::exchange(lane_, names_.Of(stmt.loop));
+  in_vector_ = true;
+  FindPacks(stmt, lanes);
+  for (const auto& [id, base] : packed_loads_) {
+    const ScalarNode& node = kernel_.node(id);
+    Line("const Pack<{0}, {1}> {2}_all = *(const Pack<{0}, {1}>*)({3} + {4});", Type(node.type),
+         lanes, names_.Operand(id), names_.Of(node.array()), base);
+  }
+  for (const auto& [store, base] : packed_stores_)
+    Line("Pack<{}, {}> {};", Type(kernel_.array(store->array).type), lanes, StoredName(*store));
+  Line("#pragma unroll");
+  Line("for (int {0} = 0; {0} < {1}; ++{0}) {{", lane_, lanes);
+  Inner(stmt.body);
+  Line("}}");
+  for (const auto& [store, base] : packed_stores_)
+    Line("*(Pack<{0}, {1}>*)({2} + {3}) = {4};", Type(kernel_.array(store->array).type), lanes,
+         names_.Of(store->array), base, StoredName(*store));
+  packed_loads_.clear();
+  packed_stores_.clear();
+  in_vector_ = false;
+  lane_ = std::move(outer);
+}
+
+void CudaWriter::FindPacks(const Stmt& stmt, int64_t lanes) {
+  std::set<ArrayId> read;
+  std::map<ArrayId, int> stored;
+  inside_.clear();
+  FindAccesses(stmt.body, read, stored);
+  if (StoresAlike(stmt.body, read))
+    return Fail(fmt::format("vector loop {}: all lanes store alike what they also read",
+                            kernel_.loop(stmt.loop).name));
+  if ((lanes & (lanes - 1)) != 0) return;
+  for (size_t i = 0; i <= stmt.body.size(); ++i) {
+    for (ValueId id : placement_.Before(stmt.body, i)) {
+      const ScalarNode& node = kernel_.node(id);
+      if (node.prim != Prim::kLoad) continue;
+      std::string base = PackBase(stmt.loop, lanes, node.array(), node.operands[0]);
+      if (!base.empty()) packed_loads_.emplace(id, base);
+    }
+    if (i == stmt.body.size() || stmt.body[i].kind != StmtKind::kStore) continue;
+    const Stmt& store = stmt.body[i];
+    if (read.contains(store.array)) continue;
+    // Several of one array stay in their order only if none of them is done before.
+    if (stored[store.array] > 1 && !AreWide(stmt, lanes, store.array)) continue;
+    // It waits until all lanes are done.
+    if (!kernel_.array(store.array).distinct && LoadsAfter(stmt.body, i)) continue;
+    std::string base = PackBase(stmt.loop, lanes, store.array, store.index);
+    if (!base.empty()) packed_stores_.emplace(&store, base);
+  }
+  if (!packed_loads_.empty() || !packed_stores_.empty()) source_.uses_packs = true;
+}
+
+std::string CudaWriter::StoredName(const Stmt& stmt) const {
+  int number = 0;
+  for (const auto& [store, base] : packed_stores_)
+    if (store->array == stmt.array && store < &stmt) ++number;
+  return number == 0 ? names_.Of(stmt.array) + "_all"
+                     : fmt::format("{}_all_{}", names_.Of(stmt.array), number);
+}
+
+bool CudaWriter::AreWide(const Stmt& loop, int64_t lanes, ArrayId array) {
+  if (!kernel_.array(array).distinct) return false;
+  size_t wide = 0, all = 0;
+  for (const Stmt& stmt : loop.body) {
+    if (stmt.kind == StmtKind::kStore && stmt.array == array)
+      wide += PackBase(loop.loop, lanes, array, stmt.index).empty() ? 0 : 1;
+    all += StoresTo(stmt, array);
+  }
+  return wide == all;
+}
+
+size_t CudaWriter::StoresTo(const Stmt& stmt, ArrayId array) {
+  size_t count = stmt.kind == StmtKind::kStore && stmt.array == array ? 1 : 0;
+  for (const Block* inner : {&stmt.head, &stmt.body, &stmt.otherwise})
+    for (const Stmt& below : *inner) count += StoresTo(below, array);
+  return count;
+}
+
+bool CudaWriter::LoadsAfter(const Block& block, size_t stmt) const {
+  for (size_t i = stmt + 1; i <= block.size(); ++i) {
+    for (ValueId id : placement_.Before(block, i)) {
+      const ScalarNode& node = kernel_.node(id);
+      if (node.prim == Prim::kLoad && !kernel_.array(node.array()).distinct) return true;
+    }
+    if (i < block.size() && block[i].kind != StmtKind::kStore) return true;
+  }
+  return false;
+}
+
+void CudaWriter::FindAccesses(const Block& block, std::set<ArrayId>& read,
+                              std::map<ArrayId, int>& stored) {
+  for (size_t i = 0; i <= block.size(); ++i) {
+    auto values = placement_.Before(block, i);
+    inside_.insert(values.begin(), values.end());
+  }
+  for (const Stmt& stmt : block) {
+    if (stmt.kind == StmtKind::kRead || stmt.kind == StmtKind::kShuffle) inside_.insert(stmt.value);
+    if (stmt.kind == StmtKind::kRead) read.insert(kernel_.node(stmt.value).array());
+    if (stmt.kind == StmtKind::kStore) ++stored[stmt.array];
+    for (const Block* inner : {&stmt.head, &stmt.body, &stmt.otherwise})
+      if (!inner->empty()) FindAccesses(*inner, read, stored);
+  }
+}
+
+bool CudaWriter::StoresAlike(const Block& block, const std::set<ArrayId>& read) const {
+  for (const Stmt& stmt : block) {
+    if (stmt.kind == StmtKind::kStore && read.contains(stmt.array) &&
+        !variance_.ByLane(stmt.index) && !variance_.PerLane(stmt.array))
+      return true;
+    for (const Block* inner : {&stmt.head, &stmt.body, &stmt.otherwise})
+      if (StoresAlike(*inner, read)) return true;
+  }
+  return false;
+}
+
+std::string CudaWriter::PackBase(LoopId loop, int64_t lanes, ArrayId id, ValueId index) {
+  const Array& array = kernel_.array(id);
+  if (array.space == Space::kRegisters) return {};
+  int64_t bytes = std::min(lanes * BytesOf(array.type), kWideBytes);
+  int64_t aligned = array.space == Space::kTeam ? 16 : array.alignment;
+  std::optional<LinearIndex> linear = LinearOf(kernel_, index);
+  if (!linear || aligned < bytes || linear->constant % lanes != 0) return {};
+  std::string base;
+  bool found = false;
+  for (auto [value, factor] : linear->terms) {
+    const ScalarNode& node = kernel_.node(value);
+    if (node.prim == Prim::kLoop && node.loop() == loop) {
+      found = factor == 1;
+      if (!found) return {};
+      continue;
+    }
+    int64_t stride = 0;
+    if (variance_.ByLane(value) || inside_.contains(value) ||
+        __builtin_mul_overflow(ranges_.Of(kernel_, value).stride, factor, &stride) ||
+        stride % lanes != 0)
+      return {};
+    if (!base.empty()) base += " + ";
+    base += factor == 1 ? Operand(value) : fmt::format("{} * {}", Operand(value), factor);
+  }
+  if (!found) return {};
+  if (base.empty()) return fmt::format("{}", linear->constant);
+  return linear->constant == 0 ? base : fmt::format("{} + {}", base, linear->constant);
+}
+
+}  // namespace tokamak::cuda

@@ -1,0 +1,60 @@
+// What stands before the functions of a text.
+
+#include <string_view>
+
+#include "backend/cuda/cuda_text.h"
+
+namespace tokamak::cuda {
+namespace {
+
+constexpr std::string_view kPackText =
+    "// What neighbouring lanes load or store at once.\n"
+    "template <typename T, int N>\n"
+    "struct alignas(N * sizeof(T) < 16 ? N * sizeof(T) : 16) Pack {\n"
+    "  T at[N];\n"
+    "};\n\n";
+
+constexpr std::string_view kF16Text =
+    "__device__ inline float F16ToF32(unsigned short bits) {\n"
+    "  float value;\n"
+    "  asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(value) : \"h\"(bits));\n"
+    "  return value;\n"
+    "}\n"
+    "__device__ inline unsigned short F16FromF32(float value) {\n"
+    "  unsigned short bits;\n"
+    "  asm(\"cvt.rn.f16.f32 %0, %1;\" : \"=h\"(bits) : \"f\"(value));\n"
+    "  return bits;\n"
+    "}\n"
+    "__device__ inline unsigned short F16FromF64(double value) {\n"
+    "  unsigned short bits;\n"
+    "  asm(\"cvt.rn.f16.f64 %0, %1;\" : \"=h\"(bits) : \"d\"(value));\n"
+    "  return bits;\n"
+    "}\n\n";
+
+constexpr std::string_view kBf16Text =
+    "__device__ inline float Bf16ToF32(unsigned short bits) {\n"
+    "  return __uint_as_float((unsigned)bits << 16);\n"
+    "}\n"
+    "__device__ inline unsigned short Bf16FromF32(float value) {\n"
+    "  unsigned short bits;\n"
+    "  asm(\"cvt.rn.bf16.f32 %0, %1;\" : \"=h\"(bits) : \"f\"(value));\n"
+    "  return bits;\n"
+    "}\n"
+    "// One rounding: towards zero first, with a last bit that tells whether anything was lost.\n"
+    "__device__ inline unsigned short Bf16FromF64(double value) {\n"
+    "  float part = __double2float_rz(value);\n"
+    "  if ((double)part != value) part = __uint_as_float(__float_as_uint(part) | 1u);\n"
+    "  return Bf16FromF32(part);\n"
+    "}\n\n";
+
+}  // namespace
+
+std::string Prelude(const CudaSource& source) {
+  std::string text;
+  if (source.uses_packs) text += kPackText;
+  if (source.uses_f16) text += kF16Text;
+  if (source.uses_bf16) text += kBf16Text;
+  return text;
+}
+
+}  // namespace tokamak::cuda

@@ -1,0 +1,163 @@
+#pragma once
+
+#include <iterator>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "backend/cuda/cuda_prims.h"
+#include "backend/cuda/cuda_text.h"
+#include "kernel/names.h"
+#include "kernel/placement.h"
+#include "kernel/range.h"
+#include "kernel/variance.h"
+
+namespace tokamak::cuda {
+
+// Which values a text names, each with the one in whose line it stands.
+class Mentions {
+ public:
+  void Add(ValueId by, ValueId value) { by_[by].push_back(value); }
+  // What others than unneeded values name, directly or not.
+  std::set<ValueId> Needed() const {
+    std::set<ValueId> needed;
+    std::vector<ValueId> open = {kNoValue};
+    while (!open.empty()) {
+      auto at = by_.find(open.back());
+      open.pop_back();
+      if (at == by_.end()) continue;
+      for (ValueId value : at->second)
+        if (needed.insert(value).second) open.push_back(value);
+    }
+    return needed;
+  }
+
+ private:
+  std::map<ValueId, std::vector<ValueId>> by_;
+};
+
+// Writes one kernel as CUDA C++.
+class CudaWriter {
+ public:
+  // With `needed`, only those values are written: a first text tells which they are. Indices of
+  // lanes whose accesses are one are in no line of it.
+  // `part`: the name of a function of the device, for a pack of kernels.
+  explicit CudaWriter(const Kernel& kernel, const std::set<ValueId>* needed = nullptr,
+                      const std::string* part = nullptr)
+      : kernel_(kernel),
+        needed_(needed),
+        part_(part),
+        placement_(kernel),
+        variance_(kernel),
+        names_(kernel, placement_),
+        spelling_(kernel.index_bits) {}
+
+  const Mentions& mentions() const { return mentions_; }
+
+  Result<CudaSource> Write();
+
+ private:
+  template <typename... Args>
+  void Line(fmt::format_string<Args...> format, Args&&... args) {
+    text_.append(static_cast<size_t>(depth_) * 2, ' ');
+    fmt::format_to(std::back_inserter(text_), format, std::forward<Args>(args)...);
+    text_ += '\n';
+  }
+  void Fail(const std::string& what) {
+    if (!failed_) failure_ = fmt::format("kernel {}: {}", kernel_.name, what);
+    failed_ = true;
+  }
+  Error Unsupported(const std::string& what) const {
+    return MakeError(ErrorCode::kCudaText, fmt::format("kernel {}: {}", kernel_.name, what));
+  }
+  int64_t ConstantOf(ValueId id) const {
+    return IntOfBits(ScalarType::kIndex, kernel_.node(id).bits);
+  }
+  std::string_view Type(ScalarType type) const { return spelling_.Type(type); }
+  std::string_view IndexType() const { return Type(ScalarType::kIndex); }
+  std::string Operand(ValueId id) const {
+    const ScalarNode& node = kernel_.node(id);
+    mentions_.Add(defining_, id);
+    return node.prim == Prim::kConst ? spelling_.Constant(node.type, node.bits)
+                                     : names_.Operand(id);
+  }
+
+  // ---- the function around the statements (cuda_function.cc)
+  // Which loops are the grid and the block: those at the head, one in the other.
+  Status Layout(const Block& block);
+  void Function();
+  void TeamArrays();
+  void Registers(size_t i);
+  // Lanes of the vector loops that touch an array of which each lane has its own: all alike.
+  int64_t LanesOf(size_t array);
+  void FindLanes(const Block& block, int64_t around, size_t array, int64_t& lanes) const;
+  void NoteType(ScalarType type) {
+    if (type == ScalarType::kF16) source_.uses_f16 = true;
+    if (type == ScalarType::kBF16) source_.uses_bf16 = true;
+  }
+
+  // ---- values (cuda_text.cc)
+  std::string Element(ArrayId id, ValueId index) const;
+  void Define(ValueId id);
+  void Shuffle(ValueId id);
+
+  // ---- statements (cuda_text.cc)
+  void Body(const Block& block);
+  void Inner(const Block& block);
+  void WriteStmt(const Stmt& stmt);
+  // By one thread: no generator of a GPU makes one, and tests want the meaning.
+  void Multiply(const Stmt& stmt);
+  void Store(const Stmt& stmt);
+  void For(const Stmt& stmt);
+  // A thread's number along a dimension of the block; of a part, in the order of a block of so
+  // many.
+  std::string ThreadIndex(size_t dimension) const;
+  // A team's number, taken apart for the grid loops; the innermost one changes fastest.
+  void Grid(const Stmt& stmt);
+  // The extent of an inner grid loop, which may not have been computed yet: its expression.
+  std::string GridExtent(ValueId id) const;
+
+  // ---- lanes (cuda_lanes.cc)
+  void Vector(const Stmt& stmt);
+  // The loads and stores of all lanes that are one wide access: each lane's element next to its
+  // neighbour's, the first one aligned.
+  void FindPacks(const Stmt& stmt, int64_t lanes);
+  // What all lanes store, by the number of the store among those to its array.
+  std::string StoredName(const Stmt& stmt) const;
+  // Whether all stores of a vector loop to an array are wide ones, of the loop's own block.
+  bool AreWide(const Stmt& loop, int64_t lanes, ArrayId array);
+  static size_t StoresTo(const Stmt& stmt, ArrayId array);
+  // Whether something that may overlap other arrays is loaded after a statement of a block.
+  bool LoadsAfter(const Block& block, size_t stmt) const;
+  void FindAccesses(const Block& block, std::set<ArrayId>& read, std::map<ArrayId, int>& stored);
+  // Lanes in lockstep do so once, lanes one after the other would do it again and again.
+  bool StoresAlike(const Block& block, const std::set<ArrayId>& read) const;
+  // Where the first lane's element is, as text; empty: no wide access.
+  std::string PackBase(LoopId loop, int64_t lanes, ArrayId id, ValueId index);
+
+  const Kernel& kernel_;
+  const std::set<ValueId>* needed_;
+  const std::string* part_;
+  mutable Mentions mentions_;
+  ValueId defining_ = kNoValue;
+  Placement placement_;
+  Variance variance_;
+  KernelNames names_;
+  Spelling spelling_;
+  RangeTable ranges_;
+  CudaSource source_;
+  std::string text_, failure_;
+  bool failed_ = false, in_vector_ = false;
+  int depth_ = 0;
+  std::string lane_ = "0";
+  std::vector<LoopId> grid_, threads_;
+  int64_t team_bytes_ = 0;
+  std::map<ValueId, std::string> packed_loads_;
+  std::map<const Stmt*, std::string> packed_stores_;  // of one block: in its order
+  std::set<ValueId> inside_;                          // computed within the vector loop
+};
+
+}  // namespace tokamak::cuda
