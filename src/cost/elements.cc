@@ -75,10 +75,14 @@ OperandKey KeyOf(const Instr& operand) {
   return key;
 }
 
+Dialect DialectOf(const Machine& machine) {
+  return machine.is_gpu() ? Dialect::kGpu : Dialect::kCpu;
+}
+
 // What loads and conversions of operands take is not the op's own.
 Counts FormulaCounts(const Instr& instr, const std::vector<OperandKey>& keys,
                      const Machine& machine) {
-  KernelBuilder b("formula");
+  KernelBuilder b("formula", DialectOf(machine));
   Operands operands(b);
   std::vector<Element> elements;
   for (const OperandKey& key : keys) {
@@ -120,7 +124,7 @@ Counts RandomCounts(bool philox, const Machine& machine) {
 }
 
 Counts StorageCounts(ElementType type, bool store, const Machine& machine) {
-  KernelBuilder b("storage");
+  KernelBuilder b("storage", DialectOf(machine));
   Operands operands(b);
   Element element{operands.Load(store ? ComputeType(type) : StorageType(type)), {}};
   if (IsComplex(type)) element[1] = operands.Load(StorageType(type));

@@ -191,7 +191,7 @@ size_t KernelBuilder::NodeHash::operator()(const ScalarNode& node) const {
   return static_cast<size_t>(hasher.digest());
 }
 
-KernelBuilder::KernelBuilder(std::string name) {
+KernelBuilder::KernelBuilder(std::string name, Dialect dialect) : dialect_(dialect) {
   kernel_.name = std::move(name);
 }
 

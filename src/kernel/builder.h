@@ -77,11 +77,18 @@ Scalar TruncOf(Scalar x);
 Scalar RoundEvenOf(Scalar x);
 Scalar CopySign(Scalar x, Scalar y);
 
+// What a machine has instructions for, and formulas may use.
+enum class Dialect : uint8_t {
+  kCpu,
+  kGpu,  // minimum and maximum of f32; f32 to f16 and bf16
+};
+
 // Makes one kernel. Equal pure values are one value; constants are folded, and index expressions
 // are simplified with the ranges of loops and extents, so that a generator writes them plainly.
 class KernelBuilder {
  public:
-  explicit KernelBuilder(std::string name);
+  explicit KernelBuilder(std::string name, Dialect dialect = Dialect::kCpu);
+  Dialect dialect() const { return dialect_; }
 
   // ---- memory and numbers from outside
   ArrayId Argument(Array array);
@@ -166,6 +173,7 @@ class KernelBuilder {
   Scalar NewNode(const ScalarNode& node);  // never shared
 
   Kernel kernel_;
+  Dialect dialect_;
   std::unordered_map<ScalarNode, ValueId, NodeHash> interned_;
   RangeTable ranges_;
   // Statements whose blocks are open, outermost first, each with the block that grows. Owned by

@@ -64,6 +64,12 @@ std::optional<Bits> EvaluateFloat(Prim prim, ScalarType type, ScalarType from, c
       return x < y ? v[0] : v[1];
     case Prim::kMax:
       return x > y ? v[0] : v[1];
+    case Prim::kMinimum:
+    case Prim::kMaximum: {
+      if (std::isnan(x) || std::isnan(y)) return OfFloat(type, std::nan(""));
+      bool is_first = x == y ? std::signbit(x) : x < y;
+      return is_first == (prim == Prim::kMinimum) ? v[0] : v[1];
+    }
     case Prim::kFma: {
       double z = DoubleOfBits(from, v[2]);
       if (type == ScalarType::kF32)

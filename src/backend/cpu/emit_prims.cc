@@ -5,6 +5,7 @@
 #include <llvm/IR/MDBuilder.h>
 
 #include "backend/cpu/emitter.h"
+#include "kernel/choice.h"
 #include "support/check.h"
 
 namespace tokamak::cpu {
@@ -141,47 +142,6 @@ void Emitter::DefineRare(const RareArms::Arm& arm) {
   }
 }
 
-namespace {
-
-// The compare, and whether it is negated, by which a select takes one of the two that are compared.
-struct Choice {
-  ValueId compare{};
-  bool is_negated = false;
-};
-
-std::optional<Choice> ChoiceOf(const Kernel& kernel, ValueId id) {
-  const ScalarNode& node = kernel.node(id);
-  bool is_float = node.type == ScalarType::kF32 || node.type == ScalarType::kF64;
-  if (node.prim != Prim::kSelect || !is_float) return std::nullopt;
-  Choice choice{.compare = node.operands[0]};
-  const ScalarNode* compare = &kernel.node(choice.compare);
-  if (compare->prim == Prim::kXor) {
-    choice = {.compare = compare->operands[0], .is_negated = true};
-    compare = &kernel.node(choice.compare);
-  }
-  if (compare->prim != Prim::kLt && compare->prim != Prim::kLe) return std::nullopt;
-  auto is = [&](size_t i, size_t j) { return compare->operands[i] == node.operands[j]; };
-  if (!(is(0, 1) && is(1, 2)) && !(is(0, 2) && is(1, 1))) return std::nullopt;
-  return choice;
-}
-
-// The larger (or smaller) of a number and of what was the larger of it and another: LLVM 19 takes
-// the inner one for it, which is not so where the other is NaN.
-std::optional<Choice> RepeatedChoice(const Kernel& kernel, ValueId id) {
-  std::optional<Choice> choice = ChoiceOf(kernel, id);
-  if (!choice) return std::nullopt;
-  const ScalarNode& node = kernel.node(id);
-  for (size_t inner = 1; inner <= 2; ++inner) {
-    ValueId other = node.operands[3 - inner];
-    if (!ChoiceOf(kernel, node.operands[inner])) continue;
-    const ScalarNode& chosen = kernel.node(node.operands[inner]);
-    if (chosen.operands[1] == other || chosen.operands[2] == other) return choice;
-  }
-  return std::nullopt;
-}
-
-}  // namespace
-
 // A compare that LLVM does not look into.
 llvm::Value* Emitter::Compared(ValueId compare, bool is_negated, bool wide) {
   const ScalarNode& node = kernel_.node(compare);
@@ -260,6 +220,10 @@ llvm::Value* Emitter::OnFloats(Prim prim, llvm::ArrayRef<llvm::Value*> v) {
       return b_.CreateSelect(b_.CreateFCmpOLT(v[0], v[1]), v[0], v[1]);
     case Prim::kMax:
       return b_.CreateSelect(b_.CreateFCmpOGT(v[0], v[1]), v[0], v[1]);
+    case Prim::kMinimum:
+      return b_.CreateBinaryIntrinsic(llvm::Intrinsic::minimum, v[0], v[1]);
+    case Prim::kMaximum:
+      return b_.CreateBinaryIntrinsic(llvm::Intrinsic::maximum, v[0], v[1]);
     case Prim::kFma:
       return b_.CreateIntrinsic(llvm::Intrinsic::fma, {v[0]->getType()}, {v[0], v[1], v[2]});
     case Prim::kSqrt:

@@ -47,6 +47,48 @@ constexpr std::string_view kBf16Text =
     "  return Bf16FromF32(part);\n"
     "}\n\n";
 
+// The double is for completeness: formulas take their own.
+constexpr std::string_view kExtremesText =
+    "__device__ inline float Minimum(float x, float y) {\n"
+    "  float least;\n"
+    "  asm(\"min.NaN.f32 %0, %1, %2;\" : \"=f\"(least) : \"f\"(x), \"f\"(y));\n"
+    "  return least;\n"
+    "}\n"
+    "__device__ inline float Maximum(float x, float y) {\n"
+    "  float most;\n"
+    "  asm(\"max.NaN.f32 %0, %1, %2;\" : \"=f\"(most) : \"f\"(x), \"f\"(y));\n"
+    "  return most;\n"
+    "}\n"
+    "__device__ inline double Minimum(double x, double y) {\n"
+    "  return x != x || y != y ? x + y : x < y || (x == y && signbit(x)) ? x : y;\n"
+    "}\n"
+    "__device__ inline double Maximum(double x, double y) {\n"
+    "  return x != x || y != y ? x + y : y < x || (x == y && signbit(y)) ? x : y;\n"
+    "}\n\n";
+
+constexpr std::string_view kHiddenText =
+    "// Compares that the compiler does not look into (kernel/choice.h).\n"
+    "__device__ inline bool HiddenLt(float x, float y) {\n"
+    "  unsigned holds;\n"
+    "  asm(\"set.lt.u32.f32 %0, %1, %2;\" : \"=r\"(holds) : \"f\"(x), \"f\"(y));\n"
+    "  return holds != 0;\n"
+    "}\n"
+    "__device__ inline bool HiddenLe(float x, float y) {\n"
+    "  unsigned holds;\n"
+    "  asm(\"set.le.u32.f32 %0, %1, %2;\" : \"=r\"(holds) : \"f\"(x), \"f\"(y));\n"
+    "  return holds != 0;\n"
+    "}\n"
+    "__device__ inline bool HiddenLt(double x, double y) {\n"
+    "  unsigned holds;\n"
+    "  asm(\"set.lt.u32.f64 %0, %1, %2;\" : \"=r\"(holds) : \"d\"(x), \"d\"(y));\n"
+    "  return holds != 0;\n"
+    "}\n"
+    "__device__ inline bool HiddenLe(double x, double y) {\n"
+    "  unsigned holds;\n"
+    "  asm(\"set.le.u32.f64 %0, %1, %2;\" : \"=r\"(holds) : \"d\"(x), \"d\"(y));\n"
+    "  return holds != 0;\n"
+    "}\n\n";
+
 }  // namespace
 
 std::string Prelude(const CudaSource& source) {
@@ -54,6 +96,8 @@ std::string Prelude(const CudaSource& source) {
   if (source.uses_packs) text += kPackText;
   if (source.uses_f16) text += kF16Text;
   if (source.uses_bf16) text += kBf16Text;
+  if (source.uses_extremes) text += kExtremesText;
+  if (source.uses_hidden) text += kHiddenText;
   return text;
 }
 

@@ -170,6 +170,10 @@ std::string Spelling::Float(tokamak::Prim prim, ScalarType type,
   switch (prim) {
     case tokamak::Prim::kFma:
       return fmt::format("{}({}, {}, {})", is_f32 ? "__fmaf_rn" : "__fma_rn", x, y, operands[2]);
+    case tokamak::Prim::kMinimum:
+    case tokamak::Prim::kMaximum:
+      return fmt::format("{}({}, {})", prim == tokamak::Prim::kMinimum ? "Minimum" : "Maximum", x,
+                         y);
     case tokamak::Prim::kSqrt:
       return call("__fsqrt_rn", "__dsqrt_rn");
     case tokamak::Prim::kAbs:
@@ -209,6 +213,8 @@ std::string Spelling::Prim(tokamak::Prim prim, ScalarType type, ScalarType from,
       return Counted(prim, type, x);
     case tokamak::Prim::kMulHigh:
       return MulHigh(type, x, y);
+    case tokamak::Prim::kMinimum:
+    case tokamak::Prim::kMaximum:
     case tokamak::Prim::kFma:
     case tokamak::Prim::kSqrt:
     case tokamak::Prim::kAbs:

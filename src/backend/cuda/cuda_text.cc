@@ -54,10 +54,20 @@ void CudaWriter::Define(ValueId id) {
       operands[i] = Operand(node.operands[i]);
     ScalarType from = kernel_.node(node.operands[0]).type;
     NoteType(from);
+    if (node.prim == Prim::kMinimum || node.prim == Prim::kMaximum) source_.uses_extremes = true;
+    if (auto choice = RepeatedChoice(kernel_, id)) operands[0] = Hidden(*choice);
     value = spelling_.Prim(node.prim, node.type, from, operands);
   }
   Line("const {} {} = {};", Type(node.type), names_.Operand(id), value);
   defining_ = kNoValue;
+}
+
+std::string CudaWriter::Hidden(const Choice& choice) {
+  source_.uses_hidden = true;
+  const ScalarNode& compare = kernel_.node(choice.compare);
+  return fmt::format("{}Hidden{}({}, {})", choice.is_negated ? "!" : "",
+                     compare.prim == Prim::kLt ? "Lt" : "Le", Operand(compare.operands[0]),
+                     Operand(compare.operands[1]));
 }
 
 void CudaWriter::Shuffle(ValueId id) {

@@ -19,7 +19,8 @@ struct CudaSource {
   std::array<int, 3> threads{1, 1, 1};
   // Team memory that the launch has to ask for: more than a block has without asking.
   int64_t dynamic_bytes = 0;
-  bool uses_packs = false, uses_f16 = false, uses_bf16 = false;
+  bool uses_packs = false, uses_f16 = false, uses_bf16 = false, uses_extremes = false,
+       uses_hidden = false;
 };
 
 // What comes before the functions of a text: types and conversions that they use.

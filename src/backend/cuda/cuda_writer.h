@@ -10,6 +10,7 @@
 
 #include "backend/cuda/cuda_prims.h"
 #include "backend/cuda/cuda_text.h"
+#include "kernel/choice.h"
 #include "kernel/names.h"
 #include "kernel/placement.h"
 #include "kernel/range.h"
@@ -102,6 +103,7 @@ class CudaWriter {
   // ---- values (cuda_text.cc)
   std::string Element(ArrayId id, ValueId index) const;
   void Define(ValueId id);
+  std::string Hidden(const Choice& choice);
   void Shuffle(ValueId id);
 
   // ---- statements (cuda_text.cc)

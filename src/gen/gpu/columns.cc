@@ -26,7 +26,7 @@ constexpr int64_t kMostY = 32;  // sums that a thread joins
 class ColumnsBuilder {
  public:
   ColumnsBuilder(const Region& region, const Machine& machine, const std::string& name)
-      : region_(region), machine_(machine), b_(name), emitter_(b_, region) {}
+      : region_(region), machine_(machine), b_(name, Dialect::kGpu), emitter_(b_, region) {}
 
   BuildOutcome Build() {
     if (std::string why = FindFolds(region_, folds_); !why.empty()) return {std::nullopt, why};

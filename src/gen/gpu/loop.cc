@@ -79,7 +79,7 @@ class LoopBuilder {
         machine_(machine),
         lanes_(lanes),
         dims_(DomainOf(*region.roots[0]).dims()),
-        b_(name),
+        b_(name, Dialect::kGpu),
         emitter_(b_, region) {}
 
   // Where the code of elements changes, going through all of them: a pad, a concatenation.

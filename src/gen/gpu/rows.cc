@@ -42,7 +42,7 @@ class RowsBuilder {
   RowsBuilder(const Region& region, const Machine& machine, const std::string& name, bool keep)
       : region_(region),
         machine_(machine),
-        b_(name),
+        b_(name, Dialect::kGpu),
         emitter_(b_, region),
         kept_(b_, emitter_),
         columns_(b_, emitter_),

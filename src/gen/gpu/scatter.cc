@@ -21,7 +21,7 @@ class ScatterBuilder {
   ScatterBuilder(const Region& region, const std::string& name)
       : region_(region),
         dims_(region.roots[0]->shape().dims()),
-        b_(name),
+        b_(name, Dialect::kGpu),
         emitter_(b_, region),
         elements_(b_, emitter_, *region.roots[0]) {}
 

@@ -28,7 +28,7 @@ int64_t SmallestOf(const Region& region) {
 class StackedBuilder {
  public:
   StackedBuilder(const Region& region, const Machine& machine, const std::string& name)
-      : region_(region), machine_(machine), b_(name), emitter_(b_, region) {}
+      : region_(region), machine_(machine), b_(name, Dialect::kGpu), emitter_(b_, region) {}
 
   BuildOutcome Build() {
     count_ = SmallestOf(region_);

@@ -24,7 +24,7 @@ class TransposeBuilder {
         turned_(turned),
         dims_(region.roots[0]->shape().dims()),
         last_(dims_.size() - 1),
-        b_(name),
+        b_(name, Dialect::kGpu),
         emitter_(b_, region) {}
 
   BuildOutcome Build() {

@@ -35,6 +35,7 @@ Scalar RoundToOdd(Scalar x) {
 }
 
 Scalar RoundToBf16(Scalar x) {
+  if (x.builder().dialect() == Dialect::kGpu) return x.As(ScalarType::kBF16).As(ScalarType::kF32);
   Scalar bits = BitsOf(x);
   Scalar last = (bits >> Word(x, 16)) & Word(x, 1);
   Scalar rounded = (bits + Word(x, 0x7fff) + last) & Word(x, 0xffff0000);

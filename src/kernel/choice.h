@@ -1,0 +1,20 @@
+#pragma once
+
+#include <optional>
+
+#include "kernel/kernel.h"
+
+namespace tokamak {
+
+// The compare, and whether it is negated, by which a select takes one of the two that it compares.
+struct Choice {
+  ValueId compare{};  // lt or le
+  bool is_negated = false;
+};
+
+// Of a select that takes the larger (or smaller) of a number and of what was the larger of it and
+// another. LLVM, also the one inside of NVRTC, takes the inner one for it, which is not so where
+// the other is NaN: backends hide the compare. nullopt: `id` is no such select of f32 or f64.
+std::optional<Choice> RepeatedChoice(const Kernel& kernel, ValueId id);
+
+}  // namespace tokamak
