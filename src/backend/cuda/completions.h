@@ -36,7 +36,10 @@ class Completions final : public Stoppable {
       : api_(api), context_(context), judge_(judge) {}
   Completions(const Completions&) = delete;
   Completions& operator=(const Completions&) = delete;
-  ~Completions() { Stop(); }
+  ~Completions() {
+    Stop();
+    Unguard(this);
+  }
 
   // Records an event in the stream.
   void Add(Handle stream, Ref<Event> done, Arrived arrived = {});

@@ -42,8 +42,8 @@ bool IsForEver(int result) {
 
 }  // namespace
 
-Result<std::unique_ptr<DriverGpu>> DriverGpu::Open(int number) {
-  TOK_TRY(const DriverApi* api, DriverApi::Open());
+Result<std::unique_ptr<DriverGpu>> DriverGpu::Open(const DriverApi& driver, int number) {
+  const DriverApi* api = &driver;
   auto failed = [&](int result) {
     return MakeError(ErrorCode::kNoDevice,
                      fmt::format("cuda: GPU {} cannot be used: {}", number, api->TextOf(result)));
@@ -266,7 +266,11 @@ Status DriverGpu::Synchronize() {
 
 Result<Gpu*> OpenGpu() {
   // For ever: threads may use it until the process is gone.
-  static const auto* opened = new Result<std::unique_ptr<DriverGpu>>(DriverGpu::Open(0));
+  static const auto* opened = new Result<std::unique_ptr<DriverGpu>>([] {
+    Result<const DriverApi*> api = DriverApi::Open();
+    return api.ok() ? DriverGpu::Open(*api.value(), 0)
+                    : Result<std::unique_ptr<DriverGpu>>(std::move(api.error()));
+  }());
   if (!opened->ok()) return opened->error();
   return opened->value().get();
 }

@@ -19,7 +19,8 @@ class LoadedModule;
 // A GPU through its driver.
 class DriverGpu final : public Gpu, private RegionSource, private Completions::Judge {
  public:
-  static Result<std::unique_ptr<DriverGpu>> Open(int number);
+  // The driver must outlive it.
+  static Result<std::unique_ptr<DriverGpu>> Open(const DriverApi& api, int number);
 
   const DeviceInfo& info() const override { return info_; }
   Result<void*> Allocate(size_t bytes, std::string_view user) override {
