@@ -11,11 +11,18 @@ namespace tokamak {
 namespace {
 
 // As XLA has it: unless the program asks for more, factors of f32 may lose bits.
-cuda::Precision PrecisionOf(const Instr& dot) {
+cuda::ProductKind KindOf(const Instr& dot) {
+  using Narrow = cuda::ProductKind::Narrow;
+  auto narrow = [](const Instr& instr) {
+    ElementType type = instr.shape().type();
+    return type == ElementType::kBF16  ? Narrow::kBF16
+           : type == ElementType::kF16 ? Narrow::kF16
+                                       : Narrow::kNo;
+  };
   const DotAttrs& attrs = dot.attrs<DotAttrs>();
   bool asks = std::any_of(attrs.precision.begin(), attrs.precision.end(),
                           [](Precision p) { return p != Precision::kDefault; });
-  return asks || attrs.algorithm ? cuda::Precision::kFull : cuda::Precision::kTf32;
+  return {narrow(*dot.operand(0)), narrow(dot), !asks && !attrs.algorithm};
 }
 
 // ---- what is made once
@@ -64,7 +71,7 @@ class Preparer {
       if (step.step->kind == StepKind::kLibrary) {
         size_t number = step.step->target;
         TOK_TRY(step.product, gpu.LoadProduct(program_.products[number].product,
-                                              PrecisionOf(*program_.product_instrs[number])));
+                                              KindOf(*program_.product_instrs[number])));
       }
       for (std::vector<DeviceStep>& block : step.blocks)
         TOK_RETURN_IF_ERROR(SetProducts(block, gpu));

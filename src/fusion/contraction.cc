@@ -74,6 +74,15 @@ std::optional<ElementType> TypeForLibrary(const Instr& dot) {
   return type;
 }
 
+// Narrow factors that the library multiplies as they are, and adds up in f32.
+bool TakesNarrow(const Instr& dot, const Machine& machine) {
+  if (!machine.is_gpu()) return false;
+  ElementType factors = dot.operand(0)->shape().type(), result = dot.shape().type();
+  return dot.operand(1)->shape().type() == factors &&
+         (factors == ElementType::kBF16 || factors == ElementType::kF16) &&
+         (result == factors || result == ElementType::kF32);
+}
+
 bool IsLargeEnough(const Instr& dot, const Machine& machine) {
   DotSides sides(dot);
   if (machine.is_gpu())
@@ -92,7 +101,7 @@ class Preparer {
 
   bool Prepare(Instr& dot) {
     std::optional<ElementType> type = TypeForLibrary(dot);
-    if (!type || !IsLargeEnough(dot, machine_) || ContractionOf(dot)) return false;
+    if (!type || !IsLargeEnough(dot, machine_) || ContractionOf(dot, machine_)) return false;
     DotAttrs attrs = dot.attrs<DotAttrs>();
     DotSides sides(dot);
     Side lhs{sides.lhs_free, {}, false}, rhs{sides.rhs_free, {}, false};
@@ -106,10 +115,12 @@ class Preparer {
     }
     attrs.lhs_contracting = lhs.contracting;
     attrs.rhs_contracting = rhs.contracting;
+    bool narrow = TakesNarrow(dot, machine_);
+    if (narrow) type = dot.operand(0)->shape().type();
     std::string what = Pack(dot, 0, *type, lhs, attrs.lhs_batch, attrs.lhs_contracting) +
                        Pack(dot, 1, *type, rhs, attrs.rhs_batch, attrs.rhs_contracting);
     dot.set_attrs(std::move(attrs));
-    if (dot.shape().type() != *type) Narrow(dot, *type);
+    if (!narrow && dot.shape().type() != *type) Narrow(dot, *type);
     log_.Add({.pass = "fuse",
               .rule = "library.prepare",
               .subject = LabelOf(dot),
@@ -172,11 +183,14 @@ class Preparer {
 
 }  // namespace
 
-std::optional<Contraction> ContractionOf(const Instr& dot) {
+std::optional<Contraction> ContractionOf(const Instr& dot, const Machine& machine) {
   std::optional<ElementType> type = TypeForLibrary(dot);
-  if (!type || dot.shape().type() != *type) return std::nullopt;
-  for (const Instr* operand : dot.operands())
-    if (operand->shape().type() != *type) return std::nullopt;
+  if (!type) return std::nullopt;
+  if (!TakesNarrow(dot, machine)) {
+    if (dot.shape().type() != *type) return std::nullopt;
+    for (const Instr* operand : dot.operands())
+      if (operand->shape().type() != *type) return std::nullopt;
+  }
   const DotAttrs& attrs = dot.attrs<DotAttrs>();
   DotSides sides(dot);
   Contraction result;
@@ -201,7 +215,7 @@ std::optional<Contraction> ContractionOf(const Instr& dot) {
 
 bool IsForLibrary(const Instr& instr, const Machine& machine) {
   return machine.matrix_library && instr.op() == Op::kDot && !IsForContract(instr, machine) &&
-         TypeForLibrary(instr) && IsLargeEnough(instr, machine) && ContractionOf(instr);
+         TypeForLibrary(instr) && IsLargeEnough(instr, machine) && ContractionOf(instr, machine);
 }
 
 bool HasContractions(const Module& module, const Machine& machine) {

@@ -20,15 +20,15 @@ struct Contraction {
   struct Batch {
     int64_t count = 1, lhs = 0, rhs = 0;
   };
-  ElementType type{};
+  ElementType type{};  // of sums
   int64_t m = 1, n = 1, k = 1;
   Matrix lhs, rhs;
   std::vector<Batch> batch;
 };
 
-// The dot as it stands; nothing when no library takes its types, or an operand would have to be
-// converted or moved first.
-std::optional<Contraction> ContractionOf(const Instr& dot);
+// The dot as it stands; nothing when the machine's library does not take its types, or an operand
+// would have to be converted or moved first. A GPU's takes bf16 and f16 as they are.
+std::optional<Contraction> ContractionOf(const Instr& dot, const Machine& machine);
 
 // Whether the machine's library computes this dot, as it stands, sooner than a kernel.
 bool IsForLibrary(const Instr& instr, const Machine& machine);

@@ -36,7 +36,7 @@ void Lowerer::CallLibrary(Frame& frame, const Instr& dot) {
   frame.leaves[&dot] = NewLeaves(dot.shape());
   memory_.Define(frame.leaves[&dot][0]);
   step.places.push_back(Unsettled(frame.leaves[&dot][0]));
-  MatrixProduct product = ProductOf(*ContractionOf(dot));
+  MatrixProduct product = ProductOf(*ContractionOf(dot, options_.machine));
   ProductBlocks blocks = BlocksOf(product);
   log_.Add({.pass = "lower",
             .rule = "library.product",

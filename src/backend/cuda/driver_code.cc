@@ -28,7 +28,7 @@ Result<std::shared_ptr<const LoadedModule>> DriverGpu::LoadModule(
   Handle module = nullptr;
   int result = api_.load(&module, cubin->data());
   if (result != 0) return Fault(result, "code cannot be loaded");
-  return std::make_shared<const LoadedModule>(api_, context_, module);
+  return std::make_shared<const LoadedModule>(api_, context_, stream_, module);
 }
 
 Result<std::shared_ptr<const LaunchCode>> DriverGpu::MakeCode(
@@ -151,10 +151,10 @@ bool DriverGpu::HasProducts() {
 }
 
 Result<std::shared_ptr<const ProductCode>> DriverGpu::LoadProduct(const MatrixProduct& product,
-                                                                  Precision precision) {
+                                                                  const ProductKind& kind) {
   TOK_RETURN_IF_ERROR(Enter());
   TOK_TRY(const CublasLt* lt, CublasLt::Open());
-  return lt->Prepare(product, precision);
+  return lt->Prepare(product, kind);
 }
 
 Status DriverGpu::Multiply(const ProductCode& code, const ProductArrays& arrays) {

@@ -43,7 +43,7 @@ class DriverGpu final : public Gpu, private RegionSource, private Completions::J
   Status RunGraph(StepGraph& graph, std::span<void* const> pointers) override;
   bool HasProducts() override;
   Result<std::shared_ptr<const ProductCode>> LoadProduct(const MatrixProduct& product,
-                                                         Precision precision) override;
+                                                         const ProductKind& kind) override;
   Status Multiply(const ProductCode& code, const ProductArrays& arrays) override;
 
  private:

@@ -47,8 +47,13 @@ class ProductCode {
  public:
   virtual ~ProductCode() = default;
 };
-// Of f32: whether 10 bits of each factor's mantissa are enough.
-enum class Precision : uint8_t { kFull, kTf32 };
+// What a product is of, besides its shape.
+struct ProductKind {
+  // Factors and results in memory; sums are of the type that the product says.
+  enum class Narrow : uint8_t { kNo, kBF16, kF16 };
+  Narrow factors = Narrow::kNo, result = Narrow::kNo;
+  bool tf32 = false;  // of f32: 10 bits of each factor's mantissa are enough
+};
 
 // A device that runs kernels.
 class Gpu : public Device {
@@ -68,7 +73,7 @@ class Gpu : public Device {
   virtual bool HasProducts() = 0;
   // TK4201, TK4203.
   virtual Result<std::shared_ptr<const ProductCode>> LoadProduct(const MatrixProduct& product,
-                                                                 Precision precision) = 0;
+                                                                 const ProductKind& kind) = 0;
   virtual Status Multiply(const ProductCode& code, const ProductArrays& arrays) = 0;
 };
 

@@ -13,19 +13,20 @@ namespace tokamak::cuda {
 // What was loaded from one piece of machine code.
 class LoadedModule {
  public:
-  LoadedModule(const DriverApi& api, Handle context, Handle module)
-      : api_(api), context_(context), module_(module) {}
+  LoadedModule(const DriverApi& api, Handle context, Handle stream, Handle module)
+      : api_(api), context_(context), stream_(stream), module_(module) {}
   LoadedModule(const LoadedModule&) = delete;
   LoadedModule& operator=(const LoadedModule&) = delete;
   ~LoadedModule() {
     api_.set_current(context_);
+    api_.synchronize(stream_);  // its kernels may be running
     api_.unload(module_);
   }
   Handle handle() const { return module_; }
 
  private:
   const DriverApi& api_;
-  Handle context_, module_;
+  Handle context_, stream_, module_;
 };
 
 class LoadedCode final : public LaunchCode {

@@ -61,17 +61,27 @@ int DataType(MatrixType type) {
   return 0;
 }
 
-int ComputeType(MatrixType type, Precision precision) {
+using Narrow = ProductKind::Narrow;
+
+int DataType(MatrixType type, Narrow narrow) {
+  return narrow == Narrow::kBF16 ? 14 : narrow == Narrow::kF16 ? 2 : DataType(type);
+}
+int64_t WidthOf(MatrixType type, Narrow narrow) {
+  return narrow == Narrow::kNo ? static_cast<int64_t>(BytesOf(type)) : 2;
+}
+
+int ComputeType(MatrixType type, const ProductKind& kind) {
   if (type == MatrixType::kF64 || type == MatrixType::kC128) return kCompute64F;
-  return precision == Precision::kTf32 ? kComputeTf32 : kCompute32F;
+  return kind.tf32 && kind.factors == Narrow::kNo ? kComputeTf32 : kCompute32F;
 }
 
 // Bytes that every matrix of the product is aligned to: the library takes 256 for granted.
-uint32_t AlignmentOf(const LtProduct& lt, int64_t width) {
+uint32_t AlignmentOf(const LtProduct& lt, int64_t width, int64_t result_width) {
   int64_t together = 64;  // as arrays are
   for (const MatrixProduct::Batch& batch : lt.outer)
     together = std::gcd(together, std::gcd(batch.lhs * width, batch.rhs * width));
-  if (!lt.outer.empty()) together = std::gcd(together, lt.batch * lt.result.batch_stride * width);
+  if (!lt.outer.empty())
+    together = std::gcd(together, lt.batch * lt.result.batch_stride * result_width);
   return static_cast<uint32_t>(together);
 }
 
@@ -133,6 +143,7 @@ class CublasLt::Code final : public ProductCode {
 
   const Functions& f;
   MatrixProduct product;
+  ProductKind kind;
   LtProduct lt;
   Handle operation = nullptr;
   Handle layouts[3] = {};  // first, second, result
@@ -174,14 +185,17 @@ Result<const CublasLt*> CublasLt::Open() {
 }
 
 Result<std::shared_ptr<const ProductCode>> CublasLt::Prepare(const MatrixProduct& product,
-                                                             Precision precision) const {
+                                                             const ProductKind& kind) const {
   const Functions& f = *functions_;
   auto code = std::make_shared<Code>(f);
   code->product = product;
+  code->kind = kind;
   code->lt = LtProductOf(product);
   const LtProduct& lt = code->lt;
-  int type = DataType(product.type), compute = ComputeType(product.type, precision);
-  int status = f.create_operation(&code->operation, compute, type);
+  int types[] = {DataType(product.type, kind.factors), DataType(product.type, kind.factors),
+                 DataType(product.type, kind.result)};
+  int status =
+      f.create_operation(&code->operation, ComputeType(product.type, kind), DataType(product.type));
   auto set_operation = [&](int attribute, bool is_transposed) {
     int value = is_transposed ? 1 : 0;
     if (status == 0) status = f.set_operation(code->operation, attribute, &value, sizeof value);
@@ -192,7 +206,7 @@ Result<std::shared_ptr<const ProductCode>> CublasLt::Prepare(const MatrixProduct
   for (size_t i = 0; i < 3; ++i) {
     const LtProduct::Side& side = *sides[i];
     if (status == 0)
-      status = f.create_layout(&code->layouts[i], type, static_cast<uint64_t>(side.rows),
+      status = f.create_layout(&code->layouts[i], types[i], static_cast<uint64_t>(side.rows),
                                static_cast<uint64_t>(side.columns), side.leading);
     auto batch = static_cast<int32_t>(lt.batch);
     if (status == 0 && lt.batch > 1)
@@ -208,7 +222,8 @@ Result<std::shared_ptr<const ProductCode>> CublasLt::Prepare(const MatrixProduct
   int count = 0;
   status = f.create_preference(&preference);
   if (status == 0) status = f.set_preference(preference, kMaxWorkspace, &most, sizeof most);
-  uint32_t aligned = AlignmentOf(lt, static_cast<int64_t>(BytesOf(product.type)));
+  uint32_t aligned =
+      AlignmentOf(lt, WidthOf(product.type, kind.factors), WidthOf(product.type, kind.result));
   for (int attribute : kAlignments)
     if (status == 0) status = f.set_preference(preference, attribute, &aligned, sizeof aligned);
   if (status == 0)
@@ -235,7 +250,8 @@ Status CublasLt::Run(const ProductCode& product, const ProductArrays& arrays, vo
   bool is_wide = code.product.type == MatrixType::kF64 || code.product.type == MatrixType::kC128;
   const void* one = is_wide ? static_cast<const void*>(kWideOne) : kOne;
   const void* zero = is_wide ? static_cast<const void*>(kWideZero) : kZero;
-  auto width = static_cast<int64_t>(BytesOf(code.product.type));
+  int64_t width = WidthOf(code.product.type, code.kind.factors);
+  int64_t result_width = WidthOf(code.product.type, code.kind.result);
   int64_t calls = 1;
   for (const MatrixProduct::Batch& batch : lt.outer) calls *= batch.count;
   for (int64_t call = 0; call < calls; ++call) {
@@ -248,8 +264,8 @@ Status CublasLt::Run(const ProductCode& product, const ProductArrays& arrays, vo
     }
     auto* first = static_cast<const std::byte*>(arrays.rhs) + rhs * width;
     auto* second = static_cast<const std::byte*>(arrays.lhs) + lhs * width;
-    auto* result =
-        static_cast<std::byte*>(arrays.result) + call * lt.batch * lt.result.batch_stride * width;
+    auto* result = static_cast<std::byte*>(arrays.result) +
+                   call * lt.batch * lt.result.batch_stride * result_width;
     int status =
         code.f.multiply(handle_, code.operation, one, first, code.layouts[0], second,
                         code.layouts[1], zero, result, code.layouts[2], result, code.layouts[2],

@@ -33,7 +33,7 @@ class CublasLt {
 
   // Picks how to compute it. The workspace is what calls may use, of at most kWorkspace bytes.
   Result<std::shared_ptr<const ProductCode>> Prepare(const MatrixProduct& product,
-                                                     Precision precision) const;
+                                                     const ProductKind& kind) const;
   // Asks a stream for it.
   Status Run(const ProductCode& code, const ProductArrays& arrays, void* workspace,
              Handle stream) const;

@@ -103,14 +103,33 @@ class SimulatedGraph final : public StepGraph {
 class SimulatedProduct final : public ProductCode {
  public:
   MatrixProduct product;
+  ProductKind kind;
+};
+
+// Bits of bf16 as a number.
+struct BF16 {
+  uint16_t bits = 0;
+  BF16() = default;
+  explicit BF16(double value) {
+    auto wide = static_cast<float>(value);
+    uint32_t all = 0;
+    std::memcpy(&all, &wide, sizeof all);
+    bits = static_cast<uint16_t>((all + 0x7FFF + ((all >> 16) & 1)) >> 16);
+  }
+  explicit operator double() const {
+    uint32_t all = static_cast<uint32_t>(bits) << 16;
+    float wide = 0;
+    std::memcpy(&wide, &all, sizeof wide);
+    return wide;
+  }
 };
 
 // By definition; sums in double.
-template <typename T, typename Sum>
-void MultiplyAll(const MatrixProduct& product, const ProductArrays& arrays) {
+template <typename T, typename To, typename Sum>
+void MultiplyAs(const MatrixProduct& product, const ProductArrays& arrays) {
   auto* lhs = static_cast<const T*>(arrays.lhs);
   auto* rhs = static_cast<const T*>(arrays.rhs);
-  auto* result = static_cast<T*>(arrays.result);
+  auto* result = static_cast<To*>(arrays.result);
   for (int64_t b = 0; b < product.BatchCount(); ++b) {
     int64_t rest = b, left = 0, right = 0;
     for (size_t i = product.batch.size(); i-- > 0;) {
@@ -124,23 +143,32 @@ void MultiplyAll(const MatrixProduct& product, const ProductArrays& arrays) {
         for (int64_t p = 0; p < product.k; ++p)
           sum += Sum(lhs[left + i * product.lhs.row + p * product.lhs.column]) *
                  Sum(rhs[right + p * product.rhs.row + j * product.rhs.column]);
-        *result++ = T(sum);
+        *result++ = To(sum);
       }
     }
   }
 }
 
-void MultiplyAll(const MatrixProduct& product, const ProductArrays& arrays) {
+void MultiplyAll(const MatrixProduct& product, const ProductKind& kind,
+                 const ProductArrays& arrays) {
   using Wide = std::complex<double>;
+  using Narrow = ProductKind::Narrow;
+  bool wide_result = kind.result == Narrow::kNo;
+  if (kind.factors == Narrow::kBF16)
+    return wide_result ? MultiplyAs<BF16, float, double>(product, arrays)
+                       : MultiplyAs<BF16, BF16, double>(product, arrays);
+  if (kind.factors == Narrow::kF16)
+    return wide_result ? MultiplyAs<_Float16, float, double>(product, arrays)
+                       : MultiplyAs<_Float16, _Float16, double>(product, arrays);
   switch (product.type) {
     case MatrixType::kF32:
-      return MultiplyAll<float, double>(product, arrays);
+      return MultiplyAs<float, float, double>(product, arrays);
     case MatrixType::kF64:
-      return MultiplyAll<double, double>(product, arrays);
+      return MultiplyAs<double, double, double>(product, arrays);
     case MatrixType::kC64:
-      return MultiplyAll<std::complex<float>, Wide>(product, arrays);
+      return MultiplyAs<std::complex<float>, std::complex<float>, Wide>(product, arrays);
     case MatrixType::kC128:
-      return MultiplyAll<Wide, Wide>(product, arrays);
+      return MultiplyAs<Wide, Wide, Wide>(product, arrays);
   }
 }
 
@@ -235,16 +263,17 @@ class HostGpu final : public Gpu, private RegionSource {
 
   bool HasProducts() override { return true; }
   Result<std::shared_ptr<const ProductCode>> LoadProduct(const MatrixProduct& product,
-                                                         Precision) override {
+                                                         const ProductKind& kind) override {
     auto code = std::make_shared<SimulatedProduct>();
     code->product = product;
+    code->kind = kind;
     return std::shared_ptr<const ProductCode>(std::move(code));
   }
   Status Multiply(const ProductCode& code, const ProductArrays& arrays) override {
     ProductArrays there{Near(arrays.lhs), Near(arrays.rhs), Near(arrays.result)};
-    queue_.Add([product = static_cast<const SimulatedProduct&>(code).product, there] {
-      MultiplyAll(product, there);
-    });
+    const auto& own = static_cast<const SimulatedProduct&>(code);
+    queue_.Add(
+        [product = own.product, kind = own.kind, there] { MultiplyAll(product, kind, there); });
     return Ok();
   }
 
