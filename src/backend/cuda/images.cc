@@ -12,9 +12,26 @@
 namespace tokamak::cuda {
 namespace {
 
-// Kernels of a batch. More are compiled faster together (NVRTC takes a while to begin), fewer by
-// more threads.
-constexpr size_t kLeastBatch = 8, kMostBatch = 32;
+// A batch: kernels are compiled faster together (NVRTC takes a while to begin), and by more threads
+// where there are fewer in each. More than a few threads wait for each other.
+constexpr size_t kMostBatch = 32, kMostBytes = size_t{32} << 10, kMostPrograms = 8;
+
+// Where each batch begins, and the end.
+std::vector<size_t> BatchesOf(const std::vector<size_t>& bytes, size_t threads) {
+  size_t programs = std::min(threads, kMostPrograms);
+  size_t most = std::min((bytes.size() + programs - 1) / programs, kMostBatch);
+  std::vector<size_t> begins = {0};
+  size_t total = 0;
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    if (i > begins.back() && (i - begins.back() >= most || total + bytes[i] > kMostBytes)) {
+      begins.push_back(i);
+      total = 0;
+    }
+    total += bytes[i];
+  }
+  begins.push_back(bytes.size());
+  return begins;
+}
 
 struct Wanted {
   const CudaSource* source;
@@ -79,14 +96,16 @@ Status CompileBatch(std::span<Wanted* const> batch, const Nvrtc& nvrtc,
 Status CompileAll(std::span<Wanted* const> missing, const ImageOptions& options) {
   TOK_TRY(const Nvrtc* nvrtc, Nvrtc::Open());
   size_t threads = std::max(1u, std::thread::hardware_concurrency());
-  size_t each = std::clamp((missing.size() + threads - 1) / threads, kLeastBatch, kMostBatch);
-  size_t batches = (missing.size() + each - 1) / each;
+  std::vector<size_t> bytes;
+  for (const Wanted* wanted : missing) bytes.push_back(wanted->source->text.size());
+  std::vector<size_t> begins = BatchesOf(bytes, threads);
+  size_t batches = begins.size() - 1;
   std::vector<std::optional<Error>> errors(batches);
   std::atomic<size_t> next{0};
   auto work = [&] {
     for (size_t i = next++; i < batches; i = next++) {
-      size_t begin = i * each, count = std::min(each, missing.size() - begin);
-      Status status = CompileBatch(missing.subspan(begin, count), *nvrtc, options);
+      Status status =
+          CompileBatch(missing.subspan(begins[i], begins[i + 1] - begins[i]), *nvrtc, options);
       if (!status.ok()) errors[i] = std::move(status.error());
     }
   };
