@@ -145,7 +145,8 @@ bool Draft::NeedsArray(const Instr& value) const {
 
 void Draft::AddGroup(Group group, Region region) {
   uint64_t hash = hasher_->Of(region);
-  groups_.push_back({std::move(group), std::move(region), hash});
+  std::vector<const Instr*> ends = hasher_->Ends(region);
+  groups_.push_back({std::move(group), std::move(region), hash, std::move(ends)});
   Link(static_cast<int>(groups_.size()) - 1, true);
 }
 

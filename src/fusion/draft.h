@@ -45,6 +45,10 @@ class Draft {
   const Group& group(int i) const { return groups_[static_cast<size_t>(i)].group; }
   const Region& region(int i) const { return groups_[static_cast<size_t>(i)].region; }
   uint64_t HashOf(int i) const { return groups_[static_cast<size_t>(i)].hash; }
+  // Its inputs and then its roots, in an order that follows from what it computes.
+  const std::vector<const Instr*>& EndsOf(int i) const {
+    return groups_[static_cast<size_t>(i)].ends;
+  }
   bool IsThere(int i) const { return !region(i).roots.empty(); }
   // The group that makes a value; -1: none, it is computed where it is needed or no kernel's.
   int HomeOf(const Instr& value) const { return homes_[&value]; }
@@ -65,6 +69,11 @@ class Draft {
   const Pins* pins() const { return pins_; }
   // The hash of any region of this computation.
   uint64_t HashOf(const Region& region) const { return hasher_->Of(region); }
+  // Where an instruction stands in a group, in an order that follows from what it computes.
+  uint32_t NumberIn(int i, const Instr& instr) const {
+    hasher_->Of(region(i));
+    return hasher_->NumberOf(instr);
+  }
 
   // The regions that the groups added would be.
   std::vector<Region> Try(const Change& change);
@@ -81,6 +90,7 @@ class Draft {
     Group group;
     Region region;
     uint64_t hash = 0;  // of the region's structure
+    std::vector<const Instr*> ends = {};
   };
 
   Draft(const Computation& computation, RegionHasher& hasher);

@@ -28,15 +28,12 @@ class Greedy {
     left_ = kMaxMoves * draft_.size();
     double before = Estimate();
     for (size_t i = 0; i < draft_.size(); ++i) fresh_.push_back(static_cast<int>(i));
-    for (const Instr* value : draft_.order())
-      if (draft_.HomeOf(*value) >= 0) LookAt(MovesOfValue(draft_, *value));
+    for (const Instr* value : draft_.order()) changed_.push_back(value);
     // What one group is to its neighbours is looked at when no value has a better place left.
     while (left_ > 0) {
       // In rounds: else one group would grow, and leave nothing for its neighbours.
-      while (!next_.empty() && left_ > 0) {
-        queue_.swap(next_);
+      for (LookAtChanged(); !queue_.empty() && left_ > 0; LookAtChanged())
         while (!queue_.empty() && left_ > 0) TakeBest();
-      }
       if (fresh_.empty()) break;
       LookAtSides();
     }
@@ -52,6 +49,15 @@ class Greedy {
   }
 
  private:
+  // The moves of all values that groups read or make that came in the last round.
+  void LookAtChanged() {
+    std::vector<const Instr*> values;
+    values.swap(changed_);
+    ++round_;
+    for (const Instr* value : values)
+      if (draft_.HomeOf(*value) >= 0) LookAt(MovesOfValue(draft_, *value));
+  }
+
   void LookAtSides() {
     std::vector<int> groups;
     groups.swap(fresh_);
@@ -68,10 +74,15 @@ class Greedy {
   double EstimateOf(int group) {
     return pricer_.Estimate(draft_.region(group), draft_.HashOf(group));
   }
-  double EstimateOf(const std::vector<Region>& regions) {
+  double EstimateOf(const std::vector<Region>& regions, const std::vector<uint64_t>& hashes) {
     double total = 0;
-    for (const Region& region : regions) total += pricer_.Estimate(region, draft_.HashOf(region));
+    for (size_t i = 0; i < regions.size(); ++i) total += pricer_.Estimate(regions[i], hashes[i]);
     return total;
+  }
+  std::vector<uint64_t> HashesOf(const std::vector<Region>& regions) const {
+    std::vector<uint64_t> hashes;
+    for (const Region& region : regions) hashes.push_back(draft_.HashOf(region));
+    return hashes;
   }
 
   // Puts those that may pay into the queue.
@@ -84,13 +95,16 @@ class Greedy {
       for (int i : priced.move.change.removed) priced.before += EstimateOf(i);
       // Moves that are alike are worth the same, about; when one is made, it is known exactly.
       auto [after, is_new] = after_.try_emplace(priced.hash);
-      if (is_new) after->second = EstimateOf(draft_.Try(priced.move.change));
+      if (is_new) {
+        std::vector<Region> regions = draft_.Try(priced.move.change);
+        after->second = EstimateOf(regions, HashesOf(regions));
+      }
       priced.after = after->second;
       if (!priced.pays()) {
         refusals_.Add(priced, "by estimate");
         continue;
       }
-      next_.push({priced.gain(), priced.hash, waiting_.size()});
+      queue_.push({priced.gain(), priced.hash, waiting_.size()});
       waiting_.push_back(std::move(priced));
     }
   }
@@ -101,11 +115,13 @@ class Greedy {
     const Change& change = priced.move.change;
     if (refusals_.Has(priced.hash) || !draft_.IsCurrent(change)) return;
     std::vector<Region> regions = draft_.Try(change);
-    priced.after = EstimateOf(regions);
+    std::vector<uint64_t> hashes = HashesOf(regions);
+    priced.after = EstimateOf(regions, hashes);
     if (!priced.pays()) return refusals_.Add(priced, "by estimate");
     if (std::string why = WhyPinned(draft_, change, regions); !why.empty())
       return refusals_.Record(priced, std::move(why));
-    if (!pricer_.HaveKernels(regions)) return refusals_.Add(priced, "no generator takes it");
+    if (!pricer_.HaveKernels(regions, hashes))
+      return refusals_.Add(priced, "no generator takes it");
     if (draft_.MakesCycle(change, regions)) return;
     int first = static_cast<int>(draft_.size());
     draft_.Apply(change);
@@ -114,19 +130,18 @@ class Greedy {
     LookAround(first);
   }
 
-  // The moves of all values that new groups read or make.
+  // What new groups read or make is looked at when the round is over: until then some of them have
+  // changed again.
   void LookAround(int first) {
-    ++round_;
-    auto look = [&](const Instr& value) {
+    auto add = [&](const Instr& value) {
       if (met_[&value] == round_) return;
       met_[&value] = round_;
-      LookAt(MovesOfValue(draft_, value));
+      changed_.push_back(&value);
     };
     for (int group = first; group < static_cast<int>(draft_.size()); ++group) {
       fresh_.push_back(group);
-      for (const Instr* input : draft_.region(group).inputs)
-        if (draft_.HomeOf(*input) >= 0) look(*input);
-      for (const Instr* root : draft_.region(group).roots) look(*root);
+      for (const Instr* input : draft_.region(group).inputs) add(*input);
+      for (const Instr* root : draft_.region(group).roots) add(*root);
     }
   }
 
@@ -149,8 +164,9 @@ class Greedy {
   Refusals refusals_;
   std::unordered_map<uint64_t, double> after_;  // what a move makes costs, by hash
   std::vector<PricedMove> waiting_;
-  std::priority_queue<Waiting> queue_, next_;  // of this round; of the next
-  std::vector<int> fresh_;                     // groups whose neighbours have not been looked at
+  std::priority_queue<Waiting> queue_;  // of this round
+  std::vector<const Instr*> changed_;   // values to be looked at in the next
+  std::vector<int> fresh_;              // groups whose neighbours have not been looked at
   InstrMap<uint32_t> met_;
   uint32_t round_ = 0;
   size_t left_ = 0;

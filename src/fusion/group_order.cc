@@ -97,27 +97,34 @@ void GroupOrder::Replace(int old, int by) {
   if (is_known_) SetGroup(by, RankOf(old));
 }
 
-bool GroupOrder::IsNew(Node node) {
-  std::vector<uint32_t>& seen = node >= 0 ? seen_group_ : seen_outside_;
+uint32_t& GroupOrder::SeenOf(Node node, Direction direction) {
+  Seen& seen = seen_[static_cast<size_t>(direction)];
+  std::vector<uint32_t>& list = node >= 0 ? seen.groups : seen.outside;
   auto at = static_cast<size_t>(node >= 0 ? node : ~node);
-  if (at >= seen.size()) seen.resize(std::max(at + 1, 2 * seen.size()), 0);
-  if (seen[at] == walk_) return false;
-  seen[at] = walk_;
-  return true;
+  if (at >= list.size()) list.resize(std::max(at + 1, 2 * list.size()), 0);
+  return list[at];
+}
+
+template <typename F>
+void GroupOrder::Spread(const Draft& draft, Node node, Direction direction, F&& f) {
+  auto add = [&](Node next) {
+    if (uint32_t& seen = SeenOf(next, direction); seen != walk_) {
+      seen = walk_;
+      f(next);
+    }
+  };
+  direction == Direction::kUsers ? ForUsers(draft, node, add) : ForNeeds(draft, node, add);
 }
 
 bool GroupOrder::Reach(const Draft& draft, int from, Direction direction, int64_t low, int64_t high,
                        std::vector<Node>& found) {
   ++walk_;
   auto add = [&](Node node) {
-    int64_t rank = RankOf(node);
-    if (rank > low && rank < high && IsNew(node)) found.push_back(node);
+    if (RankOf(node) > low && RankOf(node) < high) found.push_back(node);
   };
-  auto spread = [&](Node node) {
-    direction == Direction::kUsers ? ForUsers(draft, node, add) : ForNeeds(draft, node, add);
-  };
-  spread(from);
-  for (size_t i = 0; i < found.size() && found.size() <= kMaxVisited; ++i) spread(found[i]);
+  Spread(draft, from, direction, add);
+  for (size_t i = 0; i < found.size() && found.size() <= kMaxVisited; ++i)
+    Spread(draft, found[i], direction, add);
   return found.size() <= kMaxVisited;
 }
 
@@ -129,17 +136,33 @@ bool GroupOrder::Fits(const Draft& draft, const Region& region, int group) {
   return fits;
 }
 
+// From both sides in turn: where one of them ends, nothing lies between.
 bool GroupOrder::LiesBetween(const Draft& draft, int x, int y) {
   if (!is_known_) Find(draft);
   if (is_cyclic_) return true;
   if (RankOf(x) > RankOf(y)) std::swap(x, y);
-  std::vector<Node> found;
-  if (!Reach(draft, x, Direction::kUsers, RankOf(x), RankOf(y), found)) return true;
-  return std::any_of(found.begin(), found.end(), [&](Node node) {
-    bool leads = false;
-    ForUsers(draft, node, [&](Node user) { leads = leads || user == y; });
-    return leads;
-  });
+  int64_t low = RankOf(x), high = RankOf(y);
+  ++walk_;
+  struct Side {
+    Direction direction, other;
+    std::vector<Node> found;
+    size_t next;
+  };
+  Side sides[] = {{Direction::kUsers, Direction::kNeeds, {x}, 0},
+                  {Direction::kNeeds, Direction::kUsers, {y}, 0}};
+  bool meet = false;
+  for (int turn = 0; !meet; turn = 1 - turn) {
+    Side& side = sides[turn];
+    if (side.next == side.found.size()) return false;
+    if (side.found.size() > kMaxVisited) return true;
+    Node from = side.found[side.next++];
+    Spread(draft, from, side.direction, [&](Node node) {
+      if (RankOf(node) <= low || RankOf(node) >= high) return;
+      meet = meet || SeenOf(node, side.other) == walk_;
+      side.found.push_back(node);
+    });
+  }
+  return true;
 }
 
 // What the second needs comes first, what needs the first comes last, in the ranks that they all

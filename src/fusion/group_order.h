@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -41,11 +42,17 @@ class GroupOrder {
   // All that a group leads to with a rank between these two. False: too many.
   bool Reach(const Draft& draft, int from, Direction direction, int64_t low, int64_t high,
              std::vector<Node>& found);
-  bool IsNew(Node node);
+  uint32_t& SeenOf(Node node, Direction direction);
+  // Calls f for each neighbour that has not been seen in this walk.
+  template <typename F>
+  void Spread(const Draft& draft, Node node, Direction direction, F&& f);
 
   bool is_known_ = false, is_cyclic_ = false;
-  std::vector<int64_t> groups_, outside_;            // ranks, by number and by place
-  std::vector<uint32_t> seen_group_, seen_outside_;  // in which walk
+  std::vector<int64_t> groups_, outside_;  // ranks, by number and by place
+  struct Seen {
+    std::vector<uint32_t> groups, outside;  // in which walk
+  };
+  std::array<Seen, 2> seen_;  // by direction
   uint32_t walk_ = 0;
 };
 

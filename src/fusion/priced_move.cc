@@ -12,6 +12,12 @@ namespace {
 // by a fifth (docs/results/model.md).
 constexpr double kLeastShare = 0.02, kLeastShareOfCuts = 0.2;
 
+uint64_t Mixed(uint64_t x) {
+  Hasher hasher;
+  hasher.Add(x);
+  return hasher.digest();
+}
+
 }  // namespace
 
 bool PricedMove::pays() const {
@@ -23,22 +29,34 @@ uint64_t MoveHasher::Of(const Move& move) {
   Hasher hasher;
   numbers_.Begin();
   hasher.Add(move.rule);
-  for (int i : move.change.removed) {
+  // In an order that follows from what they compute, like all that is hashed here.
+  std::vector<int> removed = move.change.removed;
+  std::stable_sort(removed.begin(), removed.end(),
+                   [&](int x, int y) { return draft_.HashOf(x) < draft_.HashOf(y); });
+  for (int i : removed) {
     hasher.Add(draft_.HashOf(i));
     hasher.Add(draft_.group(i).again.size());
-    for (const Instr* input : draft_.region(i).inputs) hasher.Add(numbers_.Of(*input));
-    for (const Instr* root : draft_.region(i).roots) hasher.Add(numbers_.Of(*root));
+    for (const Instr* end : draft_.EndsOf(i)) hasher.Add(numbers_.Of(*end));
   }
+  // What several of them compute is computed once when they are one.
+  uint32_t met = numbers_.size();
+  if (removed.size() > 1)
+    for (int i : removed)
+      for (const Instr* instr : draft_.region(i).instrs) numbers_.Of(*instr);
+  hasher.Add(numbers_.size() - met);
+  uint64_t added = 0;
   for (const Group& group : move.change.added) {
-    hasher.Add(group.again.size());
-    for (const Instr* root : group.roots) hasher.Add(numbers_.Of(*root));
+    uint64_t roots = 0;
+    for (const Instr* root : group.roots) roots += Mixed(numbers_.Of(*root));
+    Hasher own;
+    own.Add(group.again.size());
+    own.Add(roots);
+    added += own.digest();
   }
+  hasher.Add(added);
   // Where something inside begins a group of its own.
-  if (draft_.HomeOf(*move.subject) < 0) {
-    const std::vector<const Instr*>& instrs = draft_.region(move.change.removed[0]).instrs;
-    auto at = std::find(instrs.begin(), instrs.end(), move.subject);
-    hasher.Add(static_cast<uint64_t>(at - instrs.begin()));
-  }
+  if (draft_.HomeOf(*move.subject) < 0)
+    hasher.Add(draft_.NumberIn(move.change.removed[0], *move.subject));
   return hasher.digest();
 }
 

@@ -97,6 +97,12 @@ bool Pricer::HaveKernels(const std::vector<Region>& regions) {
                      [&](const Region& region) { return HasKernel(region, hasher_.Of(region)); });
 }
 
+bool Pricer::HaveKernels(const std::vector<Region>& regions, const std::vector<uint64_t>& hashes) {
+  bool all = true;
+  for (size_t i = 0; all && i < regions.size(); ++i) all = HasKernel(regions[i], hashes[i]);
+  return all;
+}
+
 bool Pricer::HasKernel(const Region& region, uint64_t hash) {
   if (auto it = known_.find(hash); it != known_.end()) return it->second.price.IsLegal();
   RegionKind kind = ShapeOf(region, machine_).kind;
@@ -104,7 +110,13 @@ bool Pricer::HasKernel(const Region& region, uint64_t hash) {
   // Elements of single values have code, and so have loops over them.
   bool simple =
       (kind == RegionKind::kLoop && !HasSeveralSizes(region)) || region.instrs.size() == 1;
-  return simple || Find(region, hash).price.IsLegal();
+  if (simple) return true;
+  if (kind == RegionKind::kRows && !machine_.is_gpu()) {
+    auto [accepts, is_new] = accepts_.try_emplace(hash);
+    if (is_new) accepts->second = AcceptsRows(region);
+    if (accepts->second != Accepts::kAskByBuilding) return accepts->second == Accepts::kYes;
+  }
+  return Find(region, hash).price.IsLegal();
 }
 
 double Pricer::Estimate(const Region& region, uint64_t hash) {

@@ -7,6 +7,7 @@
 #include "cost/work.h"
 #include "fusion/region_hash.h"
 #include "fusion/summary.h"
+#include "gen/accepts_rows.h"
 #include "gen/generator.h"
 
 namespace tokamak {
@@ -33,9 +34,10 @@ class Pricer {
   const RegionPrice& Of(const Region& region, uint64_t hash);
   // What somebody has made of a region is a kernel of it.
   void Learn(uint64_t hash, RegionKind kind, const BuiltKernel& built);
-  // Whether all have kernels, which are built only where that must be asked: of loops over single
-  // elements there always is one.
+  // Whether all have kernels, which are built only where nothing else tells: of loops over single
+  // elements there always is one, and of most rows it is known from their shapes.
   bool HaveKernels(const std::vector<Region>& regions);
+  bool HaveKernels(const std::vector<Region>& regions, const std::vector<uint64_t>& hashes);
   const Machine& machine() const { return machine_; }
   size_t kernels_built() const { return built_; }
 
@@ -53,6 +55,7 @@ class Pricer {
   Summarizer summarizer_;
   std::unordered_map<uint64_t, Known> known_;
   std::unordered_map<uint64_t, double> estimates_;
+  std::unordered_map<uint64_t, Accepts> accepts_;  // of rows
   size_t built_ = 0;
 };
 

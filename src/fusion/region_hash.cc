@@ -1,9 +1,24 @@
 #include "fusion/region_hash.h"
 
+#include <algorithm>
+
 #include "ir/compare.h"
-#include "support/hash.h"
 
 namespace tokamak {
+namespace {
+
+uint64_t Mixed(uint64_t x) {
+  Hasher hasher;
+  hasher.Add(x);
+  return hasher.digest();
+}
+
+// Whether it is the same with its first two operands exchanged.
+bool HasEitherOrder(const Instr& instr) {
+  return IsCommutative(instr.op()) || instr.op() == Op::kFma;
+}
+
+}  // namespace
 
 const RegionHasher::Own& RegionHasher::OwnOf(const Instr& instr) {
   Own& own = own_[&instr];
@@ -19,24 +34,89 @@ const RegionHasher::Own& RegionHasher::OwnOf(const Instr& instr) {
   return own;
 }
 
+void RegionHasher::HashDeeply(const Region& region) {
+  for (const Instr* instr : region.instrs) {
+    bool either = HasEitherOrder(*instr);
+    for (size_t i = 0; i < instr->operand_count(); ++i) {
+      const Instr* operand = instr->operand(i);
+      if (!IsIn(*operand) || !marks_[operand].is_input) continue;
+      marks_[operand].deep += Mixed(OwnOf(*instr).all + (either && i < 2 ? 0 : i));
+    }
+  }
+  for (const Instr* input : region.inputs)
+    marks_[input].deep = Mixed(marks_[input].deep ^ OwnOf(*input).shape);
+  for (const Instr* instr : region.instrs) {
+    Hasher hasher;
+    hasher.Add(OwnOf(*instr).all);
+    for (size_t i = 0; i < instr->operand_count(); ++i) hasher.Add(DeepOf(OperandOf(*instr, i)));
+    marks_[instr].deep = hasher.digest();
+  }
+}
+
+const Instr& RegionHasher::OperandOf(const Instr& instr, size_t i) {
+  if (i < 2 && HasEitherOrder(instr) && DeepOf(*instr.operand(1)) < DeepOf(*instr.operand(0)))
+    return *instr.operand(1 - i);
+  return *instr.operand(i);
+}
+
+// What is not in the region is an immediate constant, or what an update is written into.
+void RegionHasher::Add(const Instr& instr, Hasher& hasher) {
+  hasher.Add(OwnOf(instr).all);
+  for (size_t i = 0; i < instr.operand_count(); ++i) {
+    const Instr& operand = OperandOf(instr, i);
+    hasher.Add(IsIn(operand) ? uint64_t{numbers_.Of(operand)} : OwnOf(operand).all);
+  }
+  numbers_.Of(instr);
+}
+
+// Operands first, from the first to the last.
+void RegionHasher::Meet(const Instr& root, Hasher& hasher) {
+  if (numbers_.Has(root)) return;
+  open_.push_back({&root, 0});
+  while (!open_.empty()) {
+    Step& step = open_.back();
+    if (step.next == step.instr->operand_count()) {
+      if (!numbers_.Has(*step.instr)) Add(*step.instr, hasher);
+      open_.pop_back();
+      continue;
+    }
+    const Instr& operand = OperandOf(*step.instr, step.next++);
+    if (!IsIn(operand) || numbers_.Has(operand)) continue;
+    if (marks_[&operand].is_input) {
+      numbers_.Of(operand);
+      hasher.Add(OwnOf(operand).shape);
+    } else {
+      open_.push_back({&operand, 0});
+    }
+  }
+}
+
 uint64_t RegionHasher::Of(const Region& region) {
   Hasher hasher;
   numbers_.Begin();
-  for (const Instr* input : region.inputs) {
-    numbers_.Of(*input);
-    hasher.Add(OwnOf(*input).shape);
-  }
-  for (const Instr* instr : region.instrs) {
-    hasher.Add(OwnOf(*instr).all);
-    for (const Instr* operand : instr->operands()) {
-      // What is not known is an immediate constant, or what an update is written into.
-      bool known = numbers_.Has(*operand);
-      hasher.Add(known ? uint64_t{numbers_.Of(*operand)} : OwnOf(*operand).all);
-    }
-    numbers_.Of(*instr);
-  }
-  for (const Instr* root : region.roots) hasher.Add(numbers_.Of(*root));
+  ++round_;
+  for (const Instr* input : region.inputs) marks_[input] = {round_, true};
+  for (const Instr* instr : region.instrs) marks_[instr] = {round_, false};
+  HashDeeply(region);
+  // Roots by what they compute; those that are alike as they stand.
+  std::vector<const Instr*> roots = region.roots;
+  std::stable_sort(roots.begin(), roots.end(),
+                   [&](const Instr* x, const Instr* y) { return marks_[x].deep < marks_[y].deep; });
+  for (const Instr* root : roots) Meet(*root, hasher);
+  // What leads to no root, if there is such.
+  for (const Instr* instr : region.instrs) Meet(*instr, hasher);
+  for (const Instr* root : roots) hasher.Add(numbers_.Of(*root));
   return hasher.digest();
+}
+
+std::vector<const Instr*> RegionHasher::Ends(const Region& region) {
+  auto before = [&](const Instr* x, const Instr* y) { return numbers_.Of(*x) < numbers_.Of(*y); };
+  std::vector<const Instr*> ends = region.inputs;
+  ends.insert(ends.end(), region.roots.begin(), region.roots.end());
+  auto roots = ends.begin() + static_cast<int64_t>(region.inputs.size());
+  std::sort(ends.begin(), roots, before);
+  std::sort(roots, ends.end(), before);
+  return ends;
 }
 
 }  // namespace tokamak

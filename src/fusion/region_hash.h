@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "gen/region.h"
 #include "ir/ir.h"
+#include "support/hash.h"
 
 namespace tokamak {
 
@@ -16,6 +18,7 @@ class Numbering {
     ++round_;
     next_ = 0;
   }
+  uint32_t size() const { return next_; }
   bool Has(const Instr& instr) const { return slots_[&instr].round == round_; }
   uint32_t Of(const Instr& instr) {
     Slot& slot = slots_[&instr];
@@ -32,23 +35,53 @@ class Numbering {
 };
 
 // Equal for regions of a computation that compute the same from inputs of the same shapes:
-// whatever is known of one, its kernel above all, holds for the others. What an instruction adds by
-// itself is worked out once.
+// whatever is known of one, its kernel above all, holds for the others. In which order instructions
+// stand, and operands where that is all the same, does not matter: they are met from the roots on,
+// of such operands first the one with the lesser hash. What an instruction adds by itself is worked
+// out once.
 class RegionHasher {
  public:
   explicit RegionHasher(const Computation& computation)
-      : own_(computation), numbers_(computation) {}
+      : own_(computation), marks_(computation), numbers_(computation) {}
   uint64_t Of(const Region& region);
+  // Of the last region: the number of something in it or of an input, in the order that it was met.
+  uint32_t NumberOf(const Instr& instr) { return numbers_.Of(instr); }
+  // Of the last region: its inputs and then its roots, in the order that they were met.
+  std::vector<const Instr*> Ends(const Region& region);
 
  private:
   struct Own {
     uint64_t shape = 0, all = 0;  // of the shape; of shape, op, attributes and what is called
     bool known = false;
   };
+  // What an instruction is to the region at hand.
+  struct Mark {
+    uint32_t round = 0;
+    bool is_input = false;
+    uint64_t deep = 0;
+  };
   const Own& OwnOf(const Instr& instr);
+  bool IsIn(const Instr& instr) const { return marks_[&instr].round == round_; }
+  // The hash of each instruction with all that it is computed from, and of inputs with those who
+  // use them.
+  void HashDeeply(const Region& region);
+  uint64_t DeepOf(const Instr& instr) {
+    return IsIn(instr) ? marks_[&instr].deep : OwnOf(instr).all;
+  }
+  // Operand i in an order that follows from what they are, where the order does not matter.
+  const Instr& OperandOf(const Instr& instr, size_t i);
+  void Meet(const Instr& root, Hasher& hasher);
+  void Add(const Instr& instr, Hasher& hasher);
 
   InstrMap<Own> own_;
+  InstrMap<Mark> marks_;
   Numbering numbers_;
+  uint32_t round_ = 0;
+  struct Step {
+    const Instr* instr;
+    size_t next;  // operand
+  };
+  std::vector<Step> open_;
 };
 
 }  // namespace tokamak

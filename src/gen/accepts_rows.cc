@@ -1,0 +1,244 @@
+// The rows generator refuses a region when the result of a reduction is needed elsewhere than in
+// its own row. Where elements are needed follows from shapes: here coordinates are followed from
+// the roots and from what is folded down to the reductions, as the element emitter would, but as
+// numbers in place of code. What only code can tell (a place that data decides) is left open.
+
+#include "gen/accepts_rows.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "gen/row_levels.h"
+
+namespace tokamak {
+namespace {
+
+// A coordinate: (which / stride) % size, of the row's number or of the element's in its row.
+struct Digit {
+  enum class Of : uint8_t { kZero, kRow, kElement, kUnknown };
+  Of of = Of::kUnknown;
+  int64_t stride = 0, size = 0;
+  bool operator==(const Digit&) const = default;
+};
+using Place = std::vector<Digit>;  // a digit for each dimension
+
+// More than the values that the emitter makes for an op and for each operation of its formula
+// (threefry has no others than are counted), and how many are no matter.
+constexpr int64_t kNodesOfOp = 8, kNodesOfFlop = 12, kFewNodes = 6000;
+// An instruction is looked at for so many places.
+constexpr int64_t kVisitsOfInstr = 8;
+
+// The coordinates of an element of `dims`, whose number is made of these digits, the last of which
+// counts fastest.
+Place Split(Place digits, const Dims& dims) {
+  Place at(dims.size());
+  for (size_t d = dims.size(); d-- > 0;) {
+    if (dims[d] == 1) {
+      at[d] = {Digit::Of::kZero};
+      continue;
+    }
+    while (!digits.empty() && digits.back().size == 1) digits.pop_back();
+    if (digits.empty() || digits.back().of == Digit::Of::kUnknown ||
+        digits.back().size % dims[d] != 0)
+      return Place(dims.size());
+    Digit& last = digits.back();
+    at[d] = {last.of, last.stride, dims[d]};
+    last.stride *= dims[d];
+    last.size /= dims[d];
+  }
+  return at;
+}
+
+// Neighbours that count on are one.
+Place Joined(const Place& at, const Dims& dims) {
+  Place digits;
+  for (size_t d = 0; d < dims.size(); ++d) {
+    if (dims[d] == 1) continue;
+    if (at[d].of == Digit::Of::kZero || at[d].of == Digit::Of::kUnknown) return {Digit{}};
+    if (!digits.empty() && digits.back().of == at[d].of &&
+        digits.back().stride == at[d].stride * at[d].size) {
+      digits.back() = {at[d].of, at[d].stride, at[d].size * digits.back().size};
+    } else {
+      digits.push_back(at[d]);
+    }
+  }
+  return digits;
+}
+
+class Walker {
+ public:
+  explicit Walker(const Region& region) : region_(region) {
+    for (const Instr* instr : region.instrs) inside_.insert(instr);
+  }
+
+  Accepts Run() {
+    RowLevels found;
+    bool any = std::none_of(region_.roots.begin(), region_.roots.end(), [&](const Instr* root) {
+      return PartsOf(root->shape())[0].ElementCount() > ResultCount();
+    });
+    if (!FindRowLevels(region_, found, any).empty()) return Accepts::kNo;
+    rows_ = found.rows;
+    row_ = found.row;
+    if (IsLarge(found)) return Accepts::kAskByBuilding;
+    first_ = ElementAt(found.levels[0][0]);
+    for (const std::vector<Reducer>& level : found.levels)
+      for (const Reducer& reducer : level) Fold(reducer);
+    for (const Instr* root : region_.roots) Write(*root, found.levels[0][0]);
+    return answer_;
+  }
+
+ private:
+  int64_t ResultCount() const {
+    for (const Instr* instr : region_.instrs)
+      if (instr->op() == Op::kReduce) return PartsOf(instr->shape())[0].ElementCount();
+    return 0;
+  }
+
+  // Whether its code might be more than a kernel may have.
+  bool IsLarge(const RowLevels& found) const {
+    int64_t nodes = 0;
+    for (const Instr* instr : region_.instrs)
+      nodes += kNodesOfOp + (instr->op() == Op::kThreefry2x32 ? 1 : kNodesOfFlop) *
+                                instr->info().flops_per_element;
+    return nodes * static_cast<int64_t>(2 * found.levels.size() + 2) > kFewNodes;
+  }
+
+  Digit Row() const { return {Digit::Of::kRow, 1, rows_}; }
+  Digit Element() const { return {Digit::Of::kElement, 1, row_}; }
+
+  Place ElementAt(const Reducer& reducer) const {
+    const Dims& dims = reducer.input().dims();
+    Place at(dims.size());
+    auto place = [&](const Dims& dimensions, Digit number) {
+      Dims own;
+      for (int64_t d : dimensions) own.push_back(dims[static_cast<size_t>(d)]);
+      Place digits = Split({number}, own);
+      for (size_t i = 0; i < own.size(); ++i) at[static_cast<size_t>(dimensions[i])] = digits[i];
+    };
+    place(reducer.kept, Row());
+    place(reducer.reduced, Element());
+    return at;
+  }
+
+  void Fold(const Reducer& reducer) {
+    Place at = ElementAt(reducer);
+    // What loops keep for each other is computed where the first of them needs it.
+    if (reducer.input().rank() == static_cast<int64_t>(first_.size()) && at != first_)
+      return Open();
+    for (size_t i = 0; i < reducer.instr->operand_count(); ++i)
+      Visit(*reducer.instr->operand(i), i < reducer.count ? at : Place());
+  }
+
+  void Write(const Instr& root, const Reducer& like) {
+    for (const Shape& part : PartsOf(root.shape())) {
+      if (part.ElementCount() == rows_) {
+        Visit(root, Split({Row()}, part.dims()));
+      } else if (!root.shape().IsArray() || part.ElementCount() != rows_ * row_) {
+        answer_ = Accepts::kNo;
+      } else {
+        bool alike = part.dims() == like.input().dims();
+        Visit(root, alike ? first_ : Split({Row(), Element()}, part.dims()));
+      }
+    }
+  }
+
+  void Open() {
+    if (answer_ == Accepts::kYes) answer_ = Accepts::kAskByBuilding;
+  }
+
+  void Visit(const Instr& instr, const Place& at) {
+    if (answer_ != Accepts::kYes || !inside_.contains(&instr) || IsImmediate(instr)) return;
+    std::vector<Place>& seen = seen_[&instr];
+    if (std::find(seen.begin(), seen.end(), at) != seen.end()) return;
+    if (static_cast<int64_t>(seen.size()) >= kVisitsOfInstr) return Open();
+    seen.push_back(at);
+    if (instr.op() == Op::kReduce) return CheckFold(instr, at);
+    if (instr.op() != Op::kMap && instr.info().Is(kElementwise)) {
+      for (const Instr* operand : instr.operands())
+        Visit(*operand, operand->shape().IsScalar() ? Place() : at);
+      return;
+    }
+    Move(instr, at);
+  }
+
+  // Where its operands are needed, of what moves elements.
+  void Move(const Instr& instr, const Place& at) {
+    switch (instr.op()) {
+      case Op::kIota:
+        return;
+      case Op::kCopy:
+      case Op::kGetTupleElement:
+        return Visit(*instr.operand(0), at);
+      case Op::kBroadcast:
+        return Visit(*instr.operand(0), BeforeBroadcast(instr, at));
+      case Op::kTranspose: {
+        const Dims& permutation = instr.attrs<DimensionsAttrs>().dimensions;
+        Place from(at.size());
+        for (size_t i = 0; i < at.size(); ++i) from[static_cast<size_t>(permutation[i])] = at[i];
+        return Visit(*instr.operand(0), from);
+      }
+      case Op::kReshape:
+        return Visit(*instr.operand(0),
+                     Split(Joined(at, instr.shape().dims()), instr.operand(0)->shape().dims()));
+      case Op::kSlice:
+        return Visit(*instr.operand(0), BeforeSlice(instr, at));
+      case Op::kBitcastConvert: {
+        const Shape& from = instr.operand(0)->shape();
+        bool alike = InfoOf(from.type()).bits == InfoOf(instr.shape().type()).bits;
+        return Visit(*instr.operand(0), alike ? at : Place(from.dims().size()));
+      }
+      case Op::kConcatenate:
+      case Op::kPad:
+      case Op::kReverse:
+      case Op::kDynamicSlice:
+      case Op::kGather:
+        for (const Instr* operand : instr.operands())
+          Visit(*operand, Place(operand->shape().dims().size()));
+        return;
+      default:
+        return Open();
+    }
+  }
+
+  static Place BeforeBroadcast(const Instr& instr, const Place& at) {
+    const Dims& dimensions = instr.attrs<DimensionsAttrs>().dimensions;
+    Place from(dimensions.size());
+    for (size_t i = 0; i < from.size(); ++i)
+      from[i] = instr.operand(0)->shape().dim(i) == 1 ? Digit{Digit::Of::kZero}
+                                                      : at[static_cast<size_t>(dimensions[i])];
+    return from;
+  }
+
+  static Place BeforeSlice(const Instr& instr, Place at) {
+    const SliceAttrs& attrs = instr.attrs<SliceAttrs>();
+    for (size_t d = 0; d < at.size(); ++d)
+      if (attrs.starts[d] != 0 || (d < attrs.strides.size() && attrs.strides[d] != 1)) at[d] = {};
+    return at;
+  }
+
+  // The result of the row at hand is known, and no other.
+  void CheckFold(const Instr& reduce, const Place& at) {
+    Place own = Split({Row()}, PartsOf(reduce.shape())[0].dims());
+    if (own == at && std::find(at.begin(), at.end(), Digit{}) == at.end()) return;
+    auto unknown = [](const Digit& digit) { return digit.of == Digit::Of::kUnknown; };
+    bool open =
+        std::any_of(at.begin(), at.end(), unknown) || std::any_of(own.begin(), own.end(), unknown);
+    answer_ = open ? Accepts::kAskByBuilding : Accepts::kNo;
+  }
+
+  const Region& region_;
+  std::unordered_set<const Instr*> inside_;
+  std::unordered_map<const Instr*, std::vector<Place>> seen_;
+  int64_t rows_ = 0, row_ = 0;
+  Place first_;  // an element of a row, in what the first reduction folds
+  Accepts answer_ = Accepts::kYes;
+};
+
+}  // namespace
+
+Accepts AcceptsRows(const Region& region) {
+  return Walker(region).Run();
+}
+
+}  // namespace tokamak
