@@ -15,7 +15,7 @@ class CutBuilder {
   CutBuilder(const Computation& computation, const Machine& machine, DecisionLog& log)
       : machine_(machine), log_(log), places_(computation), plan_(computation) {
     size_t next = 0;
-    for (const Instr* instr : computation.PostOrder()) places_[instr] = next++;
+    for (const Instr* instr : OrderFromRoot(computation)) places_[instr] = next++;
   }
 
   ComputationPlan Run(const Cut& cut) {

@@ -79,7 +79,7 @@ std::vector<const Instr*> NeedsOf(const Region& region) {
 
 Draft::Draft(const Computation& computation, RegionHasher& hasher)
     : hasher_(&hasher),
-      order_(computation.PostOrder()),
+      order_(OrderFromRoot(computation)),
       places_(computation),
       homes_(computation, -1),
       outside_(computation, false),

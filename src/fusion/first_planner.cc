@@ -33,7 +33,7 @@ class Planner {
         fuse_(fuse),
         log_(log),
         probes_(computation, machine),
-        order_(computation.PostOrder()),
+        order_(OrderFromRoot(computation)),
         alone_(computation, false),
         sealed_(computation, false),
         host_(computation) {}

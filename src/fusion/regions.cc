@@ -352,7 +352,10 @@ bool RegionTable::IsNeededAsArray(const Instr& instr) const {
 
 std::vector<int> RegionTable::RegionsOfUsers(const Instr& instr) const {
   std::vector<int> regions;
-  for (const Instr* user : instr.users())
+  std::vector<const Instr*> users(instr.users().begin(), instr.users().end());
+  std::sort(users.begin(), users.end(),
+            [&](const Instr* x, const Instr* y) { return places_[x] < places_[y]; });
+  for (const Instr* user : users)
     for (int region : members_[user])
       if (std::find(regions.begin(), regions.end(), region) == regions.end())
         regions.push_back(region);

@@ -10,6 +10,10 @@ namespace tokamak {
 
 // What the values of a computation are to planners.
 
+// All instructions, operands and control predecessors before users, in an order that follows from
+// the graph and not from where they stand: parameters, what the root needs, what effects need.
+std::vector<Instr*> OrderFromRoot(const Computation& computation);
+
 // Kernels make all of its results: a tuple of arrays.
 bool HasParts(const Instr& instr);
 // No kernel has to do with it: a parameter, control flow, tuples.

@@ -2,6 +2,7 @@
 #include "ir/clone.h"
 #include "ir/compare.h"
 #include "random/check.h"
+#include "random/plan_order.h"
 #include "rewrite/normal_form.h"
 #include "text/read.h"
 #include "text/write.h"
@@ -96,6 +97,7 @@ std::unique_ptr<Transformation> TransformationNamed(std::string_view name) {
   if (name == "mlir") return std::make_unique<RoundTrip>(false);
   if (name == "normal-form") return std::make_unique<Normal>();
   if (name.starts_with("on:")) return BackendNamed(name);
+  if (name == "plans:shuffled") return PlanShuffle();
   return PassNamed(name);
 }
 

@@ -1,0 +1,70 @@
+// plan_order FILE...: each program, and folders of programs, behind the default passes: the same
+// kernels in whatever order its instructions stand.
+#include <cstdio>
+#include <filesystem>
+
+#include "driver/load.h"
+#include "lower/lower.h"
+#include "passes/passes.h"
+#include "random/plan_order.h"
+#include "rewrite/pipeline.h"
+
+namespace tokamak::fuzz {
+namespace {
+
+// Orders that each program is tried in.
+constexpr uint64_t kOrders = 3;
+
+struct Tally {
+  int passed = 0, failed = 0, skipped = 0;
+};
+
+// What differs; "": nothing does.
+std::string Check(Module& module, bool& skipped) {
+  DecisionLog log;
+  PassContext context(log, {}, {});
+  Result<Pipeline> pipeline = ParsePipeline("default");
+  skipped = !pipeline.ok() ||
+            !RunPasses(module, pipeline.value(), context, PipelineOptions{}).ok() ||
+            !WhyNotLowered(module).empty();
+  if (skipped) return "";
+  for (uint64_t seed = 1; seed <= kOrders; ++seed)
+    if (std::string why = DifferenceOfPlans(module, *Shuffled(module, seed)); !why.empty())
+      return why;
+  return "";
+}
+
+void CheckFile(const std::string& path, Tally& tally) {
+  Result<LoadedFile> file = LoadFile(path, Verification::kYes);
+  if (!file.ok()) return;
+  for (Result<std::unique_ptr<Module>>& program : file.value().programs) {
+    if (!program.ok() || program.value()->entry() == nullptr) continue;
+    bool skipped = false;
+    std::string why = Check(*program.value(), skipped);
+    ++(skipped ? tally.skipped : why.empty() ? tally.passed : tally.failed);
+    if (!why.empty()) std::printf("%s: %s\n", path.c_str(), why.c_str());
+  }
+}
+
+int Main(int argc, char** argv) {
+  Tally tally;
+  for (int i = 1; i < argc; ++i) {
+    if (!std::filesystem::is_directory(argv[i])) {
+      CheckFile(argv[i], tally);
+      continue;
+    }
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(argv[i]))
+      if (entry.path().extension() == ".hlo" || entry.path().extension() == ".mlir")
+        CheckFile(entry.path().string(), tally);
+  }
+  std::printf("tally: %d passed, %d failed, %d skipped\n", tally.passed, tally.failed,
+              tally.skipped);
+  return tally.failed > 0 || tally.passed == 0 ? 1 : 0;
+}
+
+}  // namespace
+}  // namespace tokamak::fuzz
+
+int main(int argc, char** argv) {
+  return tokamak::fuzz::Main(argc, argv);
+}
