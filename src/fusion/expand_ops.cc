@@ -152,7 +152,8 @@ void ExpandOps(Module& module, DecisionLog& log) {
                            {ExpandComplexAtan2, "expand.atan2"},
                            {ExpandPotrf, "expand.potrf"},
                            {ExpandComplexPower, "expand.power"},
-                           {ExpandKnownShape, "expand.known-shape"}};
+                           {ExpandKnownShape, "expand.known-shape"},
+                           {SplitConcatenate, "expand.long-concatenate"}};
   ExpandQuantized(module, log);
   ExpandBy(kRows, module, log);
 }

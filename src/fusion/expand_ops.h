@@ -12,6 +12,7 @@ namespace tokamak {
 //   Others       solves of narrow floats, LAPACK's cholesky, functions of complex numbers, shapes
 //   that are known Wide picks   a select-and-scatter of large windows: what each of them selects,
 //   then a scatter
+//   Long         concatenations of very many arrays: of some at a time, and of those
 void ExpandOps(Module& module, DecisionLog& log);
 // Long windows, dimension by dimension, and along one as windows of windows: 256 taps are 16 of 16.
 // After cumulative ones became scans.
@@ -27,6 +28,7 @@ bool ExpandPotrf(Instr& instr);
 bool ExpandComplexAtan2(Instr& instr);
 bool ExpandComplexPower(Instr& instr);
 bool ExpandKnownShape(Instr& instr);
+bool SplitConcatenate(Instr& instr);
 
 // ---- shared by them
 

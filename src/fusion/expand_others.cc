@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <limits>
 
 #include "fusion/expand_ops.h"
@@ -172,6 +173,39 @@ bool ExpandKnownShape(Instr& instr) {
   const Shape& from = instr.operand(0)->shape();
   if (!IsPlainArray(from) || from.ElementCount() != instr.shape().ElementCount()) return false;
   make.Replace(make.Make(Op::kReshape, instr.shape(), {instr.operand(0)}));
+  return true;
+}
+
+namespace {
+
+// Neighbours that are concatenated, some at a time.
+std::vector<Instr*> Shortened(Expansion& make, const Instr& like, const std::vector<Instr*>& parts,
+                              size_t at_a_time) {
+  auto along = static_cast<size_t>(like.attrs<DimensionAttrs>().dimension);
+  std::vector<Instr*> fewer;
+  for (size_t begin = 0; begin < parts.size(); begin += at_a_time) {
+    size_t end = std::min(begin + at_a_time, parts.size());
+    std::vector<Instr*> some(parts.begin() + static_cast<int64_t>(begin),
+                             parts.begin() + static_cast<int64_t>(end));
+    Dims dims = like.shape().dims();
+    dims[along] = 0;
+    for (const Instr* part : some) dims[along] += part->shape().dim(along);
+    fewer.push_back(make.Make(Op::kConcatenate, Shape::Array(like.shape().type(), dims),
+                              std::move(some), like.attrs()));
+  }
+  return fewer;
+}
+
+}  // namespace
+
+// No kernel reads very many arrays.
+bool SplitConcatenate(Instr& instr) {
+  constexpr size_t kMany = 512, kAtATime = 32;
+  if (instr.op() != Op::kConcatenate || instr.operand_count() <= kMany) return false;
+  Expansion make(instr);
+  std::vector<Instr*> parts(instr.operands().begin(), instr.operands().end());
+  while (parts.size() > kAtATime) parts = Shortened(make, instr, parts, kAtATime);
+  make.Replace(make.Make(Op::kConcatenate, instr.shape(), std::move(parts), instr.attrs()));
   return true;
 }
 

@@ -1,6 +1,7 @@
 // What lies where, once all steps are there.
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "lower/lowerer.h"
 
@@ -9,20 +10,19 @@ namespace tokamak {
 void Lowerer::PlaceResults(const Leaves& roots, const std::vector<Shape>& shapes,
                            const std::vector<MemoryValue>& parameters) {
   // What may be a parameter's memory, and is another's result, goes by way of the arena.
-  auto donor_of = [&](size_t result) {
-    for (size_t p = 0; p < parameters.size() && p < options_.alias_results.size(); ++p)
-      if (options_.alias_results[p] == static_cast<int64_t>(result)) return parameters[p];
-    return kNoMemory;
-  };
+  Leaves donors(roots.size(), kNoMemory);
+  std::unordered_set<MemoryValue> donated, of_parameters(parameters.begin(), parameters.end());
+  for (size_t p = std::min(parameters.size(), options_.alias_results.size()); p-- > 0;) {
+    auto result = static_cast<size_t>(options_.alias_results[p]);
+    if (options_.alias_results[p] >= 0 && result < donors.size()) donors[result] = parameters[p];
+  }
+  for (MemoryValue donor : donors) donated.insert(donor);
   Leaves from = roots;
   memory_.Tick();
   for (size_t i = 0; i < roots.size(); ++i) {
-    bool is_parameter =
-        std::find(parameters.begin(), parameters.end(), roots[i]) != parameters.end();
-    if (!is_parameter || roots[i] == kNoMemory || donor_of(i) == roots[i]) continue;
-    bool donated = false;
-    for (size_t r = 0; r < roots.size(); ++r) donated = donated || donor_of(r) == roots[i];
-    if (!donated) continue;
+    bool is_parameter = of_parameters.contains(roots[i]);
+    if (!is_parameter || roots[i] == kNoMemory || donors[i] == roots[i]) continue;
+    if (!donated.contains(roots[i])) continue;
     from[i] = memory_.New(memory_.bytes(roots[i]));
     Copy(program_.steps, from[i], roots[i]);
   }
@@ -30,7 +30,7 @@ void Lowerer::PlaceResults(const Leaves& roots, const std::vector<Shape>& shapes
   for (size_t i = 0; i < roots.size(); ++i) {
     if (!shapes[i].IsArray()) continue;
     auto memory = static_cast<int32_t>(first_result_ + static_cast<int32_t>(i));
-    if (from[i] == roots[i] && memory_.PlaceInResult(from[i], memory, donor_of(i))) continue;
+    if (from[i] == roots[i] && memory_.PlaceInResult(from[i], memory, donors[i])) continue;
     memory_.Tick();
     memory_.Use(from[i]);
     if (memory_.bytes(from[i]) == 0) continue;

@@ -66,6 +66,14 @@ bool HasReals(const Instr& instr, bool (*is)(ElementType)) {
 constexpr int64_t kShort = 8;
 
 bool IsExact(const Instr& instr) {
+  if (instr.op() == Op::kInfeed || instr.op() == Op::kRng ||
+      instr.op() == Op::kRngGetAndUpdateState)
+    return false;
+  // The greatest and the least are that in whatever order they are found.
+  if (instr.op() == Op::kReduce && instr.called(0)->root()->operand_count() == 2 &&
+      (instr.called(0)->root()->op() == Op::kMaximum ||
+       instr.called(0)->root()->op() == Op::kMinimum))
+    return !HasReals(instr, IsComplex);
   if (instr.op() == Op::kReduce || instr.op() == Op::kDot || instr.op() == Op::kConvolution ||
       instr.op() == Op::kFft || instr.op() == Op::kCholesky || instr.op() == Op::kTriangularSolve ||
       instr.op() == Op::kBatchNormTraining || instr.op() == Op::kBatchNormGrad)
@@ -112,9 +120,7 @@ class OnBackend : public Transformation {
   bool Keeps(const Module& module) const override {
     for (const auto& computation : module.computations())
       for (const Instr* instr : computation->Instrs())
-        if (!IsExact(*instr) || instr->op() == Op::kInfeed || instr->op() == Op::kRng ||
-            instr->op() == Op::kRngGetAndUpdateState)
-          return false;
+        if (!PromisesBits(*instr)) return false;
     return true;
   }
   bool RunsAlways() const override { return true; }
@@ -141,6 +147,10 @@ class OnBackend : public Transformation {
 };
 
 }  // namespace
+
+bool PromisesBits(const Instr& instr) {
+  return IsExact(instr);
+}
 
 std::unique_ptr<Transformation> BackendNamed(std::string_view name) {
   return std::make_unique<OnBackend>(std::string(name.substr(3)));

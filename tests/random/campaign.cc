@@ -80,7 +80,7 @@ void CheckSeed(const Shared& shared, uint64_t seed, Tally& tally) {
     } else if (finding.kind == Finding::Kind::kNone) {
       ++tally.held;
     } else {
-      ++tally.refused;
+      ++(finding.kind == Finding::Kind::kUnpromised ? tally.unpromised : tally.refused);
       if (shared.options.statistics) ++tally.refusals[finding.what.substr(0, 60)];
     }
   }
@@ -137,6 +137,7 @@ void Tally::Add(const Tally& other) {
   instrs += other.instrs;
   held += other.held;
   failed += other.failed;
+  unpromised += other.unpromised;
   refused += other.refused;
   for (const auto& [name, count] : other.ops) ops[name] += count;
   for (const auto& [name, count] : other.refusals) refusals[name] += count;

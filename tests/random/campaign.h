@@ -25,7 +25,8 @@ struct Failure {
 // What a range of seeds came to.
 struct Tally {
   int64_t programs = 0, instrs = 0;
-  int64_t held = 0, failed = 0, refused = 0;  // programs times transformations
+  // Programs times transformations; skipped for no bits that are promised, and by the interpreter.
+  int64_t held = 0, failed = 0, unpromised = 0, refused = 0;
   std::map<std::string, int64_t> ops, refusals;
   std::vector<Failure> failures;
 

@@ -41,6 +41,8 @@ std::unique_ptr<Transformation> PassNamed(std::string_view name);
 // the law: no functions, no sums of reals.
 std::unique_ptr<Transformation> BackendNamed(std::string_view name);
 std::vector<std::string> PassNames();
+// Whether the instruction has the bits of the law on every backend.
+bool PromisesBits(const Instr& instr);
 
 struct Finding {
   enum class Kind : uint8_t {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "random/check.h"
+
 namespace tokamak::fuzz {
 
 Draft::Draft(Plot& plot, std::string_view name, Kind kind, int depth)
@@ -31,6 +33,10 @@ Instr* Draft::Put(Op op, std::vector<Instr*> operands, Attrs attrs, Extra extra)
       computation_->Append(op, std::move(shape).value(), std::move(operands), std::move(attrs));
   instr->set_called(std::move(extra.called));
   instr->set_captures(extra.captures);
+  if (plot_.size.exact && !PromisesBits(*instr)) {
+    computation_->Remove(instr);
+    return nullptr;
+  }
   ++plot_.instrs;
   Keep(instr);
   return instr;

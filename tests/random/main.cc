@@ -94,8 +94,12 @@ int Run(const Options& options) {
       static_cast<long>(tally.programs),
       static_cast<double>(tally.instrs) / static_cast<double>(std::max<int64_t>(tally.programs, 1)),
       seconds, static_cast<double>(tally.programs) / std::max(seconds, 1e-9));
+  std::printf(
+      "%ld compared, %ld differ; of %ld no bits are promised, %ld the interpreter refuses\n",
+      static_cast<long>(tally.held + tally.failed), static_cast<long>(tally.failed),
+      static_cast<long>(tally.unpromised), static_cast<long>(tally.refused));
   std::printf("tally: %ld passed, %ld failed, %ld skipped\n", static_cast<long>(tally.held),
-              static_cast<long>(tally.failed), static_cast<long>(tally.refused));
+              static_cast<long>(tally.failed), static_cast<long>(tally.unpromised + tally.refused));
   return tally.failed > 0 ? 1 : 0;
 }
 

@@ -52,6 +52,8 @@ bool ParseFlag(std::string_view word, Options& options) {
   } else if (word == "--wide") {
     options.size.wide = true;
     options.size.max_elements = 6000;
+  } else if (word == "--exact") {
+    options.size.exact = true;
   } else if (word == "--statistics") {
     options.statistics = true;
   } else if (word == "--round-trip") {
@@ -106,7 +108,7 @@ std::string HelpText() {
   std::string text =
       "usage: random_programs [--seeds A..B] [--round-trip] [--pass NAME]... [--pipeline] [--all]\n"
       "                       [--jobs N] [--keep DIR] [--max-instrs N] [--most-findings N]\n"
-      "                       [--wide] [--print] [--hash] [--statistics] [FILE]...\n"
+      "                       [--wide] [--exact] [--print] [--hash] [--statistics] [FILE]...\n"
       "\n"
       "Draws a random well-typed program for each seed A, A+1 ... B-1 (0..1000), sends it through\n"
       "the transformations asked for, and compares what the interpreter computes before and "
@@ -124,6 +126,9 @@ std::string HelpText() {
       "                 about drawing changes\n"
       "  --wide         other programs: larger arrays, and more that scans, sorts, scatters, "
       "multiplies\n"
+      "  --exact        programs of ops alone whose bits every backend promises: none is skipped "
+      "for "
+      "that\n"
       "  --statistics   counts the programs in which each op occurs, and the reasons for which "
       "the\n"
       "                 interpreter refuses programs. With TOKAMAK_CHECK=kernels each kernel of "

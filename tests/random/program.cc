@@ -181,6 +181,7 @@ std::unique_ptr<Module> DrawProgram(uint64_t seed, const ProgramSize& size) {
   TOK_CHECK(root != nullptr, "a drawn program has no result");
   entry.computation()->set_root(root);
   RemoveUncalled(*module);
+  for (const auto& computation : module->computations()) computation->PutInOrder();
   if (plot.random.Percent(10)) Decorate(plot.random, *module);
   return module;
 }

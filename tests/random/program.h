@@ -14,6 +14,8 @@ struct ProgramSize {
   // Larger arrays, and in most programs what folds, scans, sorts, scatters, multiplies: what the
   // generators of backends are for.
   bool wide = false;
+  // Only what has the same bits on every backend: no sums of reals, no functions with an accuracy.
+  bool exact = false;
   // The first of a number, the second when programs are wide.
   int64_t Of(int64_t narrow, int64_t when_wide) const { return wide ? when_wide : narrow; }
 };
