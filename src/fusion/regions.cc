@@ -368,6 +368,7 @@ void RegionTable::Begin(const Instr& instr) {
   open.roots = {&instr};
   open.costs[&instr] = {};
   open.flops = instr.info().flops_per_element;
+  open.operands = static_cast<int64_t>(instr.operand_count());
   open.shape = BeginShape(instr, machine_);
   members_[&instr].push_back(static_cast<int>(regions_.size()));
   regions_.push_back(std::move(open));
@@ -375,11 +376,26 @@ void RegionTable::Begin(const Instr& instr) {
 
 OpenRegion RegionTable::With(const Instr& instr, int region) const {
   OpenRegion open = regions_[static_cast<size_t>(region)];
-  open.costs[&instr] = CostIn(instr, region);
+  Grow(open, instr, CostIn(instr, region));
+  return open;
+}
+
+void RegionTable::Grow(OpenRegion& open, const Instr& instr, OpenRegion::Cost cost) const {
+  open.costs[&instr] = cost;
   open.instrs.push_back(&instr);
   open.flops += instr.info().flops_per_element;
+  open.operands += static_cast<int64_t>(instr.operand_count());
   GrowShape(open.shape, instr, machine_);
-  return open;
+}
+
+// What is inside and no root is an operand of something inside: those are no inputs.
+bool RegionTable::ReadsTooMuch(const Instr& instr, int region, bool copied) const {
+  const OpenRegion& open = regions_[static_cast<size_t>(region)];
+  if (!copied && open.instrs.size() < 8) return false;
+  auto inside = static_cast<int64_t>(open.instrs.size() + 1 - open.roots.size());
+  auto operands = open.operands + static_cast<int64_t>(instr.operand_count());
+  if (operands - inside <= static_cast<int64_t>(kMaxInputs)) return false;
+  return FinishOpen(With(instr, region)).inputs.size() > kMaxInputs;
 }
 
 // Users that compute element by element need it where they are computed themselves; each that moves
@@ -417,7 +433,7 @@ OpenRegion::Cost RegionTable::CostIn(const Instr& instr, int region) const {
 }
 
 void RegionTable::Add(const Instr& instr, int region) {
-  regions_[static_cast<size_t>(region)] = With(instr, region);
+  Grow(regions_[static_cast<size_t>(region)], instr, CostIn(instr, region));
   members_[&instr].push_back(region);
 }
 
@@ -495,11 +511,7 @@ std::string RegionTable::WhyNot(const Instr& instr, int region, size_t copies) c
     return "it is needed at " + std::to_string(cost.places) + " places for each element";
   if (open.flops + instr.info().flops_per_element > kMaxFlops)
     return "the region computes as much as it may";
-  OpenRegion with = With(instr, region);
-  if (copies > 1 || with.instrs.size() > 8) {
-    if (FinishOpen(with).inputs.size() > kMaxInputs) return "the region reads too many arrays";
-  }
-  return "";
+  return ReadsTooMuch(instr, region, copies > 1) ? "the region reads too many arrays" : "";
 }
 
 // Whether the operand of a contraction may be made in the region together with the reductions of

@@ -37,7 +37,8 @@ struct OpenRegion {
   std::vector<const Instr*> instrs;  // users before operands
   std::vector<const Instr*> roots;
   RegionShape shape;
-  int64_t flops = 0;  // of one element of each of its instructions
+  int64_t flops = 0;     // of one element of each of its instructions
+  int64_t operands = 0;  // of all of them, one by one
   // How an instruction is computed in it: at how many places for one element of the domain, at
   // most, and whether also where nobody needs it (all parts of a concatenation are).
   struct Cost {
@@ -96,6 +97,9 @@ class RegionTable {
 
  private:
   OpenRegion With(const Instr& instr, int region) const;
+  // The region grows by an instruction that costs so much in it.
+  void Grow(OpenRegion& open, const Instr& instr, OpenRegion::Cost cost) const;
+  bool ReadsTooMuch(const Instr& instr, int region, bool copied) const;
   OpenRegion::Cost CostIn(const Instr& instr, int region) const;
   std::string WhyNotFold(const Instr& instr, int region) const;
   std::string WhyNotBesideLoop(const Instr& instr, int region) const;
