@@ -12,6 +12,7 @@
 
 #include "backend/cuda/gpu.h"
 #include "backend/cuda/launch_source.h"
+#include "kernel/scalar.h"
 #include "kernel/simulate.h"
 #include "runtime/process.h"
 
@@ -106,23 +107,16 @@ class SimulatedProduct final : public ProductCode {
   ProductKind kind;
 };
 
-// Bits of bf16 as a number.
-struct BF16 {
+// Bits of a narrow type as a number.
+template <ScalarType kType>
+struct NarrowFloat {
   uint16_t bits = 0;
-  BF16() = default;
-  explicit BF16(double value) {
-    auto wide = static_cast<float>(value);
-    uint32_t all = 0;
-    std::memcpy(&all, &wide, sizeof all);
-    bits = static_cast<uint16_t>((all + 0x7FFF + ((all >> 16) & 1)) >> 16);
-  }
-  explicit operator double() const {
-    uint32_t all = static_cast<uint32_t>(bits) << 16;
-    float wide = 0;
-    std::memcpy(&wide, &all, sizeof wide);
-    return wide;
-  }
+  NarrowFloat() = default;
+  explicit NarrowFloat(double value) : bits(static_cast<uint16_t>(BitsOfDouble(kType, value))) {}
+  explicit operator double() const { return DoubleOfBits(kType, bits); }
 };
+using BF16 = NarrowFloat<ScalarType::kBF16>;
+using F16 = NarrowFloat<ScalarType::kF16>;
 
 // By definition; sums in double.
 template <typename T, typename To, typename Sum>
@@ -158,8 +152,8 @@ void MultiplyAll(const MatrixProduct& product, const ProductKind& kind,
     return wide_result ? MultiplyAs<BF16, float, double>(product, arrays)
                        : MultiplyAs<BF16, BF16, double>(product, arrays);
   if (kind.factors == Narrow::kF16)
-    return wide_result ? MultiplyAs<_Float16, float, double>(product, arrays)
-                       : MultiplyAs<_Float16, _Float16, double>(product, arrays);
+    return wide_result ? MultiplyAs<F16, float, double>(product, arrays)
+                       : MultiplyAs<F16, F16, double>(product, arrays);
   switch (product.type) {
     case MatrixType::kF32:
       return MultiplyAs<float, float, double>(product, arrays);
