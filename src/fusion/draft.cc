@@ -146,8 +146,19 @@ bool Draft::NeedsArray(const Instr& value) const {
 void Draft::AddGroup(Group group, Region region) {
   uint64_t hash = hasher_->Of(region);
   std::vector<const Instr*> ends = hasher_->Ends(region);
-  groups_.push_back({std::move(group), std::move(region), hash, std::move(ends)});
+  std::vector<uint32_t> numbers;
+  for (const Instr* instr : region.instrs) numbers.push_back(hasher_->NumberOf(*instr));
+  groups_.push_back(
+      {std::move(group), std::move(region), hash, std::move(ends), std::move(numbers)});
   Link(static_cast<int>(groups_.size()) - 1, true);
+}
+
+uint32_t Draft::NumberIn(int i, const Instr& instr) const {
+  const Entry& entry = groups_[static_cast<size_t>(i)];
+  auto at = std::find(entry.region.instrs.begin(), entry.region.instrs.end(), &instr);
+  // What it reads under another shape is outside of it.
+  if (at == entry.region.instrs.end()) return static_cast<uint32_t>(entry.numbers.size());
+  return entry.numbers[static_cast<size_t>(at - entry.region.instrs.begin())];
 }
 
 std::vector<const Instr*> Draft::ChainOf(const Instr& input) const {

@@ -70,10 +70,7 @@ class Draft {
   // The hash of any region of this computation.
   uint64_t HashOf(const Region& region) const { return hasher_->Of(region); }
   // Where an instruction stands in a group, in an order that follows from what it computes.
-  uint32_t NumberIn(int i, const Instr& instr) const {
-    hasher_->Of(region(i));
-    return hasher_->NumberOf(instr);
-  }
+  uint32_t NumberIn(int i, const Instr& instr) const;
 
   // The regions that the groups added would be.
   std::vector<Region> Try(const Change& change);
@@ -91,6 +88,7 @@ class Draft {
     Region region;
     uint64_t hash = 0;  // of the region's structure
     std::vector<const Instr*> ends = {};
+    std::vector<uint32_t> numbers = {};  // of each instruction, in an order that follows from it
   };
 
   Draft(const Computation& computation, RegionHasher& hasher);
