@@ -228,7 +228,29 @@ class Counter {
     accesses_.push_back(std::move(access));
   }
 
+  // A thread's share of a team's product: its sums are in registers, and what a warp takes of both
+  // matrices comes from team memory, 16 bytes a thread at a time.
+  void AddTeamProduct(const Stmt& stmt, double times) {
+    // What tensor cores multiply of tf32, a time, is half of what they multiply of bf16; that is
+    // how they are made, it was not measured.
+    constexpr double kTf32 = 2;
+    const Multiplication& product = stmt.product;
+    ScalarType type = kernel_.array(product.lhs).type;
+    double depth = facts_.Mean(product.depth);
+    double multiplied = times * static_cast<double>(product.SumsOfThread()) * depth;
+    if (BytesOf(type) < 4 || product.tf32) {
+      work_[Pipe::kMultiply16] += multiplied * (product.tf32 ? kTf32 : 1);
+    } else {
+      work_[BytesOf(type) > 4 ? Pipe::kMultiply64 : Pipe::kMultiply] += multiplied;
+    }
+    double bytes = static_cast<double>(product.warp_rows + product.warp_columns) * depth *
+                   static_cast<double>(BytesOf(type));
+    work_[Pipe::kLoad] += times * bytes / Multiplication::kLanesOfWarp /
+                          (static_cast<double>(machine_.vector_bits) / 8);
+  }
+
   void AddProduct(const Stmt& stmt, double times) {
+    if (stmt.product.IsTeams()) return AddTeamProduct(stmt, times);
     const Multiplication& product = stmt.product;
     ScalarType type = kernel_.array(product.lhs).type;
     double depth = facts_.Mean(product.depth);

@@ -17,6 +17,7 @@ struct Machine {
   bool matrix_library = false;  // OpenBLAS is there
   bool dots_bf16 = false;       // multiplies pairs of bf16 and adds to f32
   bool matrix_tiles = false;    // multiplies tiles of bf16 (AMX)
+  bool tf32 = false;            // f32 at its default precision is multiplied as tf32
   const Rates* rates =
       nullptr;  // of this machine, alive as long as the process; null: the default's
 
@@ -27,7 +28,7 @@ struct Machine {
 
 // The GPU that kernels are made for when none is there: an H200.
 constexpr Machine GpuMachine() {
-  return {.kind = MachineKind::kGpu, .vector_bits = 128, .cores = 132};
+  return {.kind = MachineKind::kGpu, .vector_bits = 128, .cores = 132, .tf32 = true};
 }
 
 }  // namespace tokamak

@@ -272,26 +272,10 @@ class ContractBuilder {
         Element sum{b_.Read(tile_->sums(), begin + j), {}};
         emitter_.Bind(*parts_.dot, 0, at, ConvertElement(b_, tile_->sum_type(), type, sum));
         Scalar linear = row * b_.Index(sides.n) + (column_ + j);
-        for (const Instr* root : parts_.rest.roots) StoreRoot(*root, at, linear);
+        for (const Instr* root : parts_.rest.roots)
+          StoreContractRoot(b_, emitter_, *root, tile_->dot(), at, linear);
       });
     });
-  }
-
-  // `at`, `linear`: of the contraction's result. A root that moves whole rows elsewhere is written
-  // there.
-  void StoreRoot(const Instr& root, const Coordinates& at, Scalar linear) {
-    const Dims& dims = root.shape().dims();
-    if (root.op() == Op::kTranspose &&
-        root.operand(0)->shape().dims() == tile_->dot().shape().dims()) {
-      const Dims& order = root.attrs<DimensionsAttrs>().dimensions;
-      if (order.back() + 1 != static_cast<int64_t>(at.size()))
-        return emitter_.Fail("a transpose of the contraction's rows");
-      Coordinates here;
-      for (int64_t d : order) here.push_back(at[static_cast<size_t>(d)]);
-      return emitter_.Store(root, 0, here, emitter_.At(root, here));
-    }
-    Coordinates here = dims == tile_->dot().shape().dims() ? at : Delinearized(b_, linear, dims);
-    emitter_.StoreLinear(root, 0, linear, emitter_.At(root, here));
   }
 
   const Region& region_;
@@ -308,6 +292,21 @@ class ContractBuilder {
 };
 
 }  // namespace
+
+void StoreContractRoot(KernelBuilder& b, ElementEmitter& emitter, const Instr& root,
+                       const Instr& dot, const Coordinates& at, Scalar linear) {
+  const Dims& dims = root.shape().dims();
+  if (root.op() == Op::kTranspose && root.operand(0)->shape().dims() == dot.shape().dims()) {
+    const Dims& order = root.attrs<DimensionsAttrs>().dimensions;
+    if (order.back() + 1 != static_cast<int64_t>(at.size()))
+      return emitter.Fail("a transpose of the contraction's rows");
+    Coordinates here;
+    for (int64_t d : order) here.push_back(at[static_cast<size_t>(d)]);
+    return emitter.Store(root, 0, here, emitter.At(root, here));
+  }
+  Coordinates here = dims == dot.shape().dims() ? at : Delinearized(b, linear, dims);
+  emitter.StoreLinear(root, 0, linear, emitter.At(root, here));
+}
 
 BuildOutcome BuildContract(const Region& region, const Machine& machine, const std::string& name) {
   Parts parts;

@@ -4,6 +4,7 @@
 
 #include "gen/contract.h"
 #include "gen/element.h"
+#include "gen/gpu/contract_tiling.h"
 
 namespace tokamak {
 namespace {
@@ -133,6 +134,10 @@ ScalarType ContractType(const Instr& dot, const Machine& machine) {
   auto all = [&](auto&& holds) {
     return holds(dot.operand(0)->shape().type()) && holds(dot.operand(1)->shape().type());
   };
+  if (machine.is_gpu() && IsInteger(dot.shape().type())) return ScalarType::kS32;
+  if (machine.is_gpu())
+    for (ElementType half : {ElementType::kBF16, ElementType::kF16})
+      if (all([&](ElementType type) { return type == half; })) return StorageType(half);
   if (IsInteger(dot.shape().type()))
     return all([](ElementType type) { return FitsS16(type); }) ? ScalarType::kS16
                                                                : ScalarType::kS32;
@@ -141,8 +146,28 @@ ScalarType ContractType(const Instr& dot, const Machine& machine) {
   return WideType(dot.shape().type()) == ElementType::kF64 ? ScalarType::kF64 : ScalarType::kF32;
 }
 
+bool MultipliesTf32(const Instr& dot, const Machine& machine) {
+  if (!machine.is_gpu() || ContractType(dot, machine) != ScalarType::kF32) return false;
+  const DotAttrs& attrs = dot.attrs<DotAttrs>();
+  auto narrow = [](const Instr* operand) {
+    ElementType type = operand->shape().type();
+    return type == ElementType::kBF16 || type == ElementType::kF16 || InfoOf(type).bits <= 8;
+  };
+  if (narrow(dot.operand(0)) && narrow(dot.operand(1))) return true;
+  if (!machine.tf32) return false;
+  if (attrs.algorithm)
+    return attrs.algorithm->lhs_type == "tf32" && attrs.algorithm->rhs_type == "tf32";
+  return std::all_of(attrs.precision.begin(), attrs.precision.end(),
+                     [](Precision precision) { return precision == Precision::kDefault; });
+}
+
 int64_t TimesMade(const Instr& dot, size_t operand, const Machine& machine) {
-  Tiling tiling = TilingOf(dot, DotSides(dot), machine, false);
+  DotSides sides(dot);
+  if (machine.is_gpu()) {
+    gpu::TeamTiling teams = gpu::TeamTilingOf(dot, sides, machine);
+    return operand == 0 ? teams.column_tiles : teams.row_tiles;
+  }
+  Tiling tiling = TilingOf(dot, sides, machine, false);
   return operand == 0 ? tiling.columns.count : tiling.rows.count;
 }
 
@@ -150,13 +175,13 @@ bool IsForContract(const Instr& dot, const Machine& machine) {
   // Fewer multiplications are a loop's business; vectors are read once, and nothing is to be
   // gained by putting them in order.
   constexpr int64_t kLeastWork = 4096;
-  if (machine.is_gpu() || dot.op() != Op::kDot || !IsPlainArray(dot.shape())) return false;
+  if (dot.op() != Op::kDot || !IsPlainArray(dot.shape())) return false;
   ElementType wide = WideType(dot.shape().type());
   for (const Instr* operand : dot.operands())
     if (!IsPlainArray(operand->shape()) || !MayMultiply(operand->shape().type(), wide))
       return false;
   DotSides sides(dot);
-  if (sides.IsEmpty() || sides.m == 1 || sides.n == 1) return false;
+  if (sides.IsEmpty() || (!machine.is_gpu() && (sides.m == 1 || sides.n == 1))) return false;
   return sides.m * sides.n >= CeilDiv(kLeastWork, sides.k);
 }
 

@@ -10,19 +10,6 @@ constexpr int64_t kFewRows = 36;
 // Rows this far apart meet in the same few places of the first cache.
 constexpr int64_t kBadDistance = 4096;
 
-ElementType ElementOfScalar(ScalarType type) {
-  switch (type) {
-    case ScalarType::kS16:
-      return ElementType::kS16;
-    case ScalarType::kS32:
-      return ElementType::kS32;
-    case ScalarType::kF64:
-      return ElementType::kF64;
-    default:
-      return ElementType::kF32;
-  }
-}
-
 }  // namespace
 
 DotTile::DotTile(const Setting& setting, const Instr& dot, const Tiling& tiling)
@@ -37,11 +24,11 @@ DotTile::DotTile(const Setting& setting, const Instr& dot, const Tiling& tiling)
 }
 
 ElementType DotTile::sum_type() const {
-  return ElementOfScalar(*SumTypeOf(t_.type));
+  return ElementOfMultiplied(*SumTypeOf(t_.type));
 }
 
 ElementType DotTile::type() const {
-  return t_.type == ScalarType::kBF16 ? ElementType::kBF16 : ElementOfScalar(t_.type);
+  return ElementOfMultiplied(t_.type);
 }
 
 ArrayId DotTile::MakeLhs() {
@@ -75,17 +62,8 @@ void DotTile::BeginBatch(Scalar batch) {
 }
 
 void DotTile::FindSides() {
-  const DotAttrs& attrs = sides_.attrs;
-  lhs_ = {.instr = dot_.operand(0),
-          .dims = &sides_.lhs,
-          .batch = &attrs.lhs_batch,
-          .contracting = &attrs.lhs_contracting,
-          .free = &sides_.lhs_free};
-  rhs_ = {.instr = dot_.operand(1),
-          .dims = &sides_.rhs,
-          .batch = &attrs.rhs_batch,
-          .contracting = &attrs.rhs_contracting,
-          .free = &sides_.rhs_free};
+  static_cast<DotOperand&>(lhs_) = DotOperand(dot_, sides_, 0);
+  static_cast<DotOperand&>(rhs_) = DotOperand(dot_, sides_, 1);
   for (Side* side : {&lhs_, &rhs_}) FindPlaces(*side);
   int64_t bytes = BytesOf(t_.type);
   bool apart = lhs_.free_distance * bytes % kBadDistance != 0;
@@ -96,8 +74,6 @@ void DotTile::FindSides() {
 }
 
 void DotTile::FindPlaces(Side& side) {
-  side.depth_is_inner = !side.dims->empty() && !side.contracting->empty() &&
-                        side.contracting->back() + 1 == static_cast<int64_t>(side.dims->size());
   std::optional<int64_t> free = DistanceAlong(*side.dims, *side.free);
   std::optional<int64_t> depth = DistanceAlong(*side.dims, *side.contracting);
   side.direct = IsInput(side) && free && depth && t_.PaddedDepth() == sides_.k &&
@@ -148,17 +124,6 @@ bool DotTile::LhsLiesAcross() const {
 
 // ---- operands
 
-Coordinates DotTile::OperandAt(const Side& side, Scalar free, Scalar depth) {
-  Coordinates at(side.dims->size());
-  auto put = [&](const Dims& which, const Coordinates& values) {
-    for (size_t i = 0; i < which.size(); ++i) at[static_cast<size_t>(which[i])] = values[i];
-  };
-  put(*side.batch, batch_at_);
-  put(*side.free, Delinearized(b_, free, SizesOf(*side.dims, *side.free)));
-  put(*side.contracting, Delinearized(b_, depth, SizesOf(*side.dims, *side.contracting)));
-  return at;
-}
-
 // An element, as it is multiplied. `free` and `depth` count within the tile and the panel.
 Scalar DotTile::ElementOf(const Side& side, Scalar panel, Scalar free, Scalar depth) {
   const Cut& cut = &side == &lhs_ ? t_.rows : t_.columns;
@@ -167,12 +132,9 @@ Scalar DotTile::ElementOf(const Side& side, Scalar panel, Scalar free, Scalar de
   Scalar p = panel * b_.Index(t_.depth.size) + depth;
   bool padded = t_.PaddedDepth() != sides_.k;
   Scalar inside = padded ? LesserOf(p, b_.Index(sides_.k - 1)) : p;
-  Element value = emitter_.At(*side.instr, OperandAt(side, along, inside));
+  Element value = emitter_.At(*side.instr, side.At(b_, batch_at_, along, inside));
   if (!emitter_.fault().empty()) return b_.Constant(t_.type, 0);
-  ElementType type = side.instr->shape().type();
-  Scalar scalar = t_.type == ScalarType::kBF16
-                      ? ToStorage(b_, type, value)[0]
-                      : ConvertElement(b_, type, ElementOfScalar(t_.type), value)[0];
+  Scalar scalar = AsMultiplied(b_, side.instr->shape().type(), t_.type, value);
   return padded ? Choose(p < b_.Index(sides_.k), scalar, b_.Constant(t_.type, 0)) : scalar;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "gen/contract_tiling.h"
+#include "gen/dot_operand.h"
 #include "gen/element.h"
 #include "gen/generator.h"
 
@@ -48,11 +49,7 @@ class DotTile {
   const Coordinates& batch_at() const { return batch_at_; }
 
  private:
-  // One operand of the dot.
-  struct Side {
-    const Instr* instr = nullptr;
-    const Dims *dims = nullptr, *batch = nullptr, *contracting = nullptr, *free = nullptr;
-    bool depth_is_inner = false;  // its last dimension is contracted
+  struct Side : DotOperand {
     // Read as it lies in memory: distances along its rows (columns) and along the depth.
     bool direct = false;
     int64_t free_distance = 0, depth_distance = 0;
@@ -64,7 +61,6 @@ class DotTile {
   int64_t SquareSide() const;
   bool NeedsTurn(const Side& side) const;
   bool LhsLiesAcross() const;
-  Coordinates OperandAt(const Side& side, Scalar free, Scalar depth);
   Scalar ElementOf(const Side& side, Scalar panel, Scalar free, Scalar depth);
   Scalar LhsPlace(Scalar row, Scalar depth);
   Scalar RhsPlace(Scalar column, Scalar group, int64_t in_group);

@@ -73,7 +73,7 @@ BuildOutcome BuildGpu(const Region& region, RegionKind kind, const Machine& mach
     case RegionKind::kSort:
       return {std::nullopt, "sort: has no schedule for GPUs"};
     case RegionKind::kContract:
-      break;  // contractions are columns there
+      return gpu::BuildContract(region, machine, name);
   }
   return {};
 }

@@ -360,6 +360,7 @@ void KernelBuilder::Barrier(Scope scope) {
 std::optional<ScalarType> SumTypeOf(ScalarType type) {
   switch (type) {
     case ScalarType::kBF16:
+    case ScalarType::kF16:
     case ScalarType::kF32:
       return ScalarType::kF32;
     case ScalarType::kF64:

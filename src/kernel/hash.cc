@@ -124,7 +124,8 @@ class KernelHasher {
     for (ValueId id : OperandsOf(stmt)) hasher_.Add(ValueHash(id));
     hasher_.Add(product.fresh);
     for (int64_t number : {product.rows, product.columns, product.lhs_row, product.lhs_column,
-                           product.rhs_row, product.to_row})
+                           product.rhs_row, product.to_row, product.rhs_column, product.warp_rows,
+                           product.warp_columns, int64_t{product.tf32}})
       hasher_.Add(number);
   }
 

@@ -92,6 +92,12 @@ enum class StmtKind : uint8_t { kFor, kIf, kWhile, kStore, kRead, kShuffle, kBar
 // all three are counted from the index that they have here. Of types narrower than 32 bits, rhs
 // holds groups of as many p as fill 32 bits side by side, and so does lhs, whose columns are
 // neighbours.
+//
+// Under a thread loop it is a team's: all its threads come to it, lhs and rhs are team memory, of
+// every type plain matrices, and `to` are registers that hold the part of each thread. A warp has
+// warp_rows x warp_columns of the results, warps follow each other along the columns first; the
+// warp's part is made of pieces of 16 x 8, likewise, of which a thread has four, as TeamSumPlace
+// says. `tf32`: of lhs and rhs the last 13 bits are not looked at.
 struct Multiplication {
   ArrayId lhs{}, rhs{};
   ValueId lhs_at{}, rhs_at{}, depth{};
@@ -99,6 +105,35 @@ struct Multiplication {
   int64_t rows = 0, columns = 0;
   // Distances in elements, from row to row (of rhs: from group to group).
   int64_t lhs_row = 0, lhs_column = 1, rhs_row = 0, to_row = 0;
+  // Of a team.
+  int64_t rhs_column = 1, warp_rows = 0, warp_columns = 0;
+  bool tf32 = false;
+
+  bool IsTeams() const { return warp_rows > 0; }
+  int64_t Threads() const { return rows / warp_rows * (columns / warp_columns) * kLanesOfWarp; }
+  int64_t SumsOfThread() const { return warp_rows * warp_columns / kLanesOfWarp; }
+  static constexpr int64_t kLanesOfWarp = 32, kPieceRows = 16, kPieceColumns = 8;
+  // Depths are multiples of it: of what tensor cores take at once.
+  static int64_t DepthUnit(ScalarType type) { return BytesOf(type) < 4 ? 16 : 8; }
+};
+
+// Where a result is whose sum is in register `sum` of a thread. T: int64_t, or the scalars of a
+// builder, of which `number` makes constants.
+template <typename T>
+struct TeamSumPlace {
+  T row, column;
+  template <typename Number>
+  TeamSumPlace(const Multiplication& product, T thread, T sum, Number&& number) {
+    T warp = thread / number(32), lane = thread % number(32);
+    int64_t across = product.columns / product.warp_columns;
+    T piece = sum / number(4), of_four = sum % number(4);
+    int64_t pieces = product.warp_columns / Multiplication::kPieceColumns;
+    row = warp / number(across) * number(product.warp_rows) + piece / number(pieces) * number(16) +
+          of_four / number(2) * number(8) + lane / number(4);
+    column = warp % number(across) * number(product.warp_columns) +
+             piece % number(pieces) * number(8) + lane % number(4) * number(2) +
+             of_four % number(2);
+  }
 };
 // What products of this type are added up in; nothing when it is not one to multiply.
 std::optional<ScalarType> SumTypeOf(ScalarType type);

@@ -433,15 +433,36 @@ class Parser {
   }
 
   // to[index] by n += lhs[index] by n, n * rhs[index] by n of rows x columns x depth
+  // to[index] += lhs[index] by n, n * rhs[index] by n, n of rows x columns x depth warps n x n
   bool Multiply(Stmt& stmt) {
     stmt.kind = StmtKind::kMultiply;
     Multiplication& product = stmt.product;
-    if (!Element(stmt.array, stmt.index) || !By(product.to_row)) return false;
+    if (!Element(stmt.array, stmt.index)) return false;
+    if (cursor_.Try("+=")) return TeamMultiply(product);
+    if (!By(product.to_row)) return false;
     product.fresh = !cursor_.Try("+=");
     return (!product.fresh || cursor_.Expect("=")) && Element(product.lhs, product.lhs_at) &&
            By(product.lhs_row) && cursor_.Expect(",") && cursor_.Int(product.lhs_column) &&
            cursor_.Expect("*") && Element(product.rhs, product.rhs_at) && By(product.rhs_row) &&
-           cursor_.Expect("of") && cursor_.Int(product.rows) && cursor_.Expect("x") &&
+           Sizes(product);
+  }
+
+  bool TeamMultiply(Multiplication& product) {
+    bool parsed = Element(product.lhs, product.lhs_at) && By(product.lhs_row) &&
+                  cursor_.Expect(",") && cursor_.Int(product.lhs_column) && cursor_.Expect("*") &&
+                  Element(product.rhs, product.rhs_at) && By(product.rhs_row) &&
+                  cursor_.Expect(",") && cursor_.Int(product.rhs_column) && Sizes(product) &&
+                  cursor_.Expect("warps") && cursor_.Int(product.warp_rows) &&
+                  cursor_.Expect("x") && cursor_.Int(product.warp_columns);
+    if (!parsed) return false;
+    if (product.warp_rows < 1)
+      return cursor_.Fail(ErrorCode::kKernelStructure, "multiply: warps without rows");
+    product.tf32 = cursor_.Try("tf32");
+    return true;
+  }
+
+  bool Sizes(Multiplication& product) {
+    return cursor_.Expect("of") && cursor_.Int(product.rows) && cursor_.Expect("x") &&
            cursor_.Int(product.columns) && cursor_.Expect("x") && Operand(product.depth);
   }
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "kernel/sim_memory.h"
+#include "kernel/sim_multiply.h"
 #include "kernel/sim_program.h"
 #include "support/splitmix.h"
 
@@ -263,7 +264,7 @@ class Simulator {
           if (!StoreElements(thread, op)) return false;
           break;
         case SimKind::kMultiply:
-          if (!MultiplyMatrices(thread, op)) return false;
+          if (!Multiply(thread, op)) return false;
           break;
         case SimKind::kLoop:
           slots[op.to] = 0;
@@ -426,43 +427,10 @@ class Simulator {
     return ok;
   }
 
-  static Bits MultipliedAndAdded(ScalarType from, ScalarType to, Bits x, Bits y, Bits sum) {
-    if (IsInteger(to)) {
-      int64_t product = IntOfBits(from, x) * IntOfBits(from, y);
-      return BitsOfInt(to, static_cast<int32_t>(product + IntOfBits(to, sum)));
-    }
-    Bits terms[] = {BitsOfDouble(to, DoubleOfBits(from, x)),
-                    BitsOfDouble(to, DoubleOfBits(from, y)), sum};
-    return EvaluatePrim(Prim::kFma, to, to, terms).value_or(0);
-  }
-
-  bool MultiplyMatrices(SimThread& thread, const SimOp& op) {
-    const Multiplication& product = *op.product;
-    ScalarType type = kernel_.array(product.lhs).type;
-    int64_t group = GroupOf(type), depth = static_cast<int64_t>(thread.slots[op.to]);
-    auto to_at = static_cast<int64_t>(thread.slots[op.a.at]);
-    auto lhs_at = static_cast<int64_t>(thread.slots[op.b.at]);
-    auto rhs_at = static_cast<int64_t>(thread.slots[op.c.at]);
-    ScalarType sum_type = kernel_.array(ArrayId{op.array}).type;
-    steps_ += product.rows * product.columns * depth;
-    auto read = [&](ArrayId array, int64_t index, Bits& bits) {
-      return memory_->Read(thread.agent, arrays_[static_cast<size_t>(array)], index, bits);
-    };
-    for (int64_t i = 0; i < product.rows; ++i) {
-      for (int64_t j = 0; j < product.columns; ++j) {
-        int64_t place = to_at + i * product.to_row + j;
-        Bits sum = 0, x = 0, y = 0;
-        bool ok = product.fresh || read(ArrayId{op.array}, place, sum);
-        for (int64_t p = 0; ok && p < depth; ++p) {
-          ok = read(product.lhs, lhs_at + i * product.lhs_row + p * product.lhs_column, x) &&
-               read(product.rhs, rhs_at + p / group * product.rhs_row + j * group + p % group, y);
-          if (ok) sum = MultipliedAndAdded(type, sum_type, x, y, sum);
-        }
-        if (!ok || !memory_->Store(thread.agent, arrays_[op.array], place, sum))
-          return FaultAt(thread, memory_->fault(), memory_->fault_text());
-      }
-    }
-    return true;
+  bool Multiply(SimThread& thread, const SimOp& op) {
+    steps_ += MultiplicationsOf(op, thread.slots);
+    return MultiplyMatrices(kernel_, op, thread.agent, thread.slots, arrays_, *memory_) ||
+           FaultAt(thread, memory_->fault(), memory_->fault_text());
   }
 
   bool ShuffleLanes(SimThread& thread, const SimOp& op) {

@@ -368,8 +368,10 @@ class StmtVerifier {
       if (kernel_.node(id).type != ScalarType::kIndex)
         return Fault(ErrorCode::kKernelTypes, "multiply: a number that is no index");
     }
-    if (around_.thread > 0 || around_.lanes > 0)
-      return Structure("multiply: under a thread loop or a vector loop");
+    if (around_.lanes > 0) return Structure("multiply: under a vector loop");
+    if (product.IsTeams() != (around_.thread > 0))
+      return Structure(product.IsTeams() ? "multiply: of a team, and not under a thread loop"
+                                         : "multiply: of one thread, under a thread loop");
     const Array &to = kernel_.array(stmt.array), &lhs = kernel_.array(product.lhs),
                 &rhs = kernel_.array(product.rhs);
     bool narrow = GroupOf(lhs.type) > 1;
@@ -377,6 +379,9 @@ class StmtVerifier {
       return Fault(ErrorCode::kKernelTypes,
                    fmt::format("multiply: {} by {} into {}", InfoOf(lhs.type).text,
                                InfoOf(rhs.type).text, InfoOf(to.type).text));
+    if (product.IsTeams()) return TeamMultiply(stmt);
+    if (lhs.type == ScalarType::kF16)
+      return Fault(ErrorCode::kKernelTypes, "multiply: only teams multiply f16");
     if (to.space != Space::kTeam || stmt.array == product.lhs || stmt.array == product.rhs)
       return Fault(ErrorCode::kKernelMemory,
                    fmt::format("multiply: into {}, which is no team memory of its own", to.name));
@@ -388,6 +393,38 @@ class StmtVerifier {
                   product.lhs_column >= 1 && product.rhs_row >= product.columns &&
                   product.to_row >= product.columns && (!narrow || product.lhs_column == 1);
     return counts ? Ok() : Structure("multiply: rows, columns or distances out of range");
+  }
+
+  Status TeamMultiply(const Stmt& stmt) const {
+    const Multiplication& product = stmt.product;
+    const Array &to = kernel_.array(stmt.array), &lhs = kernel_.array(product.lhs),
+                &rhs = kernel_.array(product.rhs);
+    if (around_.diverges) return Structure("multiply: threads of the team may not all come here");
+    if (to.space != Space::kRegisters || variance_.PerLane(stmt.array) ||
+        lhs.space != Space::kTeam || rhs.space != Space::kTeam)
+      return Fault(ErrorCode::kKernelMemory,
+                   "multiply: a team multiplies team memory, into registers of threads");
+    if (product.tf32 && lhs.type != ScalarType::kF32)
+      return Fault(ErrorCode::kKernelTypes, "multiply: tf32 of what is no f32");
+    const ScalarNode &depth = kernel_.node(product.depth), &at = kernel_.node(stmt.index);
+    bool warps = product.rows >= 1 && product.columns >= 1 && product.warp_columns >= 1 &&
+                 product.warp_rows % Multiplication::kPieceRows == 0 &&
+                 product.warp_columns % Multiplication::kPieceColumns == 0 &&
+                 product.rows % product.warp_rows == 0 &&
+                 product.columns % product.warp_columns == 0;
+    if (!warps || around_.thread != 1 || product.Threads() != threads_)
+      return Structure("multiply: the team has other threads than its warps");
+    if (at.prim != Prim::kConst || at.bits != 0 || to.size != product.SumsOfThread())
+      return Fault(ErrorCode::kKernelMemory,
+                   fmt::format("multiply: {} has {} elements, not a thread's {} sums", to.name,
+                               to.size, product.SumsOfThread()));
+    if (depth.prim != Prim::kConst ||
+        IntOfBits(depth.type, depth.bits) % Multiplication::DepthUnit(lhs.type) != 0)
+      return Structure("multiply: a depth that is no constant multiple of what is taken at once");
+    bool counts = product.lhs_row >= 1 && product.lhs_column >= 1 && product.rhs_row >= 1 &&
+                  product.rhs_column >= 1 && std::min(product.lhs_row, product.lhs_column) == 1 &&
+                  std::min(product.rhs_row, product.rhs_column) == 1;
+    return counts ? Ok() : Structure("multiply: rows or columns have no neighbours");
   }
 
   Status Barrier(const Stmt& stmt) const {

@@ -24,6 +24,8 @@ namespace tokamak {
 //   Meeting     A barrier of the block stands under thread loops, uniform ifs and whiles, and loops
 //               whose extents do not vary by thread. A shuffle stands under a thread or vector
 //               loop.
+//               So does a team's multiply, whose thread loop is one and has the threads of its
+//               warps. Its sums fill an array of registers.
 //   Depth       At most kMaxNesting blocks within each other.
 Status VerifyKernel(const Kernel& kernel, const KernelPlaces* places = nullptr);
 

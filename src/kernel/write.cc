@@ -148,6 +148,17 @@ class Writer {
         return;
       case StmtKind::kMultiply: {
         const Multiplication& product = stmt.product;
+        if (product.IsTeams()) {
+          Line(
+              "multiply {}[{}] += {}[{}] by {}, {} * {}[{}] by {}, {} of {} x {} x {} warps {} x "
+              "{}{}",
+              names_.Of(stmt.array), names_.Operand(stmt.index), names_.Of(product.lhs),
+              names_.Operand(product.lhs_at), product.lhs_row, product.lhs_column,
+              names_.Of(product.rhs), names_.Operand(product.rhs_at), product.rhs_row,
+              product.rhs_column, product.rows, product.columns, names_.Operand(product.depth),
+              product.warp_rows, product.warp_columns, product.tf32 ? " tf32" : "");
+          return;
+        }
         Line("multiply {}[{}] by {} {} {}[{}] by {}, {} * {}[{}] by {} of {} x {} x {}",
              names_.Of(stmt.array), names_.Operand(stmt.index), product.to_row,
              product.fresh ? "=" : "+=", names_.Of(product.lhs), names_.Operand(product.lhs_at),

@@ -10,6 +10,14 @@ namespace {
 constexpr int64_t kStaticTeamBytes = 48 << 10;
 constexpr int64_t kMostTeamBytes = 227 << 10;
 
+// Whether a team multiplies in it.
+bool Multiplies(const Block& block) {
+  return std::any_of(block.begin(), block.end(), [](const Stmt& stmt) {
+    return (stmt.kind == StmtKind::kMultiply && stmt.product.IsTeams()) || Multiplies(stmt.body) ||
+           Multiplies(stmt.otherwise);
+  });
+}
+
 }  // namespace
 
 Status CudaWriter::Layout(const Block& block) {
@@ -28,13 +36,13 @@ Status CudaWriter::Layout(const Block& block) {
   if (source_.threads[2] > 64)
     return Unsupported(
         fmt::format("{} threads in the third dimension, 64 are allowed", source_.threads[2]));
-  for (const Array& array : kernel_.arrays)
-    if (array.space == Space::kTeam)
-      team_bytes_ += (array.size * BytesOf(array.type) + 15) / 16 * 16;
-  if (team_bytes_ > kMostTeamBytes)
+  team_memory_ = TeamMemoryOf(kernel_, false);
+  bool is_much = team_memory_.bytes > kStaticTeamBytes;
+  if (is_much) team_memory_ = TeamMemoryOf(kernel_, true);
+  if (team_memory_.bytes > kMostTeamBytes)
     return Unsupported(
-        fmt::format("{} bytes of team memory, {} are there", team_bytes_, kMostTeamBytes));
-  if (part_ != nullptr || team_bytes_ > kStaticTeamBytes) source_.dynamic_bytes = team_bytes_;
+        fmt::format("{} bytes of team memory, {} are there", team_memory_.bytes, kMostTeamBytes));
+  if (part_ != nullptr || is_much) source_.dynamic_bytes = team_memory_.bytes;
   if (part_ != nullptr && !kernel_.extents.empty())
     return Unsupported("a part of a pack has no extents");
   return Ok();
@@ -60,8 +68,10 @@ void CudaWriter::Function() {
         "team_memory{}{}) {{",
         *part_, parameters.empty() ? "" : ",", parameters);
   } else {
-    Line("extern \"C\" __global__ void __launch_bounds__({}) {}({}) {{", block, names_.kernel,
-         parameters);
+    // So that a second team runs while one waits at its barriers.
+    std::string_view two = Multiplies(kernel_.body) ? ", 2" : "";
+    Line("extern \"C\" __global__ void __launch_bounds__({}{}) {}({}) {{", block, two,
+         names_.kernel, parameters);
   }
   ++depth_;
   if (kernel_.index_bits == 32)
@@ -73,18 +83,16 @@ void CudaWriter::Function() {
 void CudaWriter::TeamArrays() {
   if (source_.dynamic_bytes > 0 && part_ == nullptr)
     Line("extern __shared__ __align__(16) unsigned char team_memory[];");
-  int64_t offset = 0;
   for (size_t i = 0; i < kernel_.arrays.size(); ++i) {
     const Array& array = kernel_.arrays[i];
     if (array.space != Space::kTeam) continue;
     NoteType(array.type);
     if (source_.dynamic_bytes > 0) {
       Line("{0}* const {1} = ({0}*)(team_memory + {2});", Type(array.type), names_.arrays[i],
-           offset);
+           team_memory_.offsets[i]);
     } else {
       Line("__shared__ __align__(16) {} {}[{}];", Type(array.type), names_.arrays[i], array.size);
     }
-    offset += (array.size * BytesOf(array.type) + 15) / 16 * 16;
   }
 }
 

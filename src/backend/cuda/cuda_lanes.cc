@@ -56,7 +56,10 @@ void CudaWriter::FindPacks(const Stmt& stmt, int64_t lanes) {
       std::string base = PackBase(stmt.loop, lanes, node.array(), node.operands[0]);
       if (!base.empty()) packed_loads_.emplace(id, base);
     }
-    if (i == stmt.body.size() || stmt.body[i].kind != StmtKind::kStore) continue;
+    if (i == stmt.body.size()) continue;
+    if (stmt.body[i].kind == StmtKind::kRead)
+      FindPackedRead(stmt, lanes, stmt.body[i].value, stored);
+    if (stmt.body[i].kind != StmtKind::kStore) continue;
     const Stmt& store = stmt.body[i];
     if (read.contains(store.array)) continue;
     // Several of one array stay in their order only if none of them is done before.
@@ -67,6 +70,14 @@ void CudaWriter::FindPacks(const Stmt& stmt, int64_t lanes) {
     if (!base.empty()) packed_stores_.emplace(&store, base);
   }
   if (!packed_loads_.empty() || !packed_stores_.empty()) source_.uses_packs = true;
+}
+
+void CudaWriter::FindPackedRead(const Stmt& loop, int64_t lanes, ValueId id,
+                                const std::map<ArrayId, int>& stored) {
+  const ScalarNode& node = kernel_.node(id);
+  if (kernel_.array(node.array()).space != Space::kTeam || stored.contains(node.array())) return;
+  std::string base = PackBase(loop.loop, lanes, node.array(), node.operands[0]);
+  if (!base.empty()) packed_loads_.emplace(id, base);
 }
 
 std::string CudaWriter::StoredName(const Stmt& stmt) const {

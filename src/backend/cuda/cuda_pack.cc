@@ -59,6 +59,7 @@ class PackWriter {
     made_.source.uses_bf16 = made_.source.uses_bf16 || source.uses_bf16;
     made_.source.uses_extremes = made_.source.uses_extremes || source.uses_extremes;
     made_.source.uses_hidden = made_.source.uses_hidden || source.uses_hidden;
+    made_.source.uses_team_multiply = made_.source.uses_team_multiply || source.uses_team_multiply;
     int threads = source.threads[0] * source.threads[1] * source.threads[2];
     threads_ = std::max(threads_, threads);
     team_bytes_ = std::max(team_bytes_, source.dynamic_bytes);

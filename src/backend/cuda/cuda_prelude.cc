@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-#include "backend/cuda/cuda_text.h"
+#include "backend/cuda/cuda_writer.h"
 
 namespace tokamak::cuda {
 namespace {
@@ -98,6 +98,7 @@ std::string Prelude(const CudaSource& source) {
   if (source.uses_bf16) text += kBf16Text;
   if (source.uses_extremes) text += kExtremesText;
   if (source.uses_hidden) text += kHiddenText;
+  if (source.uses_team_multiply) text += TeamMultiplyText();
   return text;
 }
 

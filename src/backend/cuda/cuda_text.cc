@@ -44,7 +44,7 @@ void CudaWriter::Define(ValueId id) {
   NoteType(node.type);
   std::string value;
   defining_ = id;
-  if (node.prim == Prim::kLoad && packed_loads_.contains(id)) {
+  if (packed_loads_.contains(id)) {
     value = fmt::format("{}_all.at[{}]", names_.Operand(id), lane_);
   } else if (node.prim == Prim::kLoad || node.prim == Prim::kRead) {
     value = Element(node.array(), node.operands[0]);
@@ -127,25 +127,6 @@ void CudaWriter::WriteStmt(const Stmt& stmt) {
     case StmtKind::kMultiply:
       return Multiply(stmt);
   }
-}
-
-void CudaWriter::Multiply(const Stmt& stmt) {
-  const Multiplication& product = stmt.product;
-  ScalarType type = kernel_.array(product.lhs).type;
-  source_.uses_bf16 = source_.uses_bf16 || type == ScalarType::kBF16;
-  std::string_view widen = type == ScalarType::kBF16 ? "Bf16ToF32" : "";
-  std::string to = fmt::format("{}[{} + i * {} + j]", names_.Of(stmt.array), Operand(stmt.index),
-                               product.to_row);
-  Line("for (int i = 0; i < {}; ++i)", product.rows);
-  Line("  for (int j = 0; j < {}; ++j) {{", product.columns);
-  Line("    {} sum = {};", Type(kernel_.array(stmt.array).type), product.fresh ? "0" : to);
-  Line("    for ({} p = 0; p < {}; ++p)", IndexType(), Operand(product.depth));
-  Line("      sum += {}({}[{} + i * {} + p * {}]) *", widen, names_.Of(product.lhs),
-       Operand(product.lhs_at), product.lhs_row, product.lhs_column);
-  Line("             {}({}[{} + p / {} * {} + j * {} + p % {}]);", widen, names_.Of(product.rhs),
-       Operand(product.rhs_at), GroupOf(type), product.rhs_row, GroupOf(type), GroupOf(type));
-  Line("    {} = sum;", to);
-  Line("  }}");
 }
 
 void CudaWriter::Store(const Stmt& stmt) {

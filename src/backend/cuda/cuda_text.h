@@ -20,7 +20,7 @@ struct CudaSource {
   // Team memory that the launch has to ask for: more than a block has without asking.
   int64_t dynamic_bytes = 0;
   bool uses_packs = false, uses_f16 = false, uses_bf16 = false, uses_extremes = false,
-       uses_hidden = false;
+       uses_hidden = false, uses_team_multiply = false;
 };
 
 // What comes before the functions of a text: types and conversions that they use.

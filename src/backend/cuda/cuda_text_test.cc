@@ -118,6 +118,95 @@ TEST(CudaText, TeamMemory) {
   }
 }
 
+// Two halves of a kernel with a barrier in between; `apart` of them.
+Kernel TwoHalves(bool apart) {
+  KernelBuilder b("halves");
+  ArrayId y =
+      b.Argument({.name = "y", .type = ScalarType::kF32, .access = Access::kWrite, .size = 64});
+  ArrayId first = b.Local("first", ScalarType::kF32, Space::kTeam, 8192);
+  ArrayId second = b.Local("second", ScalarType::kF64, Space::kTeam, 4096);
+  b.For("t", LoopRole::kThread, b.Index(64), [&](Scalar t) {
+    b.Store(first, t, b.Constant(ScalarType::kF32, 1));
+    b.Store(y, t, b.Read(first, t));
+    if (apart) b.Barrier(Scope::kBlock);
+    b.Store(second, t, b.Constant(ScalarType::kF64, 2));
+    b.Store(y, t, b.Read(second, t).As(ScalarType::kF32));
+  });
+  return b.Finish();
+}
+
+// Memory is shared behind a barrier, and only when there is much of it.
+TEST(CudaText, TeamMemoryIsShared) {
+  Kernel apart = TwoHalves(true), together = TwoHalves(false);
+  ASSERT_TRUE(VerifyKernel(apart).ok());
+  EXPECT_EQ(CudaText(apart).value().dynamic_bytes, 32768);
+  EXPECT_EQ(CudaText(together).value().dynamic_bytes, 65536);
+}
+
+// 32 x 16 times 16 x 32, of zeros.
+Kernel Product(ScalarType type, bool across, bool tf32) {
+  KernelBuilder b("product");
+  ScalarType sum = *SumTypeOf(type);
+  ArrayId y = b.Argument({.name = "y", .type = sum, .access = Access::kWrite, .size = 1024});
+  ArrayId lhs = b.Local("lhs", type, Space::kTeam, 32 * 40);
+  ArrayId rhs = b.Local("rhs", type, Space::kTeam, 32 * 40);
+  Multiplication product{.lhs = lhs,
+                         .rhs = rhs,
+                         .lhs_at = b.Index(0).id(),
+                         .rhs_at = b.Index(0).id(),
+                         .depth = b.Index(16).id(),
+                         .rows = 32,
+                         .columns = 32,
+                         .lhs_row = across ? 1 : 40,
+                         .lhs_column = across ? 40 : 1,
+                         .rhs_row = across ? 1 : 40,
+                         .rhs_column = across ? 40 : 1,
+                         .warp_rows = 16,
+                         .warp_columns = 8,
+                         .tf32 = tf32};
+  ArrayId sums = b.Local("sums", sum, Space::kRegisters, product.SumsOfThread());
+  b.For("t", LoopRole::kThread, b.Index(product.Threads()), [&](Scalar t) {
+    b.For("i", LoopRole::kSerial, b.Index(5), [&](Scalar i) {
+      Scalar at = i * b.Index(256) + t;
+      b.Store(lhs, at, b.Constant(type, 0));
+      b.Store(rhs, at, b.Constant(type, 0));
+    });
+    for (int64_t s = 0; s < 4; ++s) b.Store(sums, b.Index(s), b.Constant(sum, 0));
+    b.Barrier(Scope::kBlock);
+    b.Multiply(sums, b.Index(0), product);
+    for (int64_t s = 0; s < 4; ++s) {
+      TeamSumPlace<Scalar> at(product, t, b.Index(s), [&](int64_t x) { return b.Index(x); });
+      b.Store(y, at.row * b.Index(32) + at.column, b.Read(sums, b.Index(s)));
+    }
+  });
+  return b.Finish();
+}
+
+// Tensor cores multiply narrow types and tf32.
+TEST(CudaText, TeamMultiply) {
+  Result<const Nvrtc*> nvrtc = Nvrtc::Open();
+  for (ScalarType type : {ScalarType::kBF16, ScalarType::kF16, ScalarType::kF32, ScalarType::kF64,
+                          ScalarType::kS32}) {
+    for (bool across : {false, true}) {
+      for (bool tf32 : {false, true}) {
+        if (tf32 && type != ScalarType::kF32) continue;
+        Kernel kernel = Product(type, across, tf32);
+        Status sound = VerifyKernel(kernel);
+        ASSERT_TRUE(sound.ok()) << sound.error().message;
+        Result<CudaSource> source = CudaText(kernel);
+        ASSERT_TRUE(source.ok()) << source.error().message;
+        bool calls = source.value().text.find("  TeamMultiplyTensor<Tensor") != std::string::npos;
+        EXPECT_EQ(calls, IsNarrow(type) || tf32);
+        if (!nvrtc.ok()) continue;
+        Result<CudaCode> code = nvrtc.value()->Compile(source.value(), "sm_90");
+        ASSERT_TRUE(code.ok()) << Render(code.error()) << source.value().text;
+        EXPECT_GT(code.value().registers, 0) << code.value().log;
+      }
+    }
+  }
+  if (!nvrtc.ok()) GTEST_SKIP() << nvrtc.error().message;
+}
+
 // Teams of `threads` threads, each of which adds one to an element and uses `size` elements of team
 // memory.
 Kernel AddOne(int64_t threads, int64_t size) {

@@ -10,6 +10,7 @@
 
 #include "backend/cuda/cuda_prims.h"
 #include "backend/cuda/cuda_text.h"
+#include "backend/cuda/team_memory.h"
 #include "kernel/choice.h"
 #include "kernel/names.h"
 #include "kernel/placement.h"
@@ -39,6 +40,9 @@ class Mentions {
  private:
   std::map<ValueId, std::vector<ValueId>> by_;
 };
+
+// Functions that the multiply of a team calls.
+std::string_view TeamMultiplyText();
 
 // Writes one kernel as CUDA C++.
 class CudaWriter {
@@ -110,8 +114,6 @@ class CudaWriter {
   void Body(const Block& block);
   void Inner(const Block& block);
   void WriteStmt(const Stmt& stmt);
-  // By one thread: no generator of a GPU makes one, and tests want the meaning.
-  void Multiply(const Stmt& stmt);
   void Store(const Stmt& stmt);
   void For(const Stmt& stmt);
   // A thread's number along a dimension of the block; of a part, in the order of a block of so
@@ -122,11 +124,18 @@ class CudaWriter {
   // The extent of an inner grid loop, which may not have been computed yet: its expression.
   std::string GridExtent(ValueId id) const;
 
+  // ---- products (cuda_multiply.cc)
+  void Multiply(const Stmt& stmt);
+  void TeamMultiply(const Stmt& stmt);
+
   // ---- lanes (cuda_lanes.cc)
   void Vector(const Stmt& stmt);
   // The loads and stores of all lanes that are one wide access: each lane's element next to its
   // neighbour's, the first one aligned.
   void FindPacks(const Stmt& stmt, int64_t lanes);
+  // Of team memory that the loop does not store to.
+  void FindPackedRead(const Stmt& loop, int64_t lanes, ValueId id,
+                      const std::map<ArrayId, int>& stored);
   // What all lanes store, by the number of the store among those to its array.
   std::string StoredName(const Stmt& stmt) const;
   // Whether all stores of a vector loop to an array are wide ones, of the loop's own block.
@@ -156,7 +165,7 @@ class CudaWriter {
   int depth_ = 0;
   std::string lane_ = "0";
   std::vector<LoopId> grid_, threads_;
-  int64_t team_bytes_ = 0;
+  TeamMemory team_memory_;
   std::map<ValueId, std::string> packed_loads_;
   std::map<const Stmt*, std::string> packed_stores_;  // of one block: in its order
   std::set<ValueId> inside_;                          // computed within the vector loop

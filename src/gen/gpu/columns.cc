@@ -6,7 +6,7 @@
 //     the sums of all y of a result are joined through team memory, in a fixed tree, by one thread,
 //     which writes it
 //
-// What has to be folded in order, and contractions, have one thread a result.
+// What has to be folded in order, and small contractions, have one thread a result.
 
 #include <algorithm>
 

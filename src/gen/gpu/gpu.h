@@ -19,6 +19,7 @@ std::string WhyNotStacked(const Region& region);
 BuildOutcome BuildTranspose(const Region& region, const Machine& machine, const std::string& name);
 BuildOutcome BuildRows(const Region& region, const Machine& machine, const std::string& name);
 BuildOutcome BuildColumns(const Region& region, const Machine& machine, const std::string& name);
+BuildOutcome BuildContract(const Region& region, const Machine& machine, const std::string& name);
 BuildOutcome BuildScatter(const Region& region, const Machine& machine, const std::string& name);
 
 // ---- shared by them

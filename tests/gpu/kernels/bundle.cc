@@ -1,10 +1,13 @@
 // tok_gpu_bundle OUT FILE...: what runner.cc needs to run programs on a device: the CUDA C++ of
 // their kernels, their steps, drawn inputs, and the results of the simulator, which the device must
-// have bit by bit. A file that says `LARGE: softmax 16384 4096` gets its inputs on the device's
-// machine, and is compared with a computation there. Programs that need the host are left out.
+// have bit by bit, or nearly, where tensor cores add up. A file that says `LARGE: softmax 16384
+// 4096` gets its inputs on the device's machine, and is compared with a computation there. Programs
+// that need the host are left out.
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -35,7 +38,8 @@ class Bundle {
   ~Bundle() { std::ofstream(folder_ + "/manifest.txt") << manifest_; }
 
   // Why the program is not in the bundle.
-  Result<std::string> Add(Module& module, const std::string& name, const std::string& large) {
+  Result<std::string> Add(Module& module, const std::string& name, const std::string& large,
+                          bool exact) {
     DecisionLog log;
     PassContext context(log, {}, {});
     TOK_TRY(Pipeline pipeline, ParsePipeline("default"));
@@ -54,7 +58,7 @@ class Bundle {
     if (program.launches == 0) return std::string("it has no kernels");
     text_ = fmt::format("program {}\n", name);
     TOK_TRY(std::string why,
-            large.empty() ? AddSmall(module, program) : AddLarge(module, program, large));
+            large.empty() ? AddSmall(module, program, exact) : AddLarge(module, program, large));
     if (!why.empty()) return why;
     for (const RunStep& step : program.steps) TOK_RETURN_IF_ERROR(AddStep(program, step, name));
     manifest_ += text_;
@@ -62,6 +66,17 @@ class Bundle {
   }
 
  private:
+  // Sums of products of whole numbers are exact in any order: programs of those, in files that say
+  // EXACT, are compared bit by bit even so.
+  static bool HasTensorProduct(const Kernel& kernel, const Block& block) {
+    return std::any_of(block.begin(), block.end(), [&](const Stmt& stmt) {
+      const Multiplication& product = stmt.product;
+      return (stmt.kind == StmtKind::kMultiply && product.IsTeams() &&
+              (product.tf32 || BytesOf(kernel.array(product.lhs).type) < 4)) ||
+             HasTensorProduct(kernel, stmt.body) || HasTensorProduct(kernel, stmt.otherwise);
+    });
+  }
+
   static std::string PlaceText(const Place& place) {
     return fmt::format(" {}+{}", place.memory, place.offset);
   }
@@ -141,7 +156,7 @@ class Bundle {
   }
 
   // Runs it on the simulator.
-  Result<std::string> AddSmall(const Module& module, const LoweredProgram& program) {
+  Result<std::string> AddSmall(const Module& module, const LoweredProgram& program, bool exact) {
     const Computation& entry = *module.entry();
     std::vector<std::vector<std::byte>> memories(1);
     memories[0].resize(static_cast<size_t>(program.arena_bytes));
@@ -177,10 +192,14 @@ class Bundle {
         text_ += fmt::format("upload {} {} {}\n", i, memories[i].size(), Keep(memories[i]));
     }
     TOK_RETURN_IF_ERROR(Simulate(program, memories));
+    bool near = !exact && std::any_of(program.kernels.begin(), program.kernels.end(),
+                                      [](const Kernel& kernel) {
+                                        return HasTensorProduct(kernel, kernel.body);
+                                      });
     for (size_t i = 0; i < results.size(); ++i) {
       const std::vector<std::byte>& bytes = memories[first_result + i];
-      text_ += fmt::format("expect {} {} {} {}\n", first_result + i, bytes.size(), Keep(bytes),
-                           HloName(results[i].type()));
+      text_ += fmt::format("expect {} {} {} {}{}\n", first_result + i, bytes.size(), Keep(bytes),
+                           HloName(results[i].type()), near ? " near" : "");
     }
     return std::string();
   }
@@ -206,11 +225,12 @@ class Bundle {
   size_t size_ = 0;
 };
 
-std::string LargeOf(const LoadedFile& file) {
+// What a file says behind a word, in a line of its own; nothing when it does not.
+std::optional<std::string> Marked(const LoadedFile& file, std::string_view word) {
   std::istringstream in{std::string(file.source())};
   for (std::string line; std::getline(in, line);)
-    if (size_t at = line.find("LARGE: "); at != std::string::npos) return line.substr(at + 7);
-  return "";
+    if (size_t at = line.find(word); at != std::string::npos) return line.substr(at + word.size());
+  return std::nullopt;
 }
 
 int Main(int argc, char** argv) {
@@ -228,9 +248,11 @@ int Main(int argc, char** argv) {
       continue;
     }
     std::string name = std::filesystem::path(argv[i]).stem();
+    std::string large = Marked(file.value(), "LARGE: ").value_or("");
+    bool exact = Marked(file.value(), "// EXACT").has_value();
     for (auto& program : file.value().programs) {
       if (!program.ok() || program.value()->entry() == nullptr) continue;
-      Result<std::string> why = bundle.Add(*program.value(), name, LargeOf(file.value()));
+      Result<std::string> why = bundle.Add(*program.value(), name, large, exact);
       if (!why.ok()) {
         fmt::print("{}: {}\n", argv[i], Render(why.error()));
         ++failed;

@@ -1,0 +1,48 @@
+#include "gen/dot_operand.h"
+
+namespace tokamak {
+
+DotOperand::DotOperand(const Instr& dot, const DotSides& sides, size_t operand)
+    : instr(dot.operand(operand)),
+      dims(operand == 0 ? &sides.lhs : &sides.rhs),
+      batch(operand == 0 ? &sides.attrs.lhs_batch : &sides.attrs.rhs_batch),
+      contracting(operand == 0 ? &sides.attrs.lhs_contracting : &sides.attrs.rhs_contracting),
+      free(operand == 0 ? &sides.lhs_free : &sides.rhs_free),
+      depth_is_inner(!dims->empty() && !contracting->empty() &&
+                     contracting->back() + 1 == static_cast<int64_t>(dims->size())) {}
+
+Coordinates DotOperand::At(KernelBuilder& b, const Coordinates& batch_at, Scalar along_free,
+                           Scalar depth) const {
+  Coordinates at(dims->size());
+  auto put = [&](const Dims& which, const Coordinates& values) {
+    for (size_t i = 0; i < which.size(); ++i) at[static_cast<size_t>(which[i])] = values[i];
+  };
+  put(*batch, batch_at);
+  put(*free, Delinearized(b, along_free, SizesOf(*dims, *free)));
+  put(*contracting, Delinearized(b, depth, SizesOf(*dims, *contracting)));
+  return at;
+}
+
+ElementType ElementOfMultiplied(ScalarType type) {
+  switch (type) {
+    case ScalarType::kBF16:
+      return ElementType::kBF16;
+    case ScalarType::kF16:
+      return ElementType::kF16;
+    case ScalarType::kS16:
+      return ElementType::kS16;
+    case ScalarType::kS32:
+      return ElementType::kS32;
+    case ScalarType::kF64:
+      return ElementType::kF64;
+    default:
+      return ElementType::kF32;
+  }
+}
+
+Scalar AsMultiplied(KernelBuilder& b, ElementType from, ScalarType type, Element value) {
+  if (type == ScalarType::kBF16 || type == ScalarType::kF16) return ToStorage(b, from, value)[0];
+  return ConvertElement(b, from, ElementOfMultiplied(type), value)[0];
+}
+
+}  // namespace tokamak

@@ -1,0 +1,297 @@
+// The contraction of a GPU: a dot, with the element code that makes its operands and that uses its
+// results.
+//
+//   for each batch and tile of the results (a team)
+//     for each block of the depth
+//       each thread computes its elements of both operands' next block, in registers
+//       sums += lhs * rhs of this block          (kernel form's multiply, of a team)
+//       the elements go to the other half of team memory
+//     sums go to team memory; each thread takes neighbours of a row, computes what follows from
+//     them, and writes it
+//
+// An operand's block lies as the operand does in memory: with neighbours along the depth, or along
+// rows (columns) of the results. What is padded along the depth is zero; rows and columns beyond
+// the results are made of others, and not written.
+
+#include "gen/contract.h"
+
+#include <algorithm>
+
+#include "gen/dot_operand.h"
+#include "gen/gpu/contract_tiling.h"
+#include "gen/gpu/gpu.h"
+#include "gen/roots.h"
+
+namespace tokamak::gpu {
+namespace {
+
+constexpr int64_t kAccess = 16;  // bytes of a thread's access
+
+// The only contraction of a region; why there is none, in words.
+std::string FindDot(const Region& region, const Machine& machine, const Instr*& dot) {
+  for (const Instr* instr : region.instrs) {
+    if (instr->op() == Op::kReduce) return "rows of a contraction's results are folded elsewhere";
+    if (instr->op() != Op::kDot) continue;
+    if (dot != nullptr) return "it has a second contraction";
+    dot = instr;
+  }
+  if (dot == nullptr || !IsForContract(*dot, machine)) return "it has no contraction";
+  for (const Instr* root : region.roots)
+    if (!root->shape().IsArray() || IsSliceUpdate(*root) ||
+        root->shape().ElementCount() != dot->shape().ElementCount())
+      return "a root has another number of elements than the contraction";
+  return "";
+}
+
+class TeamContract {
+ public:
+  TeamContract(const Region& region, const Instr& dot, const Machine& machine,
+               const std::string& name)
+      : region_(region),
+        machine_(machine),
+        dot_(dot),
+        sides_(dot),
+        t_(TeamTilingOf(dot, sides_, machine)),
+        b_(name, Dialect::kGpu),
+        emitter_(b_, region) {
+    product_.rows = t_.rows;
+    product_.columns = t_.columns;
+    product_.warp_rows = t_.warp_rows;
+    product_.warp_columns = t_.warp_columns;
+    product_.tf32 = t_.tf32;
+    product_.depth = b_.Index(t_.depth).id();
+  }
+
+  BuildOutcome Build() {
+    lhs_ = MakeSide(0);
+    rhs_ = MakeSide(1);
+    sums_ = b_.Local("sums", SumType(), Space::kRegisters, product_.SumsOfThread());
+    results_pitch_ = t_.columns + 8;
+    results_ = b_.Local("results", SumType(), Space::kTeam, t_.rows * results_pitch_);
+    int64_t teams = sides_.batch * t_.row_tiles * t_.column_tiles;
+    b_.For("tile", LoopRole::kGrid, b_.Index(teams), [&](Scalar tile) {
+      Scalar rest = tile / b_.Index(t_.column_tiles);
+      column_ = tile % b_.Index(t_.column_tiles) * b_.Index(t_.columns);
+      row_ = rest % b_.Index(t_.row_tiles) * b_.Index(t_.rows);
+      batch_ = rest / b_.Index(t_.row_tiles);
+      batch_at_ = Delinearized(b_, batch_, SizesOf(sides_.lhs, sides_.attrs.lhs_batch));
+      b_.For("t", LoopRole::kThread, b_.Index(product_.Threads()), [&](Scalar t) {
+        thread_ = t;
+        MakeSums();
+        if (emitter_.fault().empty()) Finish();
+      });
+    });
+    BuildOutcome outcome = FinishLoop(b_, emitter_, region_, teams, /*exact=*/false);
+    if (outcome.built) FinishKernel(outcome.built->kernel);
+    return outcome;
+  }
+
+ private:
+  // One operand, in blocks of team memory with `pitch` elements from line to line.
+  struct Side : DotOperand {
+    ArrayId block{}, next{};       // two blocks; a thread's elements of the one after
+    int64_t along = 0, total = 0;  // rows (columns) of a tile, and of all results
+    int64_t inner = 0, outer = 0, pitch = 0;
+    int64_t lanes = 1;
+    Scalar begin;
+
+    int64_t size() const { return outer * pitch; }
+  };
+
+  ScalarType SumType() const { return *SumTypeOf(t_.type); }
+
+  Side MakeSide(size_t operand) {
+    Side side;
+    static_cast<DotOperand&>(side) = DotOperand(dot_, sides_, operand);
+    bool left = operand == 0;
+    side.along = left ? t_.rows : t_.columns;
+    side.total = left ? sides_.m : sides_.n;
+    side.inner = side.depth_is_inner ? t_.depth : side.along;
+    side.outer = side.depth_is_inner ? side.along : t_.depth;
+    int64_t access = std::max<int64_t>(kAccess / BytesOf(t_.type), 1);
+    // Apart from each other by what keeps the lines that a warp reads in banks of their own.
+    side.pitch = side.inner + (side.depth_is_inner ? access : std::max<int64_t>(access, 8));
+    // A vector is inside as a whole, or outside.
+    side.lanes = std::min(access, PowerBelow(side.inner));
+    int64_t all = side.depth_is_inner ? sides_.k : side.total;
+    while (all % side.lanes != 0) side.lanes /= 2;
+    side.block = b_.Local(left ? "lhs" : "rhs", t_.type, Space::kTeam,
+                          side.size() * (t_.blocks > 1 ? 2 : 1));
+    side.next = b_.Local(left ? "lhs_next" : "rhs_next", t_.type, Space::kRegisters,
+                         CeilDiv(side.inner * side.outer, side.lanes * product_.Threads()));
+    return side;
+  }
+
+  // ---- sums
+
+  void MakeSums() {
+    lhs_.begin = row_;
+    rhs_.begin = column_;
+    b_.For("s", LoopRole::kUnrolled, b_.Index(product_.SumsOfThread()),
+           [&](Scalar s) { b_.Store(sums_, s, b_.Constant(SumType(), 0)); });
+    Scalar blocks = b_.Index(t_.blocks);
+    // Round i makes block i and multiplies the one before.
+    b_.For("i", LoopRole::kSerial, b_.Index(t_.blocks + 1), [&](Scalar i) {
+      Scalar more = i < blocks;
+      b_.If(
+          more,
+          [&] {
+            for (Side* side : {&lhs_, &rhs_}) Fetch(*side, i);
+          },
+          /*uniform=*/true);
+      b_.If(
+          b_.Index(0) < i, [&] { Multiply((i + b_.Index(1)) % b_.Index(2)); }, /*uniform=*/true);
+      b_.If(
+          more,
+          [&] {
+            for (Side* side : {&lhs_, &rhs_}) Put(*side, i % b_.Index(2));
+          },
+          /*uniform=*/true);
+      b_.Barrier(Scope::kBlock);
+    });
+  }
+
+  // Runs body(number of the vector, line, place in the line) for each vector of a block that a
+  // thread has.
+  template <typename Body>
+  void ForVectors(const Side& side, Body&& body) {
+    int64_t of_line = side.inner / side.lanes, all = of_line * side.outer;
+    int64_t threads = product_.Threads();
+    b_.For("u", LoopRole::kUnrolled, b_.Index(CeilDiv(all, threads)), [&](Scalar u) {
+      Scalar vector = u * b_.Index(threads) + thread_;
+      auto at = [&] {
+        body(u, vector / b_.Index(of_line), vector % b_.Index(of_line) * b_.Index(side.lanes));
+      };
+      if (all % threads == 0) return at();
+      b_.If(vector < b_.Index(all), at);
+    });
+  }
+
+  void Fetch(const Side& side, Scalar i) {
+    ForVectors(side, [&](Scalar u, Scalar line, Scalar place) {
+      Scalar along = side.begin + (side.depth_is_inner ? line : place);
+      Scalar depth = i * b_.Index(t_.depth) + (side.depth_is_inner ? place : line);
+      // Of the direction along which lanes go, the first of a vector.
+      int64_t along_lanes = side.depth_is_inner ? 1 : side.lanes;
+      int64_t depth_lanes = side.depth_is_inner ? side.lanes : 1;
+      bool padded = t_.blocks * t_.depth != sides_.k;
+      Scalar in_depth = depth;
+      if (side.total % side.along != 0) along = LesserOf(along, b_.Index(side.total - along_lanes));
+      if (padded) in_depth = LesserOf(depth, b_.Index(sides_.k - depth_lanes));
+      ForLanes(b_, side.lanes, [&](Scalar lane) {
+        Scalar here = side.depth_is_inner ? along : along + lane;
+        Scalar deep = side.depth_is_inner ? in_depth + lane : in_depth;
+        Scalar value = ElementOf(side, here, deep);
+        if (padded) value = Choose(depth < b_.Index(sides_.k), value, b_.Constant(t_.type, 0));
+        b_.Store(side.next, u, value);
+      });
+    });
+  }
+
+  Scalar ElementOf(const Side& side, Scalar along, Scalar depth) {
+    Coordinates at = side.At(b_, batch_at_, along, depth);
+    // What is stored as it is multiplied is not looked into on its way.
+    bool narrow = BytesOf(t_.type) < 4;
+    if (narrow &&
+        std::find(region_.inputs.begin(), region_.inputs.end(), side.instr) != region_.inputs.end())
+      return emitter_.LoadStored(*side.instr, Linearized(b_, at, *side.dims));
+    Element value = emitter_.At(*side.instr, at);
+    if (!emitter_.fault().empty()) return b_.Constant(t_.type, 0);
+    Scalar scalar = AsMultiplied(b_, side.instr->shape().type(), t_.type, value);
+    return t_.tf32 ? RoundedToTf32(scalar) : scalar;
+  }
+
+  // To the nearest, ties away from zero. NaN has a bit among those that are kept.
+  Scalar RoundedToTf32(Scalar x) {
+    Scalar bits = x.BitsAs(ScalarType::kU32);
+    Scalar half = b_.ConstantBits(ScalarType::kU32, 0x1000);
+    Scalar kept = b_.ConstantBits(ScalarType::kU32, 0xffffe000);
+    Scalar rounded = ((bits + half) & kept).BitsAs(ScalarType::kF32);
+    return Choose(x == x, rounded, b_.ConstantBits(ScalarType::kF32, 0x7fc00000));
+  }
+
+  Scalar Half(const Side& side, Scalar half) {
+    return t_.blocks > 1 ? half * b_.Index(side.size()) : b_.Index(0);
+  }
+
+  void Put(const Side& side, Scalar half) {
+    ForVectors(side, [&](Scalar u, Scalar line, Scalar place) {
+      Scalar at = Half(side, half) + line * b_.Index(side.pitch) + place;
+      ForLanes(b_, side.lanes,
+               [&](Scalar lane) { b_.Store(side.block, at + lane, b_.Read(side.next, u)); });
+    });
+  }
+
+  void Multiply(Scalar half) {
+    product_.lhs = lhs_.block;
+    product_.rhs = rhs_.block;
+    product_.lhs_at = Half(lhs_, half).id();
+    product_.rhs_at = Half(rhs_, half).id();
+    product_.lhs_row = lhs_.depth_is_inner ? lhs_.pitch : 1;
+    product_.lhs_column = lhs_.depth_is_inner ? 1 : lhs_.pitch;
+    product_.rhs_column = rhs_.depth_is_inner ? rhs_.pitch : 1;
+    product_.rhs_row = rhs_.depth_is_inner ? 1 : rhs_.pitch;
+    b_.Multiply(sums_, b_.Index(0), product_);
+  }
+
+  // ---- what follows from the sums
+
+  void Finish() {
+    b_.For("s", LoopRole::kUnrolled, b_.Index(product_.SumsOfThread()), [&](Scalar s) {
+      TeamSumPlace<Scalar> at(product_, thread_, s, [&](int64_t x) { return b_.Index(x); });
+      b_.Store(results_, at.row * b_.Index(results_pitch_) + at.column, b_.Read(sums_, s));
+    });
+    b_.Barrier(Scope::kBlock);
+    int64_t lanes =
+        std::min(LanesFor(region_, machine_, sides_.n, sides_.m * sides_.n), t_.columns);
+    int64_t of_row = t_.columns / lanes, all = of_row * t_.rows, threads = product_.Threads();
+    b_.For("v", LoopRole::kSerial, b_.Index(CeilDiv(all, threads)), [&](Scalar v) {
+      Scalar vector = v * b_.Index(threads) + thread_;
+      Scalar i = vector / b_.Index(of_row), j = vector % b_.Index(of_row) * b_.Index(lanes);
+      Scalar inside = b_.ConstantBits(ScalarType::kPred, 1);
+      if (all % threads != 0) inside = inside & (vector < b_.Index(all));
+      if (sides_.m % t_.rows != 0) inside = inside & (row_ + i < b_.Index(sides_.m));
+      if (sides_.n % t_.columns != 0) inside = inside & (column_ + j < b_.Index(sides_.n));
+      b_.If(inside, [&] { ForLanes(b_, lanes, [&](Scalar lane) { StoreResult(i, j + lane); }); });
+    });
+  }
+
+  void StoreResult(Scalar i, Scalar j) {
+    ElementType type = dot_.shape().type();
+    Coordinates at = batch_at_;
+    for (const Coordinates& more :
+         {Delinearized(b_, row_ + i, SizesOf(sides_.lhs, sides_.lhs_free)),
+          Delinearized(b_, column_ + j, SizesOf(sides_.rhs, sides_.rhs_free))})
+      at.insert(at.end(), more.begin(), more.end());
+    Element sum{b_.Read(results_, i * b_.Index(results_pitch_) + j), {}};
+    emitter_.Bind(dot_, 0, at, ConvertElement(b_, ElementOfMultiplied(SumType()), type, sum));
+    Scalar row = batch_ * b_.Index(sides_.m) + (row_ + i);
+    Scalar linear = row * b_.Index(sides_.n) + (column_ + j);
+    for (const Instr* root : region_.roots)
+      StoreContractRoot(b_, emitter_, *root, dot_, at, linear);
+  }
+
+  const Region& region_;
+  const Machine& machine_;
+  const Instr& dot_;
+  DotSides sides_;
+  TeamTiling t_;
+  KernelBuilder b_;
+  ElementEmitter emitter_;
+  Multiplication product_;
+  Side lhs_, rhs_;
+  ArrayId sums_{}, results_{};
+  int64_t results_pitch_ = 0;
+  Coordinates batch_at_;
+  Scalar batch_, row_, column_, thread_;
+};
+
+}  // namespace
+
+BuildOutcome BuildContract(const Region& region, const Machine& machine, const std::string& name) {
+  const Instr* dot = nullptr;
+  if (std::string why = FindDot(region, machine, dot); !why.empty()) return {std::nullopt, why};
+  return TeamContract(region, *dot, machine, name).Build();
+}
+
+}  // namespace tokamak::gpu
