@@ -177,7 +177,8 @@ bool AnyOpen(const std::vector<const Instr*>& instrs,
 }
 
 // What a sum of so many terms may be off by, where large ones cancel.
-double SlackOf(const Instr& instr, const std::unordered_map<const Instr*, Value>& values) {
+double SlackOf(const Instr& instr, const std::unordered_map<const Instr*, Value>& values,
+               bool tf32) {
   bool multiplies = instr.info().Is(kContraction);
   if (!multiplies && !instr.info().Is(kReduction) && instr.op() != Op::kFft) return 0;
   double largest = 1,
@@ -187,7 +188,8 @@ double SlackOf(const Instr& instr, const std::unordered_map<const Instr*, Value>
     if (it != values.end() && it->second.shape().IsArray()) largest *= LargestOf(it->second);
   }
   ElementType type = instr.operand(0)->shape().type();
-  return terms * largest * (InfoOf(RealPartOf(type)).bits > 32 ? 0x1p-52 : 0x1p-23);
+  bool is_double = InfoOf(RealPartOf(type)).bits > 32;
+  return terms * largest * (is_double ? 0x1p-52 : tf32 && multiplies ? 0x1p-10 : 0x1p-23);
 }
 
 // Whether some fold of the instructions may leave the range.
@@ -248,11 +250,11 @@ bool IsApproximate(const Instr& instr) {
 
 // The numbers, each a few roundings away: what becomes of them shows how far a result may be off.
 // Another `draw` moves them otherwise.
-Value Moved(const Value& value, uint64_t draw) {
+Value Moved(const Value& value, uint64_t draw, bool tf32) {
   if (!value.shape().IsArray() || !IsFractional(value.type())) return value;
   int bits = InfoOf(RealPartOf(value.type())).bits;
   double step = static_cast<double>(4 - draw % 3) * (bits > 32   ? 0x1p-52
-                                                     : bits > 16 ? 0x1p-23
+                                                     : bits > 16 ? (tf32 ? 0x1p-12 : 0x1p-23)
                                                      : bits > 8  ? 0x1p-9
                                                                  : 0x1p-4);
   // The largest numbers stay in the range.
@@ -334,6 +336,13 @@ std::string DifferenceOf(const Literal& got, const Opinions& of, const Bound& pl
       count, first, ElementText(got, first), ElementText(of.law, first), tolerance);
 }
 
+bool MultipliesTf32(const Block& block) {
+  return std::ranges::any_of(block, [](const Stmt& stmt) {
+    return (stmt.kind == StmtKind::kMultiply && stmt.product.tf32) || MultipliesTf32(stmt.body) ||
+           MultipliesTf32(stmt.otherwise) || MultipliesTf32(stmt.head);
+  });
+}
+
 const Value& PartOf(const Value& value, size_t part) {
   return value.shape().IsTuple() ? value.elements()[part] : value;
 }
@@ -357,8 +366,9 @@ bool KernelChecker::IsWatched(const RunStep& step) const {
 KernelChecker::Work KernelChecker::WorkOf(const RunStep& step) const {
   if (step.kind == StepKind::kLaunch) {
     const KernelSource& source = program_.sources[step.target];
-    return {source.region.instrs, source.arguments, source.updates,
-            "kernel '" + program_.kernels[step.target].name + "'"};
+    const Kernel& kernel = program_.kernels[step.target];
+    return {source.region.instrs, source.arguments, source.updates, "kernel '" + kernel.name + "'",
+            MultipliesTf32(kernel.body)};
   }
   const Instr* instr = step.kind == StepKind::kLibrary ? program_.product_instrs[step.target]
                        : step.kind == StepKind::kCall  ? program_.call_instrs[step.target]
@@ -400,7 +410,8 @@ Status KernelChecker::Evaluate(const Work& work, InstrRunner& runner, Values& va
       operands.push_back(it->second);
     }
     TOK_TRY(Value value, runner.Evaluate(*instr, std::move(operands)));
-    values.emplace(instr, draw && IsApproximate(*instr) ? Moved(value, *draw) : std::move(value));
+    values.emplace(
+        instr, draw && IsApproximate(*instr) ? Moved(value, *draw, work.tf32) : std::move(value));
   }
   return Ok();
 }
@@ -419,7 +430,7 @@ Status KernelChecker::After(const RunStep& step, std::span<void* const> argument
   do {
     moved.push_back(given_);
     uint64_t draw = moved.size() - 1;
-    for (auto& [instr, value] : moved.back()) value = Moved(value, draw);
+    for (auto& [instr, value] : moved.back()) value = Moved(value, draw, work.tf32);
     TOK_RETURN_IF_ERROR(Evaluate(work, oracle_runner_, moved.back(), draw));
     judgement = Judge(work, arguments, law, oracle, moved);
   } while (!judgement.ok() && moved.size() < kDraws);
@@ -437,7 +448,10 @@ Status KernelChecker::Judge(const Work& work, std::span<void* const> arguments, 
     Bound bound = PlainBound(got.type());
     if (IsFractional(got.type())) {
       bound.may_overflow = MayOverflow(work.instrs, law, got.type());
-      bound.atol += SlackOf(instr, law);
+      double slack = SlackOf(instr, law, work.tf32);
+      if (work.tf32)  // what is made of a product is as far off
+        for (const Instr* part : work.instrs) slack = std::max(slack, SlackOf(*part, law, true));
+      bound.atol += slack;
     }
     auto part = [&](const Values& values) {
       return LiteralFromValue(PartOf(values.at(&instr), argument.part));

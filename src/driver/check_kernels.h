@@ -41,6 +41,7 @@ class KernelChecker final : public StepWatcher {
     std::vector<KernelArgument> arguments;
     std::vector<std::pair<size_t, const Instr*>> updates;
     std::string name;
+    bool tf32 = false;  // products look at 11 bits of an f32
   };
   Work WorkOf(const RunStep& step) const;
   bool IsWatched(const RunStep& step) const;

@@ -201,13 +201,14 @@ class TeamContract {
     return t_.tf32 ? RoundedToTf32(scalar) : scalar;
   }
 
-  // To the nearest, ties away from zero. NaN has a bit among those that are kept.
+  // To the nearest, ties away from zero; what would become infinite loses its last bits instead.
+  // NaN has a bit among those that are kept.
   Scalar RoundedToTf32(Scalar x) {
-    Scalar bits = x.BitsAs(ScalarType::kU32);
-    Scalar half = b_.ConstantBits(ScalarType::kU32, 0x1000);
-    Scalar kept = b_.ConstantBits(ScalarType::kU32, 0xffffe000);
-    Scalar rounded = ((bits + half) & kept).BitsAs(ScalarType::kF32);
-    return Choose(x == x, rounded, b_.ConstantBits(ScalarType::kF32, 0x7fc00000));
+    auto word = [&](Bits bits) { return b_.ConstantBits(ScalarType::kU32, bits); };
+    auto kept = [&](Scalar bits) { return (bits & word(0xffffe000)).BitsAs(ScalarType::kF32); };
+    Scalar bits = x.BitsAs(ScalarType::kU32), least = b_.ConstantBits(ScalarType::kF32, 0x7f7ff000);
+    Scalar large = Choose(x == x, kept(bits), b_.ConstantBits(ScalarType::kF32, 0x7fc00000));
+    return Choose(AbsOf(x) < least, kept(bits + word(0x1000)), large);
   }
 
   Scalar Half(const Side& side, Scalar half) {
