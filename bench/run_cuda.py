@@ -119,7 +119,7 @@ def mean(values):
 
 def page(rows, missed, options, device):
     command = "bench/run_cuda.py " + " ".join(sys.argv[1:])
-    lines = ["# Tokamak and XLA on one GPU", "", f"`{command}`, {datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d %H:%M} UTC, {device.device_kind}, "
+    lines = [f"`{command}` measured this.", "", "# Tokamak and XLA on one GPU", "", f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d %H:%M} UTC, {device.device_kind}, "
              f"JAX {jax.__version__}, both in one process, turns interleaved. What the columns mean stands in bench/run_cuda.py.", "",
              "| workload | size | Tokamak us | XLA us | XLA / Tokamak | GB/s | compile ms | XLA's | difference |",
              "|---|---|---|---|---|---|---|---|---|"]  # fmt: skip

@@ -32,8 +32,8 @@ step_build() {
 step_tests() { ctest --test-dir build -j 8 -LE 'slow|gpu|fuzz|corpus' 2>&1 | tail -25; }
 step_random() { TOKAMAK_CHECK=kernels build/bin/random_programs --wide --pass on:cpu --jobs "$jobs" --seeds "0..${SEEDS:-20000}" --keep "$OUT/found" 2>&1 | tail -30; }
 step_plans() {
-  build/bin/random_programs --pass on:sim/random --jobs "$jobs" --seeds "0..${SEEDS:-230000}" --keep "$OUT/found" 2>&1 | tail -12
-  build/bin/random_programs --pass on:cpu/random --jobs "$jobs" --seeds "0..${CPU_SEEDS:-24000}" --keep "$OUT/found" 2>&1 | tail -12
+  build/bin/random_programs --exact --pass on:sim/random --jobs "$jobs" --seeds "0..${SEEDS:-100000}" --keep "$OUT/found" 2>&1 | tail -12
+  build/bin/random_programs --exact --pass on:cpu/random --jobs "$jobs" --seeds "0..${CPU_SEEDS:-12000}" --keep "$OUT/found" 2>&1 | tail -12
 }
 step_corpora() { tools/corpus.py --backend cpu -j 8 2>&1 | tail -40; }
 step_harnesses() { python3 tools/jax_tests.py harnesses --out "$OUT/harnesses" -j "$jobs" --package "$PWD/python" 2>&1 | tail -15; }
