@@ -359,7 +359,7 @@ class Issuer {
 
   // Rounds whose number is known: nobody has to look at the condition.
   Status RunRounds(const DeviceStep& step) {
-    bool in_turn = step.blocks.size() > 3, odd = false, has_graph = false;
+    bool odd = false, has_graph = false;
     if (step.graph != nullptr) {
       std::lock_guard<std::mutex> lock(step.graph->mutex);
       has_graph = ++step.graph->runs > kRunsBefore;
@@ -374,30 +374,28 @@ class Issuer {
         round += step.graph->rounds - 1;
         continue;
       }
-      TOK_RETURN_IF_ERROR(Run(step.blocks[odd ? 4 : 1]));
-      if (in_turn) {
-        odd = !odd;
-      } else {
-        TOK_RETURN_IF_ERROR(Run(step.blocks[2]));
-      }
+      TOK_RETURN_IF_ERROR(RunRound(step, odd));
     }
     return odd ? Run(step.blocks[2]) : Ok();
   }
 
+  // One round: rounds take turns where there are two bodies, else what they carry is moved.
+  Status RunRound(const DeviceStep& step, bool& odd) {
+    TOK_RETURN_IF_ERROR(Run(step.blocks[odd ? 4 : 1]));
+    if (step.blocks.size() <= 3) return Run(step.blocks[2]);
+    odd = !odd;
+    return Ok();
+  }
+
   Status RunWhile(const DeviceStep& step) {
-    bool in_turn = step.blocks.size() > 3, odd = false;
+    bool odd = false;
     while (true) {
       TOK_RETURN_IF_ERROR(CheckStop());
       TOK_RETURN_IF_ERROR(Run(step.blocks[odd ? 3 : 0]));
       uint8_t goes_on = 0;
       TOK_RETURN_IF_ERROR(run_.gpu.CopyOut(&goes_on, At(step.places[odd ? 1 : 0]), 1));
       if (goes_on == 0) break;
-      TOK_RETURN_IF_ERROR(Run(step.blocks[odd ? 4 : 1]));
-      if (in_turn) {
-        odd = !odd;
-      } else {
-        TOK_RETURN_IF_ERROR(Run(step.blocks[2]));
-      }
+      TOK_RETURN_IF_ERROR(RunRound(step, odd));
     }
     return odd ? Run(step.blocks[2]) : Ok();
   }

@@ -7,48 +7,12 @@
 #include "gen/element.h"
 #include "gen/reducer.h"
 #include "gen/scan.h"
+#include "ir/post_order.h"
 
 namespace tokamak {
-namespace {
-
-class Walk {
- public:
-  explicit Walk(const Computation& computation) : seen_(computation, false) {}
-
-  void Visit(Instr* first) {
-    Push(first);
-    while (!open_.empty()) {
-      auto& [instr, next] = open_.back();
-      const std::vector<Instr*>& control = instr->extras().control_predecessors;
-      size_t operands = instr->operand_count();
-      if (next == operands + control.size()) {
-        order_.push_back(instr);
-        open_.pop_back();
-        continue;
-      }
-      Instr* before = next < operands ? instr->operand(next) : control[next - operands];
-      ++next;
-      Push(before);
-    }
-  }
-  std::vector<Instr*> TakeOrder() { return std::move(order_); }
-
- private:
-  void Push(Instr* instr) {
-    if (seen_[instr]) return;
-    seen_[instr] = true;
-    open_.emplace_back(instr, 0);
-  }
-
-  InstrMap<bool> seen_;
-  std::vector<std::pair<Instr*, size_t>> open_;
-  std::vector<Instr*> order_;
-};
-
-}  // namespace
 
 std::vector<Instr*> OrderFromRoot(const Computation& computation) {
-  Walk walk(computation);
+  PostOrderWalk walk(computation.id_limit());
   for (Instr* parameter : computation.parameters()) walk.Visit(parameter);
   walk.Visit(computation.root());
   // Effects have their order; of what nobody needs, none is left.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ir/post_order.h"
+
 namespace tokamak {
 
 Computation::Computation(Module* module, std::string name)
@@ -9,48 +11,6 @@ Computation::Computation(Module* module, std::string name)
 Computation::~Computation() = default;
 Module::Module(std::string name) : name_(std::move(name)) {}
 Module::~Module() = default;
-namespace {
-
-// Depth-first without recursion: a chain of a million instructions is legal.
-class PostOrderWalk {
- public:
-  explicit PostOrderWalk(size_t id_limit) : state_(id_limit, State::kNew) {}
-
-  void Visit(Instr* start) {
-    Push(start);
-    while (!stack_.empty()) {
-      auto& [instr, next] = stack_.back();
-      size_t operands = instr->operand_count();
-      const std::vector<Instr*>& control = instr->extras().control_predecessors;
-      if (next == operands + control.size()) {
-        state_[Index(instr)] = State::kDone;
-        order_.push_back(instr);
-        stack_.pop_back();
-        continue;
-      }
-      Instr* before = next < operands ? instr->operand(next) : control[next - operands];
-      ++next;
-      Push(before);
-    }
-  }
-  std::vector<Instr*> TakeOrder() { return std::move(order_); }
-
- private:
-  enum class State : uint8_t { kNew, kOpen, kDone };
-  static size_t Index(const Instr* instr) { return static_cast<size_t>(instr->id()); }
-  void Push(Instr* instr) {
-    State& state = state_[Index(instr)];
-    if (state != State::kNew) return;  // an open one is a cycle: the verifier's business
-    state = State::kOpen;
-    stack_.emplace_back(instr, 0);
-  }
-
-  std::vector<State> state_;
-  std::vector<std::pair<Instr*, size_t>> stack_;
-  std::vector<Instr*> order_;
-};
-
-}  // namespace
 
 const InstrExtras& Instr::extras() const {
   static const InstrExtras none;

@@ -2,6 +2,7 @@
 #include <unordered_map>
 
 #include "analysis/effects.h"
+#include "ir/post_order.h"
 #include "passes/passes.h"
 #include "rewrite/normal/graph.h"
 
@@ -21,37 +22,14 @@ bool OrderOperands(Instr* instr, const InstrMap<uint64_t>& hashes) {
 // Parameters by number; effects in their order and then the root, each after what it takes; then
 // what nothing needs.
 std::vector<Instr*> CanonicalOrder(const Computation& computation, const Effects& effects) {
-  std::vector<Instr*> order;
-  InstrMap<char> seen(computation, 0);
-  std::vector<std::pair<Instr*, size_t>> stack;
-  auto push = [&](Instr* instr) {
-    if (seen[instr] != 0) return;
-    seen[instr] = 1;
-    stack.emplace_back(instr, 0);
-  };
-  auto visit = [&](Instr* start) {
-    push(start);
-    while (!stack.empty()) {
-      auto& [instr, next] = stack.back();
-      const std::vector<Instr*>& control = instr->extras().control_predecessors;
-      size_t operands = instr->operand_count();
-      if (next == operands + control.size()) {
-        order.push_back(instr);
-        stack.pop_back();
-        continue;
-      }
-      Instr* before = next < operands ? instr->operand(next) : control[next - operands];
-      ++next;
-      push(before);
-    }
-  };
-  for (Instr* parameter : computation.parameters()) visit(parameter);
+  PostOrderWalk walk(computation.id_limit());
+  for (Instr* parameter : computation.parameters()) walk.Visit(parameter);
   std::vector<Instr*> program = computation.PostOrder();
   for (Instr* instr : program)
-    if (effects.Of(*instr)) visit(instr);
-  visit(computation.root());
-  for (Instr* instr : program) visit(instr);
-  return order;
+    if (effects.Of(*instr)) walk.Visit(instr);
+  walk.Visit(computation.root());
+  for (Instr* instr : program) walk.Visit(instr);
+  return walk.TakeOrder();
 }
 
 Changed OrderComputation(Computation& computation, const Effects& effects,
