@@ -120,7 +120,7 @@ class Greedy {
     if (!priced.pays()) return refusals_.Add(priced, "by estimate");
     if (std::string why = WhyPinned(draft_, change, regions); !why.empty())
       return refusals_.Record(priced, std::move(why));
-    if (!pricer_.HaveKernels(regions, hashes))
+    if (!pricer_.HaveSimpleKernels(regions, hashes))
       return refusals_.Add(priced, "no generator takes it");
     if (draft_.MakesCycle(change, regions)) return;
     int first = static_cast<int>(draft_.size());

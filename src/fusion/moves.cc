@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "fusion/necks.h"
 #include "fusion/values.h"
 #include "gen/element.h"
 
@@ -93,7 +94,57 @@ class MoveMaker {
       AddAgain(chain);
       if (IsFirstReader(value)) AddDissolve(value);
     }
+    if (&input == &value && !draft_.IsNeeded(value) && IsFirstReader(value)) AddLater(value, maker);
     AddMerge("fusion.merge", input, maker);
+  }
+
+  // Less is stored, and nothing is computed twice: all who read a value compute the same of it.
+  void AddLater(const Instr& value, int maker) {
+    const Instr* later = SmallestBehind(value);
+    if (later == nullptr) return;
+    Change change{{maker}, {draft_.group(maker)}};
+    std::vector<const Instr*>& made = change.added[0].roots;
+    std::erase(made, &value);
+    made.push_back(later);
+    InOrder(made);
+    auto add = [&](const std::vector<int>& groups) {
+      for (int group : groups) {
+        if (std::find(change.removed.begin(), change.removed.end(), group) != change.removed.end())
+          continue;
+        change.removed.push_back(group);
+        change.added.push_back(draft_.group(group));
+      }
+    };
+    add(draft_.ReadersOf(value));
+    add(draft_.ComputedIn(*later));
+    Add("fusion.later", value, *later, std::move(change));
+  }
+
+  // What all readers of a value compute of it, and need nothing else of it for; null: nothing that
+  // is smaller than the value.
+  const Instr* SmallestBehind(const Instr& value) const {
+    std::vector<const Instr*> necks;
+    const std::vector<int>& readers = draft_.ReadersOf(value);
+    for (size_t i = 0; i < readers.size() && (i == 0 || !necks.empty()); ++i) {
+      std::vector<const Instr*> own = NecksBehind(draft_.region(readers[i]), value);
+      if (i == 0) {
+        necks = std::move(own);
+      } else {
+        std::erase_if(necks, [&](const Instr* neck) { return !Contains(own, neck); });
+      }
+    }
+    const Instr* smallest = &value;
+    for (const Instr* neck : necks)
+      if (MayBeRoot(*neck) && neck->shape().IsArray() && MayBeInside(*neck) &&
+          draft_.HomeOf(*neck) < 0 && BytesOfParts(*neck) < BytesOfParts(*smallest))
+        smallest = neck;
+    return smallest == &value ? nullptr : smallest;
+  }
+
+  void InOrder(std::vector<const Instr*>& roots) const {
+    std::sort(roots.begin(), roots.end(), [&](const Instr* x, const Instr* y) {
+      return draft_.PlaceOf(*x) < draft_.PlaceOf(*y);
+    });
   }
 
   void AddAgain(const std::vector<const Instr*>& chain) {
@@ -162,9 +213,7 @@ class MoveMaker {
     Group both = Own();
     const Group& other = draft_.group(with);
     both.roots.insert(both.roots.end(), other.roots.begin(), other.roots.end());
-    std::sort(both.roots.begin(), both.roots.end(), [&](const Instr* x, const Instr* y) {
-      return draft_.PlaceOf(*x) < draft_.PlaceOf(*y);
-    });
+    InOrder(both.roots);
     DropUnread(both, with);
     for (const Instr* instr : other.again)
       if (!Contains(both.again, instr)) both.again.push_back(instr);

@@ -21,8 +21,9 @@ struct Move {
 //   merge        it and the maker of what it reads are one kernel
 //   sibling      it and another that reads the same are one kernel
 //   dissolve     all that a maker of its inputs makes is computed where it is needed
-//   split        one of its roots gets a kernel of its own
-//   store        something that it computes gets a kernel of its own
+//   later        in place of what it reads, something smaller is stored that all readers compute of
+//   it split        one of its roots gets a kernel of its own store        something that it
+//   computes gets a kernel of its own
 std::vector<Move> MovesOf(const Draft& draft, int group);
 
 // Vertical, and merges of the value's maker and those who read it if it is to be stored anyway.

@@ -48,6 +48,8 @@ std::string WhyNotRoots(const Region& region, RegionKind kind, const Machine& ma
                               : "its roots have different numbers of elements";
     case RegionKind::kRows:
       return "";  // the generator knows
+    case RegionKind::kContract:
+      return machine.is_gpu() ? "it has one root" : "";  // on a CPU, the generator knows
     case RegionKind::kColumns:
       return folds ? "" : "only folds of the same places go together";
     default:
@@ -97,9 +99,14 @@ bool Pricer::HaveKernels(const std::vector<Region>& regions) {
                      [&](const Region& region) { return HasKernel(region, hasher_.Of(region)); });
 }
 
-bool Pricer::HaveKernels(const std::vector<Region>& regions, const std::vector<uint64_t>& hashes) {
+bool Pricer::HaveSimpleKernels(const std::vector<Region>& regions,
+                               const std::vector<uint64_t>& hashes) {
   bool all = true;
-  for (size_t i = 0; all && i < regions.size(); ++i) all = HasKernel(regions[i], hashes[i]);
+  for (size_t i = 0; all && i < regions.size(); ++i) {
+    bool simple =
+        regions[i].roots.size() == 1 || ShapeOf(regions[i], machine_).kind != RegionKind::kContract;
+    all = simple && HasKernel(regions[i], hashes[i]);
+  }
   return all;
 }
 

@@ -37,7 +37,8 @@ class Pricer {
   // Whether all have kernels, which are built only where nothing else tells: of loops over single
   // elements there always is one, and of most rows it is known from their shapes.
   bool HaveKernels(const std::vector<Region>& regions);
-  bool HaveKernels(const std::vector<Region>& regions, const std::vector<uint64_t>& hashes);
+  // The same, but of contractions that store more than one value, whose price no estimate knows.
+  bool HaveSimpleKernels(const std::vector<Region>& regions, const std::vector<uint64_t>& hashes);
   const Machine& machine() const { return machine_; }
   size_t kernels_built() const { return built_; }
 
