@@ -6,7 +6,7 @@
 #include "analysis/cumulative_window.h"
 #include "fusion/split_reductions.h"
 #include "gen/element.h"
-#include "gen/scan.h"
+#include "gen/gpu/gpu.h"
 #include "ir/builder.h"
 #include "support/check.h"
 
@@ -17,6 +17,9 @@ namespace {
 constexpr int64_t kLong = 1 << 16, kManyRows = 64, kMostParts = 256, kShortPart = 1024;
 // Rows side by side that are one thread's work.
 constexpr int64_t kRowsOfOne = 32;
+// On a GPU: teams of a multiprocessor, threads of it, and elements of a part that are worth a team,
+// or a thread.
+constexpr int64_t kTeamsWanted = 8, kThreadsWanted = 512, kPartOfTeam = 4096, kPartOfThread = 64;
 
 // ---- windows that are scans
 
@@ -92,7 +95,7 @@ bool IsPlainSum(const Computation& body) {
 
 class Preparer {
  public:
-  explicit Preparer(DecisionLog& log) : log_(log) {}
+  Preparer(DecisionLog& log, const Machine& machine) : log_(log), machine_(machine) {}
 
   bool FromWindow(Instr& window) {
     if (window.operand_count() != 2 || window.captures() > 0 || !CanGo(window)) return false;
@@ -131,10 +134,8 @@ class Preparer {
     Scan facts = ScanOf(scan);
     ElementType type = scan.operand(0)->shape().type();
     std::optional<Literal> neutral = NeutralLiteral(cumulation->op, type);
-    int64_t rows = facts.outer * std::max<int64_t>(1, facts.inner / kRowsOfOne);
-    int64_t count = facts.outer * facts.length * facts.inner;
-    if (!neutral || !cumulation->with_own || count < kLong || rows >= kManyRows) return false;
-    int64_t parts = std::min({kMostParts / rows, count / kShortPart, facts.length / 16});
+    if (!neutral || !cumulation->with_own) return false;
+    int64_t parts = machine_.is_gpu() ? PartsOnGpu(facts) : PartsOnCpu(facts);
     if (parts < 2) return false;
     int64_t length = (facts.length + parts - 1) / parts;
     for (int64_t even = parts; 2 * even > parts; --even) {
@@ -148,6 +149,21 @@ class Preparer {
   }
 
  private:
+  static int64_t PartsOnCpu(const Scan& scan) {
+    int64_t rows = scan.outer * std::max<int64_t>(1, scan.inner / kRowsOfOne);
+    int64_t count = scan.outer * scan.length * scan.inner;
+    if (count < kLong || rows >= kManyRows) return 1;
+    return std::min({kMostParts / rows, count / kShortPart, scan.length / 16});
+  }
+
+  // A team has a row, or a thread one of those that lie side by side.
+  int64_t PartsOnGpu(const Scan& scan) const {
+    bool is_team = gpu::IsShared(scan);
+    int64_t rows = scan.outer * scan.inner;
+    int64_t wanted = machine_.cores * (is_team ? kTeamsWanted : kThreadsWanted);
+    return std::min(wanted / rows, scan.length / (is_team ? kPartOfTeam : kPartOfThread));
+  }
+
   static Shape Plain(const Shape& shape) { return Shape::Array(shape.type(), shape.dims()); }
   static bool CanGo(const Instr& instr) { return !IsTied(instr); }
 
@@ -265,21 +281,21 @@ class Preparer {
   }
 
   DecisionLog& log_;
+  const Machine& machine_;
   Instr* of_ = nullptr;
 };
 
 }  // namespace
 
 void PrepareScans(Module& module, DecisionLog& log, const Machine& machine) {
-  Preparer preparer(log);
+  Preparer preparer(log, machine);
   for (size_t i = 0, count = module.computations().size(); i < count; ++i) {
     Computation& computation = *module.computations()[i];
     bool changed = false;
     for (Instr* instr : computation.PostOrder())
       if (instr->op() == Op::kReduceWindow && preparer.FromWindow(*instr)) changed = true;
-    if (!machine.is_gpu())
-      for (Instr* instr : computation.PostOrder())
-        if (instr->op() == Op::kScan && preparer.Split(*instr)) changed = true;
+    for (Instr* instr : computation.PostOrder())
+      if (instr->op() == Op::kScan && preparer.Split(*instr)) changed = true;
     if (changed) computation.PutInOrder();
   }
 }

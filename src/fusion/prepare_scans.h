@@ -10,7 +10,8 @@ namespace tokamak {
 // whatever they compute; those whose bits stay the same are scans before (passes).
 //
 // A long scan of few rows is taken apart into parts: their totals, a scan of those, and a scan of
-// each part that begins with what came before it. Parts follow from the shape alone.
+// each part that begins with what came before it. Parts follow from the shape and the kind of
+// machine alone.
 void PrepareScans(Module& module, DecisionLog& log, const Machine& machine);
 
 }  // namespace tokamak

@@ -136,9 +136,9 @@ bool IsCheap(const Instr& instr) {
 }
 
 // Whether the scan of a region is made of vectors.
-bool InVectors(const OpenRegion& open) {
-  return std::any_of(open.instrs.begin(), open.instrs.end(), [](const Instr* instr) {
-    return instr->op() == Op::kScan && ScanOf(*instr).InVectors();
+bool InVectors(const OpenRegion& open, const Machine& machine) {
+  return std::any_of(open.instrs.begin(), open.instrs.end(), [&](const Instr* instr) {
+    return instr->op() == Op::kScan && ScanOf(*instr).InVectors(machine);
   });
 }
 
@@ -459,7 +459,7 @@ std::string RegionTable::WhyNotFold(const Instr& instr, int region) const {
     return "a contraction and rows do not go together";
   if ((with.shape.kind == RegionKind::kScan) != (instr.op() == Op::kScan))
     return "a scan and other folds do not go together";
-  if (instr.op() == Op::kScan && !ScanOf(instr).InVectors() && open.flops > kFewFlops)
+  if (instr.op() == Op::kScan && !ScanOf(instr).InVectors(machine_) && open.flops > kFewFlops)
     return "what uses it is computed sooner in vectors";
   // Whether its result is needed just where it is made, the generator knows.
   return probes_.WhyNot(FinishOpen(with), with.shape.kind);
@@ -475,7 +475,7 @@ std::string RegionTable::WhyNot(const Instr& instr, int region, size_t copies) c
   if (IsUpdate(root) && (root.op() == Op::kScatter || instr.op() != Op::kDynamicSlice))
     for (const Instr* operand : instr.operands())
       if (operand == root.operand(0)) return "it reads what the region overwrites";
-  if (open.shape.kind == RegionKind::kScan && !IsCheap(instr) && !InVectors(open))
+  if (open.shape.kind == RegionKind::kScan && !IsCheap(instr) && !InVectors(open, machine_))
     return "it is computed sooner in vectors";
   if (Folds(instr) || instr.shape().IsTuple()) {
     if (copies > 1) return "it would be folded " + std::to_string(copies) + " times";

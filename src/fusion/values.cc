@@ -53,7 +53,7 @@ std::string WhyNoKernel(const Instr& instr, const Machine& machine) {
       why = WhyNoScatter(instr);
       break;
     case Op::kScan:
-      why = machine.is_gpu() ? "scan: has no schedule for GPUs" : WhyNoScan(instr);
+      why = WhyNoScan(instr);
       break;
     case Op::kSort:
       why = machine.is_gpu() ? "sort: has no schedule for GPUs" : WhyNoSort(instr);

@@ -69,7 +69,7 @@ BuildOutcome BuildGpu(const Region& region, RegionKind kind, const Machine& mach
     case RegionKind::kScatter:
       return gpu::BuildScatter(region, machine, name);
     case RegionKind::kScan:
-      return {std::nullopt, "scan: has no schedule for GPUs"};
+      return gpu::BuildScan(region, machine, name);
     case RegionKind::kSort:
       return {std::nullopt, "sort: has no schedule for GPUs"};
     case RegionKind::kContract:

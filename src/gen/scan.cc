@@ -11,7 +11,7 @@
 
 #include <algorithm>
 
-#include "gen/element.h"
+#include "gen/scan_elements.h"
 
 namespace tokamak {
 namespace {
@@ -27,12 +27,16 @@ class ScanBuilder {
  public:
   ScanBuilder(const Region& region, const Scan& scan, const Machine& machine,
               const std::string& name)
-      : region_(region), scan_(scan), machine_(machine), b_(name), emitter_(b_, region) {}
+      : region_(region),
+        scan_(scan),
+        machine_(machine),
+        b_(name),
+        emitter_(b_, region),
+        elements_(b_, emitter_, region, scan) {}
 
   BuildOutcome Build() {
-    for (size_t k = 0; k < scan_.carries; ++k)
-      types_.push_back(scan_.instr->operand(scan_.inputs + k)->shape().type());
-    lanes_ = scan_.InVectors() ? std::min(2 * machine_.Lanes(32), PowerBelow(scan_.inner)) : 1;
+    lanes_ =
+        scan_.InVectors(machine_) ? std::min(2 * machine_.Lanes(32), PowerBelow(scan_.inner)) : 1;
     BuiltKernel built;
     bool exact = lanes_ > 1 ? BuildColumns(built) : BuildRows(built);
     if (!emitter_.fault().empty()) return {std::nullopt, emitter_.fault()};
@@ -91,87 +95,29 @@ class ScanBuilder {
   // inner, and their numbers among those that are taken together.
   template <typename Each>
   void Walk(int64_t width, Each&& each) {
-    for (ElementType type : types_) {
-      std::array<ArrayId, 2>& arrays = arrays_.emplace_back();
-      for (size_t i = 0; i < (IsComplex(type) ? 2u : 1u); ++i)
-        arrays[i] = b_.Local("carry", ComputeType(type), Space::kRegisters, width);
-    }
+    Carries carries(b_, scan_, width);
     each([&](Scalar outer, Scalar inner, Scalar row) {
-      std::vector<Element> first;
-      for (size_t k = 0; k < scan_.carries; ++k)
-        first.push_back(emitter_.At(*scan_.instr->operand(scan_.inputs + k), PartAt(outer, inner)));
-      Write(row, first);
+      carries.Write(row, elements_.First(outer, inner));
     });
     b_.For("t", LoopRole::kSerial, b_.Index(scan_.length), [&](Scalar t) {
       Scalar at = scan_.is_reverse ? b_.Index(scan_.length - 1) - t : t;
-      each([&](Scalar outer, Scalar inner, Scalar row) { Step(outer, at, inner, row); });
+      each([&](Scalar outer, Scalar inner, Scalar row) {
+        Step(carries, elements_.At(outer, at, inner), row);
+      });
     });
-    bool is_root =
-        std::find(region_.roots.begin(), region_.roots.end(), scan_.instr) != region_.roots.end();
-    if (!is_root) return;
+    if (!elements_.StoresLast()) return;
     each([&](Scalar outer, Scalar inner, Scalar row) {
-      std::vector<Element> last = Read(row);
-      for (size_t k = 0; k < scan_.carries; ++k)
-        emitter_.Store(*scan_.instr, scan_.outputs + k, PartAt(outer, inner), last[k]);
+      elements_.StoreLast(outer, inner, carries.Read(row));
     });
   }
 
   // One element of a row.
-  void Step(Scalar outer, Scalar along, Scalar inner, Scalar row) {
-    Coordinates at = PartAt(outer, inner);
-    at.insert(at.begin() + static_cast<int64_t>(scan_.along), along);
-    std::vector<Element> arguments;
-    for (size_t k = 0; k < scan_.inputs; ++k)
-      arguments.push_back(emitter_.At(*scan_.instr->operand(k), at));
-    std::vector<Element> carries = Read(row);
-    arguments.insert(arguments.end(), carries.begin(), carries.end());
-    std::optional<std::vector<Element>> results =
-        ApplyBody(b_, *scan_.body, arguments, /*wide=*/false, &scan_.part);
-    if (!results) return emitter_.Fail("scan: its computation has no formula");
-    if (!emitter_.fault().empty()) return;
-    for (size_t k = 0; k < scan_.outputs; ++k) emitter_.Bind(*scan_.instr, k, at, (*results)[k]);
-    Write(row, {results->begin() + static_cast<int64_t>(scan_.outputs), results->end()});
-    Scalar linear = Linearized(b_, at, scan_.dims);
-    for (const Instr* root : region_.roots) {
-      size_t parts = root == scan_.instr ? scan_.outputs : 1;
-      for (size_t i = 0; i < parts; ++i) StoreRoot(*root, i, at, linear);
-    }
-  }
-
-  // A root with fewer elements has the first ones.
-  void StoreRoot(const Instr& root, size_t part, const Coordinates& at, Scalar linear) {
-    const Shape shape = PartsOf(root.shape())[part];
-    auto store = [&] {
-      Coordinates here = shape.dims() == scan_.dims ? at : Delinearized(b_, linear, shape.dims());
-      emitter_.StoreLinear(root, part, linear, emitter_.At(root, here, part));
-    };
-    int64_t count = ProductOf(scan_.dims, 0, scan_.dims.size());
-    if (shape.ElementCount() == count) return store();
-    b_.If(linear < b_.Index(shape.ElementCount()), store);
-  }
-
-  Coordinates PartAt(Scalar outer, Scalar inner) {
-    auto split = scan_.part.begin() + static_cast<int64_t>(scan_.along);
-    Coordinates at = Delinearized(b_, outer, Dims(scan_.part.begin(), split));
-    Coordinates rest = Delinearized(b_, inner, Dims(split, scan_.part.end()));
-    at.insert(at.end(), rest.begin(), rest.end());
-    return at;
-  }
-
-  std::vector<Element> Read(Scalar row) {
-    std::vector<Element> values;
-    for (size_t k = 0; k < types_.size(); ++k) {
-      values.push_back({b_.Read(arrays_[k][0], row), {}});
-      if (IsComplex(types_[k])) values.back()[1] = b_.Read(arrays_[k][1], row);
-    }
-    return values;
-  }
-
-  void Write(Scalar row, const std::vector<Element>& values) {
-    for (size_t k = 0; k < types_.size(); ++k) {
-      b_.Store(arrays_[k][0], row, values[k][0]);
-      if (IsComplex(types_[k])) b_.Store(arrays_[k][1], row, values[k][1]);
-    }
+  void Step(Carries& carries, const Coordinates& at, Scalar row) {
+    std::vector<Element> inputs = elements_.Inputs(at);
+    std::vector<Element> results = elements_.Apply(inputs, carries.Read(row), /*wide=*/false);
+    if (results.empty()) return;
+    carries.Write(row, {results.begin() + static_cast<int64_t>(scan_.outputs), results.end()});
+    elements_.Store(at, results);
   }
 
   const Region& region_;
@@ -179,8 +125,7 @@ class ScanBuilder {
   const Machine& machine_;
   KernelBuilder b_;
   ElementEmitter emitter_;
-  std::vector<ElementType> types_;  // of the carries
-  std::vector<std::array<ArrayId, 2>> arrays_;
+  ScanElements elements_;
   int64_t lanes_ = 1;
 };
 
@@ -244,18 +189,8 @@ std::optional<std::string> WhyNoScan(const Instr& instr) {
 }
 
 BuildOutcome BuildScan(const Region& region, const Machine& machine, const std::string& name) {
-  const Instr* found = nullptr;
-  for (const Instr* instr : region.instrs) {
-    if (instr->op() != Op::kScan) continue;
-    if (found != nullptr) return {std::nullopt, "two scans do not go together"};
-    found = instr;
-  }
-  if (found == nullptr) return {std::nullopt, "it has no scan"};
-  Scan scan = ScanOf(*found);
-  int64_t count = ProductOf(scan.dims, 0, scan.dims.size());
-  for (const Instr* root : region.roots)
-    if (root != found && (!root->shape().IsArray() || root->shape().ElementCount() > count))
-      return {std::nullopt, "its roots have different numbers of elements"};
+  Scan scan;
+  if (std::string why = FindScan(region, scan); !why.empty()) return {std::nullopt, why};
   return ScanBuilder(region, scan, machine, name).Build();
 }
 

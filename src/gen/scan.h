@@ -17,8 +17,8 @@ struct Scan {
   Dims dims, part;  // of inputs and outputs; of carries
   int64_t outer = 1, length = 1, inner = 1;
 
-  // Rows side by side are worth a vector; else elements are computed one by one.
-  bool InVectors() const { return inner >= 4; }
+  // Rows side by side are worth a vector; else elements are computed one by one, on CPUs.
+  bool InVectors(const Machine& machine) const { return inner >= 4 || machine.is_gpu(); }
 };
 
 // Why a scan has no kernel, in words; nothing when it has one.

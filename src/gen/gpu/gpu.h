@@ -4,6 +4,7 @@
 
 #include "gen/element.h"
 #include "gen/generator.h"
+#include "gen/scan.h"
 
 // The loop nests of GPUs: blocks of threads, team memory and barriers. What one element is, is the
 // same code as on a CPU (element.h, reducer.h, roots.h ...).
@@ -20,6 +21,9 @@ BuildOutcome BuildTranspose(const Region& region, const Machine& machine, const 
 BuildOutcome BuildRows(const Region& region, const Machine& machine, const std::string& name);
 BuildOutcome BuildColumns(const Region& region, const Machine& machine, const std::string& name);
 BuildOutcome BuildContract(const Region& region, const Machine& machine, const std::string& name);
+BuildOutcome BuildScan(const Region& region, const Machine& machine, const std::string& name);
+// Whether threads share the rows of a scan; else each thread goes along rows of its own.
+bool IsShared(const Scan& scan);
 BuildOutcome BuildScatter(const Region& region, const Machine& machine, const std::string& name);
 
 // ---- shared by them

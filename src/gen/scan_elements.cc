@@ -1,0 +1,116 @@
+#include "gen/scan_elements.h"
+
+#include <algorithm>
+
+namespace tokamak {
+
+std::string FindScan(const Region& region, Scan& scan) {
+  const Instr* found = nullptr;
+  for (const Instr* instr : region.instrs) {
+    if (instr->op() != Op::kScan) continue;
+    if (found != nullptr) return "two scans do not go together";
+    found = instr;
+  }
+  if (found == nullptr) return "it has no scan";
+  scan = ScanOf(*found);
+  int64_t count = ProductOf(scan.dims, 0, scan.dims.size());
+  for (const Instr* root : region.roots)
+    if (root != found && (!root->shape().IsArray() || root->shape().ElementCount() > count))
+      return "its roots have different numbers of elements";
+  return "";
+}
+
+Coordinates ScanElements::PartAt(Scalar outer, Scalar inner) {
+  auto split = scan_.part.begin() + static_cast<int64_t>(scan_.along);
+  Coordinates at = Delinearized(b_, outer, Dims(scan_.part.begin(), split));
+  Coordinates rest = Delinearized(b_, inner, Dims(split, scan_.part.end()));
+  at.insert(at.end(), rest.begin(), rest.end());
+  return at;
+}
+
+Coordinates ScanElements::At(Scalar outer, Scalar along, Scalar inner) {
+  Coordinates at = PartAt(outer, inner);
+  at.insert(at.begin() + static_cast<int64_t>(scan_.along), along);
+  return at;
+}
+
+std::vector<Element> ScanElements::First(Scalar outer, Scalar inner) {
+  std::vector<Element> first;
+  for (size_t k = 0; k < scan_.carries; ++k)
+    first.push_back(emitter_.At(*scan_.instr->operand(scan_.inputs + k), PartAt(outer, inner)));
+  return first;
+}
+
+std::vector<Element> ScanElements::Inputs(const Coordinates& at) {
+  std::vector<Element> inputs;
+  for (size_t k = 0; k < scan_.inputs; ++k)
+    inputs.push_back(emitter_.At(*scan_.instr->operand(k), at));
+  return inputs;
+}
+
+std::vector<Element> ScanElements::Apply(const std::vector<Element>& inputs,
+                                         const std::vector<Element>& carries, bool wide) {
+  std::vector<Element> arguments = inputs;
+  arguments.insert(arguments.end(), carries.begin(), carries.end());
+  std::optional<std::vector<Element>> results =
+      ApplyBody(b_, *scan_.body, arguments, wide, &scan_.part);
+  if (!results) emitter_.Fail("scan: its computation has no formula");
+  return emitter_.fault().empty() ? std::move(*results) : std::vector<Element>{};
+}
+
+void ScanElements::Store(const Coordinates& at, const std::vector<Element>& outputs) {
+  for (size_t k = 0; k < scan_.outputs; ++k) emitter_.Bind(*scan_.instr, k, at, outputs[k]);
+  Scalar linear = Linearized(b_, at, scan_.dims);
+  for (const Instr* root : region_.roots) {
+    size_t parts = root == scan_.instr ? scan_.outputs : 1;
+    for (size_t i = 0; i < parts; ++i) StoreRoot(*root, i, at, linear);
+  }
+}
+
+// A root with fewer elements has the first ones.
+void ScanElements::StoreRoot(const Instr& root, size_t part, const Coordinates& at, Scalar linear) {
+  const Shape shape = PartsOf(root.shape())[part];
+  auto store = [&] {
+    Coordinates here = shape.dims() == scan_.dims ? at : Delinearized(b_, linear, shape.dims());
+    emitter_.StoreLinear(root, part, linear, emitter_.At(root, here, part));
+  };
+  int64_t count = ProductOf(scan_.dims, 0, scan_.dims.size());
+  if (shape.ElementCount() == count) return store();
+  b_.If(linear < b_.Index(shape.ElementCount()), store);
+}
+
+bool ScanElements::StoresLast() const {
+  return std::find(region_.roots.begin(), region_.roots.end(), scan_.instr) != region_.roots.end();
+}
+
+void ScanElements::StoreLast(Scalar outer, Scalar inner, const std::vector<Element>& carries) {
+  for (size_t k = 0; k < scan_.carries; ++k)
+    emitter_.Store(*scan_.instr, scan_.outputs + k, PartAt(outer, inner), carries[k]);
+}
+
+Carries::Carries(KernelBuilder& b, const Scan& scan, int64_t width) : b_(b) {
+  for (size_t k = 0; k < scan.carries; ++k) {
+    types_.push_back(scan.instr->operand(scan.inputs + k)->shape().type());
+    std::array<ArrayId, 2>& arrays = arrays_.emplace_back();
+    for (size_t i = 0; i < (IsComplex(types_[k]) ? 2u : 1u); ++i)
+      arrays[i] = b.Local("carry", ComputeType(types_[k]), Space::kRegisters, width);
+  }
+}
+
+std::vector<Element> Carries::Read(Scalar row) {
+  std::vector<Element> values;
+  for (size_t k = 0; k < types_.size(); ++k) {
+    values.push_back({b_.Read(arrays_[k][0], row), {}});
+    if (IsComplex(types_[k])) values.back()[1] = b_.Read(arrays_[k][1], row);
+  }
+  return values;
+}
+
+void Carries::Write(Scalar row, const std::vector<Element>& values) {
+  for (size_t k = 0; k < types_.size(); ++k) {
+    b_.Store(arrays_[k][0], row, values[k][0]);
+    if (IsComplex(types_[k])) b_.Store(arrays_[k][1], row, values[k][1]);
+  }
+}
+
+}  // namespace tokamak
