@@ -81,8 +81,8 @@ class Calibration {
       for (const auto& [pipe, count] : kernels[i].others)
         ns -= count * rates_.ns[static_cast<size_t>(pipe)];
       double each = std::max(ns / kernels[i].count, 1e-3);
-      if (kernels[i].is_latency) {
-        rates_.latency_ns = each;
+      if (kernels[i].latency != nullptr) {
+        rates_.*kernels[i].latency = each;
       } else {
         rates_.ns[static_cast<size_t>(kernels[i].pipe)] = each;
       }

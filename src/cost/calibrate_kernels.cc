@@ -66,7 +66,8 @@ PipeKernel OpKernel(Pipe pipe, ScalarType type, double ops, double simple, const
   PipeKernel made{.kernel = Rounds(std::string("pipe"), type, kAtOnce, machine, step),
                   .pipe = pipe,
                   .count = ops * kRounds * kAtOnce,
-                  .others = {}};
+                  .others = {},
+                  .latency = nullptr};
   if (simple > 0) made.others = {{Pipe::kSimple, simple * kRounds * kAtOnce}};
   return made;
 }
@@ -113,7 +114,8 @@ PipeKernel MemoryKernel(Pipe pipe, const Machine& machine) {
       });
   });
   double count = static_cast<double>(kTimes * vectors * kAtOnce);
-  PipeKernel made{.kernel = b.Finish(), .pipe = pipe, .count = count, .others = {}};
+  PipeKernel made{
+      .kernel = b.Finish(), .pipe = pipe, .count = count, .others = {}, .latency = nullptr};
   if (table) {
     made.count *= static_cast<double>(lanes);
     made.others.emplace_back(Pipe::kLoad, count);
@@ -209,12 +211,15 @@ std::vector<PipeKernel> PipeKernels(const Machine& machine) {
   std::vector<PipeKernel> all;
   auto simple = [](Scalar x) { return x * 1.0001 + 0.5; };
   all.push_back(OpKernel(Pipe::kSimple, f32, 2, 0, machine, simple));
-  PipeKernel chain{.kernel = Rounds("chain", f32, 1, machine, simple),
+  auto waits = [&](double Rates::*latency, double ops, auto&& step) {
+    all.push_back({.kernel = Rounds("chain", f32, 1, machine, step),
                    .pipe = Pipe::kSimple,
-                   .count = 2.0 * kRounds,
+                   .count = ops * kRounds,
                    .others = {},
-                   .is_latency = true};
-  all.push_back(std::move(chain));
+                   .latency = latency});
+  };
+  waits(&Rates::latency_ns, 2, simple);
+  waits(&Rates::sum_latency_ns, 1, [](Scalar x) { return x + 0.5; });
   all.push_back(OpKernel(Pipe::kInteger, u32, 1, 1, machine,
                          [](Scalar x) { return x * 2654435761.0 + 12345.0; }));
   all.push_back(

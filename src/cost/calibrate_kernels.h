@@ -3,7 +3,7 @@
 #include <utility>
 #include <vector>
 
-#include "cost/work.h"
+#include "cost/rates.h"
 #include "kernel/kernel.h"
 
 namespace tokamak {
@@ -21,7 +21,7 @@ struct PipeKernel {
   Pipe pipe{};
   double count = 0;  // operations of that pipe
   std::vector<std::pair<Pipe, double>> others;
-  bool is_latency = false;  // each operation waits for the one before
+  double Rates::*latency = nullptr;  // each operation waits for the one before
 };
 // In an order in which `others` are known already.
 std::vector<PipeKernel> PipeKernels(const Machine& machine);

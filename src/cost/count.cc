@@ -42,7 +42,16 @@ class Counter {
   }
 
  private:
-  enum class Pattern : uint8_t { kOne, kNeighbours, kAnywhere };
+  // Operations that wait for one another: sums of reals, and others.
+  struct Chain {
+    double sums = 0, others = -1;
+    double all() const { return sums + others; }
+  };
+  enum class Pattern : uint8_t { kOne, kNeighbours, kApart, kAnywhere };
+  // Lanes so few elements apart are vectors that are shuffled (backend/cpu/emit_memory.cc).
+  static constexpr int64_t kMaxStep = 4;
+  // Places that are gone through side by side: each is still in the first cache at its next turn.
+  static constexpr double kStreams = 8;
 
   void Walk(const Block& block, double times) {
     for (size_t i = 0; i <= block.size(); ++i) {
@@ -101,7 +110,9 @@ class Counter {
     lanes_ = outer_lanes;
     loops_.pop_back();
     auto chain = chains_.find(static_cast<uint32_t>(stmt.loop));
-    if (chain != chains_.end()) work_.chain += chain->second;
+    if (chain == chains_.end()) return;
+    work_.chain += chain->second.others;
+    work_.sums += chain->second.sums;
   }
 
   // Threads of a team are counted at the first loop of each depth.
@@ -123,22 +134,34 @@ class Counter {
     if (!by_lane && !by_thread) return Pattern::kOne;
     std::optional<LinearIndex> linear = LinearOf(kernel_, index);
     if (!linear) return Pattern::kAnywhere;
+    int64_t step = 1;
     for (const auto& [value, factor] : linear->terms) {
       const ScalarNode& node = kernel_.node(value);
       if (node.prim != Prim::kLoop) {
         if (variance_.ByLane(value)) return Pattern::kAnywhere;
       } else if (IsLane(node.loop()) && factor != 1) {
-        return Pattern::kAnywhere;
+        step = factor;
       }
     }
-    return Pattern::kNeighbours;
+    if (step == 1) return Pattern::kNeighbours;
+    bool few = !machine_.is_gpu() && step >= 2 && step <= kMaxStep;
+    return few ? Pattern::kApart : Pattern::kAnywhere;
+  }
+  // By how many elements the places of neighbouring lanes differ.
+  double StepOf(ValueId index) const {
+    double step = 0;
+    if (std::optional<LinearIndex> linear = LinearOf(kernel_, index))
+      for (const auto& [value, factor] : linear->terms)
+        if (kernel_.node(value).prim == Prim::kLoop && IsLane(kernel_.node(value).loop()))
+          step += static_cast<double>(factor);
+    return step;
   }
 
   // Elements from here on that the innermost loops meet in order.
   double RunOf(ValueId index) const {
     std::optional<LinearIndex> linear = LinearOf(kernel_, index);
     if (!linear) return 1;
-    double run = 1;
+    double run = 1, streams = 1;
     // Lanes go together, wherever their loop stands.
     for (bool lanes : {true, false}) {
       for (size_t i = loops_.size(); i-- > 0;) {
@@ -146,8 +169,10 @@ class Counter {
         double factor = 0;
         for (const auto& [value, times] : linear->terms)
           factor += static_cast<double>(times) * FactorIn(value, loops_[i].loop);
-        if (factor != 0 && factor != run) return run;
-        if (factor == run) run *= std::max(loops_[i].trips, 1.0);
+        double trips = std::max(loops_[i].trips, 1.0);
+        if (factor != 0 && factor != run && (lanes || factor < 0 || streams * trips > kStreams))
+          return run;
+        (factor == run ? run : streams) *= factor == 0 ? 1 : trips;
       }
     }
     return run;
@@ -215,10 +240,14 @@ class Counter {
     if (pattern == Pattern::kAnywhere) {
       work_[is_store ? Pipe::kScatter : Pipe::kGather] += times * lanes_;
     } else {
-      bool vector = pattern == Pattern::kNeighbours || per_lane;
+      bool vector = pattern != Pattern::kOne || per_lane;
       double vectors = vector ? std::ceil(lanes_ * static_cast<double>(BytesOf(a.type)) * 8 /
                                           static_cast<double>(machine_.vector_bits))
                               : 1;
+      bool apart = pattern == Pattern::kApart && !per_lane;
+      // Of what lies between, all is loaded, and none is stored: others store that.
+      if (apart) work_[Pipe::kSimple] += times * vectors * (is_store ? 1 : StepOf(index) - 1);
+      if (apart && !is_store) vectors *= StepOf(index);
       work_[is_store ? Pipe::kStore : Pipe::kLoad] += times * vectors;
     }
     ArrayAccess access{
@@ -280,10 +309,10 @@ class Counter {
   void AddChain(const Stmt& stmt, double times) {
     const Array& array = kernel_.array(stmt.array);
     if (array.space != Space::kRegisters || machine_.is_gpu()) return;
-    std::unordered_map<uint32_t, double> depths;
-    double depth = DepthFrom(stmt.value, stmt.array, depths);
-    if (depth < 0) return;
-    if (!IsInRegisters(stmt.array, stmt.index)) depth += 1;  // through memory
+    std::unordered_map<uint32_t, Chain> known;
+    Chain found = ChainFrom(stmt.value, stmt.array, known);
+    if (found.others < 0) return;
+    if (!IsInRegisters(stmt.array, stmt.index)) found.others += 1;  // through memory
     double apart = 1;
     const ArrayAccess::Around* inner = nullptr;
     for (const ArrayAccess::Around& around : loops_) {
@@ -293,23 +322,30 @@ class Counter {
         apart *= std::max(around.trips, 1.0);
       if (role == LoopRole::kSerial) inner = &around;
     }
-    if (inner == nullptr || depth == 0) return;
-    double& chain = chains_[static_cast<uint32_t>(inner->loop)];
-    chain = std::max(chain, times / apart * depth);
+    if (inner == nullptr || found.all() == 0) return;
+    Chain& chain =
+        chains_.try_emplace(static_cast<uint32_t>(inner->loop), Chain{0, 0}).first->second;
+    if (times / apart * found.all() > chain.all())
+      chain = {times / apart * found.sums, times / apart * found.others};
   }
 
-  // Operations between a read of the array and the value; less than 0: there is none.
-  double DepthFrom(ValueId id, ArrayId array, std::unordered_map<uint32_t, double>& known,
-                   int depth = 0) {
+  // Operations between a read of the array and the value; others less than 0: there is none.
+  Chain ChainFrom(ValueId id, ArrayId array, std::unordered_map<uint32_t, Chain>& known,
+                  int depth = 0) {
     const ScalarNode& node = kernel_.node(id);
-    if (node.prim == Prim::kRead) return node.array() == array ? 0 : -1;
-    if (node.arity() == 0 || node.prim == Prim::kLoad || depth > 200) return -1;
+    if (node.prim == Prim::kRead) return node.array() == array ? Chain{0, 0} : Chain{};
+    if (node.arity() == 0 || node.prim == Prim::kLoad || depth > 200) return {};
     auto found = known.find(static_cast<uint32_t>(id));
     if (found != known.end()) return found->second;
-    double most = -1;
-    for (ValueId operand : kernel_.operands(id))
-      most = std::max(most, DepthFrom(operand, array, known, depth + 1));
-    if (most >= 0 && node.prim != Prim::kBitcast) most += 1;
+    Chain most;
+    for (ValueId operand : kernel_.operands(id)) {
+      Chain chain = ChainFrom(operand, array, known, depth + 1);
+      if (chain.all() > most.all()) most = chain;
+    }
+    if (most.others >= 0 && node.prim != Prim::kBitcast) {
+      bool sum = IsFloat(node.type) && (node.prim == Prim::kAdd || node.prim == Prim::kSub);
+      (sum ? most.sums : most.others) += 1;
+    }
     known[static_cast<uint32_t>(id)] = most;
     return most;
   }
@@ -322,7 +358,7 @@ class Counter {
   Work work_;
   std::vector<ArrayAccess> accesses_;
   std::vector<ArrayAccess::Around> loops_;  // those that are open
-  std::unordered_map<uint32_t, double> chains_;
+  std::unordered_map<uint32_t, Chain> chains_;
   double lanes_ = 1;
   size_t thread_depths_ = 0;
 };

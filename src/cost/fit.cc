@@ -25,8 +25,8 @@ void Scale(std::vector<Bandwidth>& curve, double low, double high, double factor
 std::vector<Knob> KnobsOf(const Rates& rates) {
   std::vector<Knob> knobs;
   for (size_t i = 0; i < kPipes; ++i) knobs.push_back({[i](Rates& r, double f) { r.ns[i] *= f; }});
-  for (double Rates::*member :
-       {&Rates::latency_ns, &Rates::line_ns, &Rates::step_us, &Rates::task_us})
+  for (double Rates::*member : {&Rates::latency_ns, &Rates::sum_latency_ns, &Rates::line_ns,
+                                &Rates::step_us, &Rates::task_us})
     knobs.push_back({[member](Rates& r, double f) { r.*member *= f; }});
   knobs.push_back({[](Rates& r, double f) {
     for (double& us : r.fork_us) us *= f;

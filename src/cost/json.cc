@@ -18,6 +18,7 @@ constexpr std::pair<const char*, double Rates::*> kNumbers[] = {
     {"l2_bytes", &Rates::l2_bytes},
     {"l3_bytes", &Rates::l3_bytes},
     {"latency_ns", &Rates::latency_ns},
+    {"sum_latency_ns", &Rates::sum_latency_ns},
     {"line_ns", &Rates::line_ns},
     {"step_us", &Rates::step_us},
     {"task_us", &Rates::task_us},
@@ -41,6 +42,7 @@ constexpr std::pair<const char*, double Work::*> kCounts[] = {
     {"registers", &Work::registers},
     {"grain", &Work::grain},
     {"lines", &Work::lines},
+    {"sums", &Work::sums},
     {"chain", &Work::chain},
     {"threads", &Work::threads},
     {"words", &Work::words},
@@ -130,6 +132,9 @@ std::string ToJson(const Rates& rates) {
 
 Result<Rates> RatesFromJson(std::string_view text, const std::string& file) {
   TOK_TRY(json in, ObjectOf(text, file));
+  // Older files say nothing of sums.
+  if (in.contains("latency_ns") && !in.contains("sum_latency_ns"))
+    in["sum_latency_ns"] = in["latency_ns"];
   Reader reader;
   Rates rates;
   rates.name = TextAt(in, "name");

@@ -6,6 +6,9 @@
 namespace tokamak {
 namespace {
 
+// The share of a vector's quotient or root that one takes.
+constexpr double kOneOfVector = 0.25;
+
 int WidthOf(ScalarType type) {
   // A mask is one for as many lanes as the numbers compared.
   return type == ScalarType::kPred ? 32 : InfoOf(type).bits;
@@ -63,8 +66,12 @@ void AddPrim(Work& work, const Kernel& kernel, ValueId id, double times, double 
     work[pipe] += times * lanes;
     return;
   }
-  if (lanes == 1 && !machine.is_gpu() && !real) {
-    work[pipe == Pipe::kInteger ? Pipe::kInteger : Pipe::kIndex] += times;
+  if (lanes == 1 && !machine.is_gpu()) {
+    // One number takes as long as a vector of them, where no unit goes through it part by part.
+    bool by_parts = pipe == Pipe::kDivide || pipe == Pipe::kDivide64 || pipe == Pipe::kRoot ||
+                    pipe == Pipe::kRoot64;
+    Pipe own = real || pipe == Pipe::kInteger ? pipe : Pipe::kIndex;
+    work[own] += times * (by_parts ? kOneOfVector : 1);
     return;
   }
   work[pipe] += times * VectorsOf(lanes, bits, machine);

@@ -23,7 +23,8 @@ double Greater(double x, double y, double softness) {
 double ComputeUs(const Work& work, const Rates& rates) {
   double ns = 0;
   for (size_t i = 0; i < kPipes; ++i) ns += work.ops[i] * rates.ns[i];
-  return Greater(ns, work.chain * rates.latency_ns, rates.softness) / kNsPerUs;
+  double waits = work.chain * rates.latency_ns + work.sums * rates.sum_latency_ns;
+  return Greater(ns, waits, rates.softness) / kNsPerUs;
 }
 
 // Bytes a nanosecond of so many threads that go over so many bytes.

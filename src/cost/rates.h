@@ -32,6 +32,7 @@ struct Rates {
   std::array<double, kPipes>
       ns{};                     // of an operation on one core (multiprocessor), when there are many
   double latency_ns = 1.5;      // of one that waits for the one before
+  double sum_latency_ns = 1.5;  // the same of a sum that waits for a sum
   double line_ns = 1;           // more for each part of a far array that lies apart
   double step_us = 0.2;         // a step on the calling thread
   double task_us = 0.01;        // an iteration of the grid

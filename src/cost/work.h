@@ -46,7 +46,8 @@ struct Work {
   double registers = 0;              // vectors that live at a time, at most
   double grain = 0;                  // tasks that a thread takes at least; 0: as GrainOf says
   double lines = 0;                  // parts of far arrays that are touched one apart from another
-  double chain = 0;                  // operations that wait for one another, of all tasks
+  // Operations that wait for one another, of all tasks: sums of reals, and all others.
+  double sums = 0, chain = 0;
   // Of GPUs: threads of a team, 32-bit registers of a thread, barriers that a team meets, bytes of
   // its memory.
   double threads = 1, words = 0, barriers = 0, team_bytes = 0;

@@ -83,7 +83,8 @@ kernel sums {
 }
 )"),
                      0, WideCpu());
-  EXPECT_EQ(work.chain, 64 * 64);
+  EXPECT_EQ(work.sums, 64 * 64);
+  EXPECT_EQ(work.chain, 0);
   EXPECT_EQ(work.reads, 65536 * 4);
   EXPECT_EQ(work.writes, 64 * 4);
   EXPECT_EQ(work[Pipe::kSimple], 64 * 64);

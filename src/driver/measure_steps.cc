@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "driver/array_bytes.h"
@@ -88,10 +89,12 @@ class StepTimer final : public StepWatcher {
     bool is_launch = step.kind == StepKind::kLaunch, is_product = step.kind == StepKind::kLibrary;
     auto key = std::make_pair(step.kind, step.target);
     if ((is_launch || is_product) && times_.count(key) == 0) {
-      if (is_launch) Save(step, arguments);
-      Status measured = Measure(step, times_[key]);
+      own_.emplace();
+      memories_.assign(context_.memories.begin(), context_.memories.end());
+      Status measured = Measure(is_launch ? Apart(step, arguments) : step, times_[key]);
       Restore();
       saved_.clear();
+      own_.reset();
       TOK_RETURN_IF_ERROR(measured);
     }
     begin_ = NowUs();
@@ -112,19 +115,30 @@ class StepTimer final : public StepWatcher {
     std::vector<std::byte> bytes;
   };
 
-  // What the kernel writes over and reads.
-  void Save(const RunStep& step, std::span<void* const> arguments) {
+  // A step that writes over what it reads would have other numbers in every run, such as ever
+  // smaller ones: it writes to memory of its own here. What it must write in place is saved.
+  RunStep Apart(const RunStep& step, std::span<void* const> arguments) {
     const Kernel& kernel = program_.kernels[step.target];
+    RunStep apart = step;
     auto begin = [&](size_t i) { return static_cast<std::byte*>(arguments[i]); };
     auto size = [&](size_t i) { return kernel.arrays[i].size * BytesOf(kernel.arrays[i].type); };
     for (size_t i = 0; i < kernel.ArgumentCount(); ++i) {
-      if (kernel.arrays[i].access == Access::kRead) continue;
-      bool read = kernel.arrays[i].access == Access::kReadWrite;
+      Access access = kernel.arrays[i].access;
+      if (access == Access::kRead) continue;
+      bool read = access == Access::kReadWrite;
       for (size_t j = 0; j < kernel.ArgumentCount() && !read; ++j)
         read = j != i && kernel.arrays[j].access != Access::kWrite &&
                begin(j) < begin(i) + size(i) && begin(i) < begin(j) + size(j);
-      if (read) saved_.push_back({begin(i), {begin(i), begin(i) + size(i)}});
+      if (!read) continue;
+      std::byte* own = access == Access::kReadWrite ? nullptr : own_->Take(size(i));
+      if (own != nullptr) {
+        apart.places[i] = {static_cast<int32_t>(memories_.size()), 0};
+        memories_.push_back(own);
+      } else {
+        saved_.push_back({begin(i), {begin(i), begin(i) + size(i)}});
+      }
     }
+    return apart;
   }
   void Restore() {
     for (const Saved& saved : saved_)
@@ -133,6 +147,8 @@ class StepTimer final : public StepWatcher {
 
   Status Measure(const RunStep& step, double& us) {
     const std::vector<RunStep> one = {step};
+    StepContext context = context_;
+    context.memories = memories_;
     constexpr double kLeast = 20;  // microseconds that a clock can tell
     int64_t runs = 1;
     std::vector<double> times;
@@ -141,7 +157,7 @@ class StepTimer final : public StepWatcher {
            (times.size() < 3 || NowUs() - begin < limit)) {
       Restore();
       double start = NowUs();
-      for (int64_t i = 0; i < runs; ++i) TOK_RETURN_IF_ERROR(RunSteps(one, context_));
+      for (int64_t i = 0; i < runs; ++i) TOK_RETURN_IF_ERROR(RunSteps(one, context));
       double taken = NowUs() - start;
       if (taken < kLeast && runs < 10000) {
         runs *= 4;
@@ -160,6 +176,8 @@ class StepTimer final : public StepWatcher {
   const StepContext& context_;
   const MeasureOptions& options_;
   std::vector<Saved> saved_;
+  std::vector<std::byte*> memories_;  // of the step that is measured
+  std::optional<Memory> own_;         // what it has of its own
   StepTimes times_;
   double begin_ = 0;
   bool warm_ = false;

@@ -23,7 +23,7 @@ int64_t BytesOf(const Shape& shape) {
 
 Work Scaled(Work work, double scale) {
   for (double* count : {&work.tasks, &work.reads, &work.writes, &work.rereads, &work.far_rereads,
-                        &work.lines, &work.chain})
+                        &work.lines, &work.sums, &work.chain})
     *count *= scale;
   work.tasks = std::max(1.0, work.tasks);
   for (double& ops : work.ops) ops *= scale;
