@@ -25,6 +25,17 @@ Pipe PipeOfReal(Prim prim, int bits) {
   }
 }
 
+// Quotients by a number that is known are products and shifts; `power`: of two, a shift alone.
+bool IsByConstant(const Kernel& kernel, const ScalarNode& node, bool& power) {
+  if (node.prim != Prim::kDiv && node.prim != Prim::kRem) return false;
+  if (!kernel.IsConstant(node.operands[1])) return false;
+  const ScalarNode& by = kernel.node(node.operands[1]);
+  int64_t value = IntOfBits(by.type, by.bits);
+  power = value > 0 && (value & (value - 1)) == 0;
+  return true;
+}
+constexpr double kOpsOfQuotient = 4;
+
 Pipe PipeOfInteger(Prim prim) {
   switch (prim) {
     case Prim::kDiv:
@@ -61,6 +72,10 @@ void AddPrim(Work& work, const Kernel& kernel, ValueId id, double times, double 
     pipe = PipeOfReal(node.prim, bits);
   } else {
     pipe = PipeOfInteger(node.prim);
+  }
+  if (bool power = false; pipe == Pipe::kScalar && IsByConstant(kernel, node, power)) {
+    pipe = Pipe::kSimple;
+    if (!power) times *= kOpsOfQuotient;
   }
   if (pipe == Pipe::kScalar) {
     work[pipe] += times * lanes;

@@ -54,6 +54,89 @@ TEST(Work, CountsVectorsAndBytesOnce) {
   EXPECT_EQ(work.chain, 0);
 }
 
+// Every third element, by vectors that are shuffled; every seventh, one by one.
+TEST(Work, LanesAFewApartAreVectors) {
+  auto work = [](const std::string& step) {
+    return WorkOf(KernelOf(R"(
+kernel apart {
+  index 64
+  argument x: f32[8192] read align 64
+  argument y: f32[1024] write align 64
+  grid g < 64 {
+    v0: index = g * 16
+    vector l < 16 {
+      v1: index = v0 + l
+      v2: index = v1 * )" + step +
+                           R"(
+      v3: f32 = load x[v2]
+      store y[v1] = v3
+    }
+  }
+}
+)"),
+                  0, WideCpu());
+  };
+  Work three = work("3");
+  EXPECT_EQ(three[Pipe::kGather], 0);
+  EXPECT_EQ(three[Pipe::kLoad], 3 * 64);
+  EXPECT_EQ(three[Pipe::kSimple], 2 * 64);
+  EXPECT_EQ(work("7")[Pipe::kGather], 16 * 64);
+}
+
+// One number takes an operation, as a vector does; a quotient by a known number is no quotient.
+TEST(Work, NumbersThatAreOneForAllLanes) {
+  Work work = WorkOf(KernelOf(R"(
+kernel one {
+  index 64
+  argument x: f32[64] read align 64
+  argument y: f32[64] write align 64
+  grid g < 64 {
+    v0: index = g / 3
+    v1: index = g / 8
+    v2: index = v0 + v1
+    v3: f32 = load x[v2]
+    v4: f32 = v3 * v3
+    v5: f32 = v4 / v3
+    store y[g] = v5
+  }
+}
+)"),
+                     0, WideCpu());
+  EXPECT_EQ(work[Pipe::kSimple], 64);
+  EXPECT_EQ(work[Pipe::kDivide], 16);
+  EXPECT_EQ(work[Pipe::kScalar], 0);
+  EXPECT_EQ(work[Pipe::kIndex], (4 + 1 + 1) * 64);
+}
+
+// Four rows side by side are four places that go on and on.
+TEST(Work, FewStreamsAreNoLines) {
+  auto work =
+      [](const std::string& rows, const std::string& grid) {
+        return WorkOf(KernelOf(R"(
+kernel streams {
+  index 64
+  argument x: f32[16777216] read align 64
+  argument y: f32[16777216] write align 64
+  grid g < )" + grid + R"( {
+    v0: index = g * )" + rows + R"(
+    serial t < 4096 {
+      unrolled r < )" + rows + R"( {
+        v1: index = v0 + r
+        v2: index = v1 * 4096
+        v3: index = v2 + t
+        v4: f32 = load x[v3]
+        store y[v3] = v4
+      }
+    }
+  }
+}
+)"),
+                      0, WideCpu());
+      };
+  EXPECT_EQ(work("4", "1024").lines, 0);
+  EXPECT_EQ(work("64", "64").lines, 2 * 16777216);
+}
+
 TEST(Work, FoldsWaitForOneAnother) {
   Work work = WorkOf(KernelOf(R"(
 kernel sums {
