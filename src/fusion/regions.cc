@@ -2,13 +2,9 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
-
-#include "explain/decision.h"
 #include "fusion/values.h"
 #include "gen/contract.h"
 #include "gen/element.h"
-#include "gen/gpu/column_sums.h"
 #include "gen/reducer.h"
 #include "gen/scan.h"
 #include "gen/select_scatter.h"
@@ -18,112 +14,14 @@
 namespace tokamak {
 namespace {
 
-constexpr size_t kMaxInstrs = 200, kMaxInputs = 40;
-// As ops.def counts them: beyond this a kernel takes longer to compile than fusion saves.
-constexpr int64_t kMaxFlops = 500;
 // What may as well be computed one by one.
 constexpr int64_t kFewFlops = 8;
-// A fold of so many elements goes along them when only so many results lie side by side: as many as
-// lanes may be apart and still be read as vectors.
-constexpr int64_t kLongRow = 64, kFewApart = 4;
 // Places at which something that only moves elements may be computed.
 constexpr int64_t kMaxPlaces = 16;
 // Times that something cheap is made again for a contraction, rather than stored.
 constexpr int64_t kMaxTimes = 4;
 // Instructions that one question about cycles may look at.
 constexpr size_t kMaxVisited = 4000;
-
-bool Folds(const Instr& instr) {
-  return instr.op() == Op::kReduce || instr.op() == Op::kDot || instr.op() == Op::kScan;
-}
-
-int64_t CountOf(const Instr& instr) {
-  return PartsOf(instr.shape())[0].ElementCount();
-}
-
-// Elements that computing the instruction takes.
-int64_t DomainOf(const Instr& instr) {
-  if (instr.op() == Op::kDynamicUpdateSlice) return CountOf(*instr.operand(1));
-  if (instr.op() == Op::kScatter) return CountOf(*instr.operand(2));
-  return CountOf(instr);
-}
-
-bool IsRowReduction(const Instr& instr) {
-  if (instr.op() != Op::kReduce) return false;
-  Reducer reducer = ReducerOf(instr);
-  for (size_t i = 0; i < reducer.kept.size(); ++i)
-    if (reducer.kept[i] != static_cast<int64_t>(i)) return false;
-  return true;
-}
-
-// Results that lie side by side in a fold's input: lanes of columns.
-int64_t ResultsInARow(const Reducer& reducer) {
-  int64_t side_by_side = 1;
-  for (int64_t d = reducer.input().rank(); d-- > 0;) {
-    if (std::binary_search(reducer.reduced.begin(), reducer.reduced.end(), d)) break;
-    side_by_side *= reducer.input().dim(static_cast<size_t>(d));
-  }
-  return side_by_side;
-}
-
-// A row reduction with rows worth a vector, or with nothing else to be done at once. On CPUs also
-// one of long rows whose elements are a few apart.
-RegionKind KindOfFold(const Instr& instr, const Machine& machine) {
-  if (instr.op() == Op::kScan) return RegionKind::kScan;
-  if (instr.op() == Op::kDot && IsForContract(instr, machine)) return RegionKind::kContract;
-  if (instr.op() != Op::kReduce) return RegionKind::kColumns;
-  Reducer reducer = ReducerOf(instr);
-  int64_t results = CountOf(instr), row = reducer.input().ElementCount() / results;
-  if (!IsRowReduction(instr)) {
-    bool apart = !machine.is_gpu() && reducer.any_order && row >= kLongRow &&
-                 ResultsInARow(reducer) <= kFewApart;
-    return apart ? RegionKind::kRows : RegionKind::kColumns;
-  }
-  if (!reducer.any_order && results > 1) return RegionKind::kColumns;
-  return row >= 8 || results == 1 ? RegionKind::kRows : RegionKind::kColumns;
-}
-
-// Whether a region also folds or writes the rows whose columns it sums up.
-bool SumsColumnsOfRows(const Region& region) {
-  auto of_elements = [&](int64_t count) {
-    bool folds = std::any_of(region.instrs.begin(), region.instrs.end(), [&](const Instr* instr) {
-      return IsRowReduction(*instr) && CountOf(*instr->operand(0)) == count;
-    });
-    return folds || std::any_of(region.roots.begin(), region.roots.end(),
-                                [&](const Instr* root) { return CountOf(*root) == count; });
-  };
-  return std::any_of(region.roots.begin(), region.roots.end(), [&](const Instr* root) {
-    return root->op() == Op::kReduce && gpu::FoldsColumns(ReducerOf(*root)) &&
-           of_elements(CountOf(*root->operand(0)));
-  });
-}
-
-RegionShape BeginShape(const Instr& instr, const Machine& machine) {
-  RegionShape shape{.domain = DomainOf(instr)};
-  if (instr.op() == Op::kScatter) shape.kind = RegionKind::kScatter;
-  if (instr.op() == Op::kSort) shape.kind = RegionKind::kSort;
-  if (!Folds(instr)) return shape;
-  shape.kind = KindOfFold(instr, machine);
-  if (instr.op() == Op::kReduce) shape.domain = CountOf(*instr.operand(0));
-  return shape;
-}
-
-// The instruction is computed in the region, too.
-void GrowShape(RegionShape& shape, const Instr& instr, const Machine& machine) {
-  if (!Folds(instr)) return;
-  // Rows of a contraction's results are folded where they are made.
-  if (shape.kind == RegionKind::kRows && KindOfFold(instr, machine) == RegionKind::kContract)
-    shape.kind = RegionKind::kContract;
-  if (shape.kind == RegionKind::kLoop) {
-    shape.kind = KindOfFold(instr, machine);
-    // Elements of whole rows are only written by rows.
-    if (instr.op() == Op::kReduce && shape.domain == CountOf(*instr.operand(0)) &&
-        IsRowReduction(instr))
-      shape.kind = RegionKind::kRows;
-  }
-  shape.domain = std::max(shape.domain,
-                          instr.op() == Op::kReduce ? CountOf(*instr.operand(0)) : CountOf(instr));
-}
 
 // Costs nothing to compute again.
 bool IsFree(const Instr& instr) {
@@ -157,7 +55,7 @@ std::unordered_set<const Instr*> ArraysBehind(const Instr& reduce) {
     const Instr* instr = open.back();
     open.pop_back();
     if (!instr->shape().IsArray() || CountOf(*instr) < CountOf(*reduce.operand(0))) continue;
-    if (!found.insert(instr).second || Folds(*instr)) continue;
+    if (!found.insert(instr).second || IsFold(*instr)) continue;
     if (instr->info().Is(kElementwise) || instr->info().Is(kDataMovement))
       for (const Instr* operand : instr->operands()) open.push_back(operand);
   }
@@ -250,74 +148,6 @@ bool FeedsLeft(const Instr& instr, const OpenRegion& open) {
 }
 
 }  // namespace
-
-std::optional<std::string> WhyNoDot(const Instr& dot) {
-  if (!IsPlainArray(dot.shape()) || dot.shape().ElementCount() == 0) return "dot: of no elements";
-  for (const Instr* operand : dot.operands()) {
-    if (!IsPlainArray(operand->shape()) || operand->shape().ElementCount() == 0)
-      return "dot: of no elements";
-    if (IsComplex(operand->shape().type()) != IsComplex(dot.shape().type()))
-      return "dot: of mixed types";
-  }
-  return std::nullopt;
-}
-
-RegionShape ShapeOf(const Region& region, const Machine& machine) {
-  const std::vector<const Instr*>& instrs = region.instrs;
-  RegionShape shape = BeginShape(*instrs.back(), machine);
-  for (size_t i = instrs.size() - 1; i-- > 0;) GrowShape(shape, *instrs[i], machine);
-  if (machine.is_gpu() && SumsColumnsOfRows(region)) shape.kind = RegionKind::kRows;
-  return shape;
-}
-
-Region OrderedRegion(const std::vector<const Instr*>& instrs,
-                     const std::vector<const Instr*>& roots, const InstrMap<size_t>& places) {
-  Region done;
-  done.computation = instrs[0]->parent();
-  done.instrs = instrs;
-  // A part of what is made elsewhere is an array to be read.
-  std::erase_if(done.instrs, [&](const Instr* instr) {
-    return instr->op() == Op::kGetTupleElement &&
-           std::find(instrs.begin(), instrs.end(), instr->operand(0)) == instrs.end();
-  });
-  auto before = [&](const Instr* x, const Instr* y) { return places[x] < places[y]; };
-  std::sort(done.instrs.begin(), done.instrs.end(), before);
-  done.roots = roots;
-  std::sort(done.roots.begin(), done.roots.end(), before);
-  done.inputs = InputsOf(done.instrs);
-  // An update leaves alone what it does not overwrite.
-  if (!std::any_of(done.instrs.begin(), done.instrs.end(),
-                   [](const Instr* instr) { return IsUpdate(*instr); }))
-    return done;
-  std::erase_if(done.inputs, [&](const Instr* input) {
-    for (const Instr* instr : done.instrs)
-      for (size_t i = 0; i < instr->operand_count(); ++i)
-        if (instr->operand(i) == input && !(IsUpdate(*instr) && i == 0)) return false;
-    return true;
-  });
-  return done;
-}
-
-std::string WhyNotSize(const Region& region) {
-  auto over = [](const char* what, int64_t is, int64_t most) {
-    return fmt::format("{}: {}, {} at most", what, is, most);
-  };
-  if (region.instrs.size() > kMaxInstrs)
-    return over("the region has too many instructions", static_cast<int64_t>(region.instrs.size()),
-                static_cast<int64_t>(kMaxInstrs));
-  if (region.inputs.size() > kMaxInputs)
-    return over("the region reads too many arrays", static_cast<int64_t>(region.inputs.size()),
-                static_cast<int64_t>(kMaxInputs));
-  int64_t flops = 0;
-  for (const Instr* instr : region.instrs) flops += instr->info().flops_per_element;
-  return flops > kMaxFlops ? over("the region computes too much", flops, kMaxFlops) : "";
-}
-
-std::string NameOfKernel(const Region& region) {
-  std::string name;
-  for (char c : LabelOf(*region.roots[0])) name += isalnum(c) != 0 ? c : '_';
-  return name;
-}
 
 const std::string& KernelProbes::WhyNot(const Region& region, RegionKind kind) {
   Hasher hasher;
@@ -477,7 +307,7 @@ std::string RegionTable::WhyNot(const Instr& instr, int region, size_t copies) c
       if (operand == root.operand(0)) return "it reads what the region overwrites";
   if (open.shape.kind == RegionKind::kScan && !IsCheap(instr) && !InVectors(open, machine_))
     return "it is computed sooner in vectors";
-  if (Folds(instr) || instr.shape().IsTuple()) {
+  if (IsFold(instr) || instr.shape().IsTuple()) {
     if (copies > 1) return "it would be folded " + std::to_string(copies) + " times";
     return WhyNotFold(instr, region);
   }
@@ -553,10 +383,10 @@ std::string RegionTable::WhyNotRoot(const Instr& instr, int region) const {
   const OpenRegion& open = regions_[static_cast<size_t>(region)];
   bool contracts = open.shape.kind == RegionKind::kContract;
   bool rows = open.shape.kind == RegionKind::kRows || contracts;
-  if (open.shape.kind == RegionKind::kLoop && DomainOf(instr) != open.shape.domain)
+  if (open.shape.kind == RegionKind::kLoop && ElementsOf(instr) != open.shape.domain)
     return "it has another number of elements than the region's roots";
   if (IsUpdate(instr) || instr.shape().IsTuple()) return "it stands alone";
-  if (Folds(instr) && (!rows || contracts)) return "a reduction that others need stands alone";
+  if (IsFold(instr) && (!rows || contracts)) return "a reduction that others need stands alone";
   if (IsFree(instr)) return "it only moves elements";
   if (open.shape.kind != RegionKind::kLoop && !rows)
     return "only loops and rows keep what they use";

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <optional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -8,29 +7,11 @@
 
 #include "cost/machine.h"
 #include "fusion/region_hash.h"
+#include "fusion/region_shape.h"
 #include "gen/generator.h"
 #include "ir/ir.h"
 
 namespace tokamak {
-
-// Why a dot has no kernel; nothing when it has one.
-std::optional<std::string> WhyNoDot(const Instr& dot);
-
-// What kind of kernel a region is, and over how many elements its loops run.
-struct RegionShape {
-  RegionKind kind = RegionKind::kLoop;
-  int64_t domain = 0;
-};
-// Of a region in order: its last instruction is a root.
-RegionShape ShapeOf(const Region& region, const Machine& machine);
-
-// A region of these instructions, in order, with its inputs. `places`: where instructions stand in
-// the order of the computation.
-Region OrderedRegion(const std::vector<const Instr*>& instrs,
-                     const std::vector<const Instr*>& roots, const InstrMap<size_t>& places);
-std::string NameOfKernel(const Region& region);
-// Why a region is too large for one kernel, whatever it does; "" when it is not.
-std::string WhyNotSize(const Region& region);
 
 // A region that is still growing.
 struct OpenRegion {
