@@ -118,9 +118,11 @@ bool Pricer::HasKernel(const Region& region, uint64_t hash) {
   bool simple =
       (kind == RegionKind::kLoop && !HasSeveralSizes(region)) || region.instrs.size() == 1;
   if (simple) return true;
-  if (kind == RegionKind::kRows && !machine_.is_gpu()) {
+  bool contracts = kind == RegionKind::kContract;
+  if ((kind == RegionKind::kRows || contracts) && !machine_.is_gpu()) {
     auto [accepts, is_new] = accepts_.try_emplace(hash);
-    if (is_new) accepts->second = AcceptsRows(region);
+    if (is_new)
+      accepts->second = contracts ? AcceptsContract(region, machine_) : AcceptsRows(region);
     if (accepts->second != Accepts::kAskByBuilding) return accepts->second == Accepts::kYes;
   }
   return Find(region, hash).price.IsLegal();

@@ -35,7 +35,7 @@ class Pricer {
   // What somebody has made of a region is a kernel of it.
   void Learn(uint64_t hash, RegionKind kind, const BuiltKernel& built);
   // Whether all have kernels, which are built only where nothing else tells: of loops over single
-  // elements there always is one, and of most rows it is known from their shapes.
+  // elements there always is one, and of most rows and contractions it is known from their shapes.
   bool HaveKernels(const std::vector<Region>& regions);
   // The same, but of contractions that store more than one value, whose price no estimate knows.
   bool HaveSimpleKernels(const std::vector<Region>& regions, const std::vector<uint64_t>& hashes);
@@ -56,7 +56,7 @@ class Pricer {
   Summarizer summarizer_;
   std::unordered_map<uint64_t, Known> known_;
   std::unordered_map<uint64_t, double> estimates_;
-  std::unordered_map<uint64_t, Accepts> accepts_;  // of rows
+  std::unordered_map<uint64_t, Accepts> accepts_;  // of rows and contractions
   size_t built_ = 0;
 };
 

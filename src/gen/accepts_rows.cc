@@ -26,6 +26,8 @@ using Place = std::vector<Digit>;  // a digit for each dimension
 // More than the values that the emitter makes for an op and for each operation of its formula
 // (threefry has no others than are counted), and how many are no matter.
 constexpr int64_t kNodesOfOp = 8, kNodesOfFlop = 12, kFewNodes = 6000;
+// Elements that are whole vectors on every machine.
+constexpr int64_t kWholeRow = 64;
 // An instruction is looked at for so many places.
 constexpr int64_t kVisitsOfInstr = 8;
 
@@ -95,13 +97,40 @@ class Walker {
     return 0;
   }
 
-  // Whether its code might be more than a kernel may have.
+  // Whether its code might be more than a kernel may have: each level folds, and the last loop
+  // writes, what is behind it, and the end of a row that fills no vector once more.
   bool IsLarge(const RowLevels& found) const {
     int64_t nodes = 0;
-    for (const Instr* instr : region_.instrs)
-      nodes += kNodesOfOp + (instr->op() == Op::kThreefry2x32 ? 1 : kNodesOfFlop) *
-                                instr->info().flops_per_element;
-    return nodes * static_cast<int64_t>(2 * found.levels.size() + 2) > kFewNodes;
+    for (const std::vector<Reducer>& level : found.levels) {
+      std::vector<const Instr*> folded;
+      for (const Reducer& reducer : level) {
+        nodes += NodesOf(*reducer.instr);
+        for (const Instr* operand : reducer.instr->operands()) folded.push_back(operand);
+      }
+      nodes += NodesBehind(std::move(folded));
+    }
+    nodes += NodesBehind({region_.roots.begin(), region_.roots.end()});
+    return nodes * (row_ % kWholeRow == 0 ? 1 : 2) > kFewNodes;
+  }
+
+  static int64_t NodesOf(const Instr& instr) {
+    return kNodesOfOp +
+           (instr.op() == Op::kThreefry2x32 ? 1 : kNodesOfFlop) * instr.info().flops_per_element;
+  }
+
+  // Of all that some values need, down to what is folded.
+  int64_t NodesBehind(std::vector<const Instr*> open) const {
+    int64_t nodes = 0;
+    std::unordered_set<const Instr*> seen;
+    while (!open.empty()) {
+      const Instr* instr = open.back();
+      open.pop_back();
+      if (!inside_.contains(instr) || !seen.insert(instr).second) continue;
+      nodes += NodesOf(*instr);
+      if (instr->op() == Op::kReduce) continue;
+      for (const Instr* operand : instr->operands()) open.push_back(operand);
+    }
+    return nodes;
   }
 
   Digit Row() const { return {Digit::Of::kRow, 1, rows_}; }

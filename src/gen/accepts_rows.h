@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "cost/machine.h"
 #include "gen/region.h"
 
 namespace tokamak {
@@ -11,5 +12,7 @@ enum class Accepts : uint8_t { kYes, kNo, kAskByBuilding };
 
 // Whether BuildRows takes a region. A planner asks this of hundreds, and emits no code for it.
 Accepts AcceptsRows(const Region& region);
+// The same of BuildContract, on a CPU.
+Accepts AcceptsContract(const Region& region, const Machine& machine);
 
 }  // namespace tokamak
