@@ -9,8 +9,10 @@
 #include "fusion/given.h"
 #include "fusion/prepare_scans.h"
 #include "fusion/scatter_places.h"
+#include "fusion/share_rounds.h"
 #include "fusion/sorts.h"
 #include "fusion/split_reductions.h"
+#include "fusion/split_rounds.h"
 #include "fusion/split_scatters.h"
 #include "passes/passes.h"
 #include "runtime/matrix_product.h"
@@ -45,6 +47,10 @@ Result<LoweredProgram> LowerModule(Module& module, const LowerOptions& options, 
   SplitScatters(module, log, options.machine);
   PlaceScatters(module, log, options.machine);
   SplitReductions(module, log, options.machine);
+  if (options.plan.mode != FusionMode::kRules && options.plan.mode != FusionMode::kNone) {
+    ShareRounds(module, log, options.machine);
+    SplitRounds(module, log, options.machine);
+  }
   if (options.plan.mode != FusionMode::kRules) return LowerPinned(module, options, log);
   PassContext context(log, {}, {.lifted = paper.lifted});
   PipelineOptions pipeline;

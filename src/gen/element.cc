@@ -112,7 +112,8 @@ Element ElementEmitter::At(const Instr& instr, const Coordinates& at, size_t par
     return Zero(type);
   }
   ++depth_;
-  Element value = Make(instr, at, part);
+  auto giver = givers_.find(&instr);
+  Element value = giver != givers_.end() ? giver->second->At(at, part) : Make(instr, at, part);
   --depth_;
   known_.emplace(std::move(key), value);
   return value;
@@ -122,6 +123,10 @@ void ElementEmitter::Bind(const Instr& instr, size_t part, const Coordinates& at
   Bound bound{{}, value};
   for (Scalar c : at) bound.at.push_back(c.id());
   bound_.insert_or_assign({&instr, part}, std::move(bound));
+}
+
+void ElementEmitter::Give(const Instr& instr, std::shared_ptr<ElementGiver> giver) {
+  givers_.insert_or_assign(&instr, std::move(giver));
 }
 
 void ElementEmitter::Remember(const Instr& instr, const Coordinates& at, Element value) {
@@ -303,7 +308,8 @@ Element ElementEmitter::Reshape(const Instr& instr, const Coordinates& at) {
   const Instr& from = *instr.operand(0);
   Scalar linear = Linearized(b_, at, instr.shape().dims());
   // An input lies in memory as its elements are counted, by whatever dimensions.
-  if (!inside_.contains(&from) && !IsImmediate(from)) return LoadLinear(from, linear);
+  if (!inside_.contains(&from) && !IsImmediate(from) && !givers_.contains(&from))
+    return LoadLinear(from, linear);
   return At(from, Delinearized(b_, linear, from.shape().dims()));
 }
 
@@ -353,6 +359,9 @@ Element ElementEmitter::Concatenate(const Instr& instr, const Coordinates& at) {
     end = begin;
     if (size == 0) continue;
     Coordinates from = at;
+    // Where it is known which one it is, the others are not asked.
+    Range range = b_.RangeOf(at[along]);
+    if (range.low >= begin + size || range.high < begin) continue;
     from[along] = LesserOf(GreaterOf(at[along] - b_.Index(begin), b_.Index(0)), b_.Index(size - 1));
     Element part = At(*instr.operand(i), from);
     value = value[0].ok() ? ChooseElement(at[along] < b_.Index(begin + size), part, value) : part;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -34,6 +35,13 @@ std::optional<std::vector<Element>> ApplyBody(KernelBuilder& b, const Computatio
 // The type in which a reducer keeps elements of `type`.
 ElementType WideType(ElementType type);
 
+// Elements that somebody else makes: of part `part` of an instruction, or of parameter `part`.
+class ElementGiver {
+ public:
+  virtual ~ElementGiver() = default;
+  virtual Element At(const Coordinates& at, size_t part) = 0;
+};
+
 // Code for single elements of the values of a region: each value is computed where it is needed,
 // from elements of its operands, down to loads of inputs. Equal elements are one value.
 class ElementEmitter {
@@ -51,6 +59,8 @@ class ElementEmitter {
   // From here on, elements of an input are not loaded: the one at `index` (row-major) is this
   // value, and others are a fault.
   void Provide(const Instr& input, Scalar index, Element value);
+  // From here on, elements of the instruction are what `giver` makes.
+  void Give(const Instr& instr, std::shared_ptr<ElementGiver> giver);
   // The element of an input, loaded as it is stored.
   Scalar LoadStored(const Instr& input, Scalar index);
   // Where a dynamic-update-slice writes the element of its update at coordinates.
@@ -116,6 +126,7 @@ class ElementEmitter {
   std::map<std::pair<const Instr*, size_t>, Bound> bound_;
   std::map<Key, Element> known_;
   std::unordered_map<const Instr*, std::pair<ValueId, Element>> provided_;
+  std::unordered_map<const Instr*, std::shared_ptr<ElementGiver>> givers_;
   Scalar assumed_;  // of AssumeInside
   Dims assumed_dims_;
   std::string fault_;

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/independent.h"
 #include "cost/machine.h"
 #include "gen/region.h"
 #include "kernel/kernel.h"
@@ -67,9 +68,18 @@ BuildOutcome BuildScan(const Region& region, const Machine& machine, const std::
 BuildOutcome BuildSort(const Region& region, const Machine& machine, const std::string& name);
 BuildOutcome BuildContract(const Region& region, const Machine& machine, const std::string& name);
 
-// A while that runs `rounds` rounds, as the only root: all of them in one kernel (CPUs). Only where
-// every element of what it carries goes its own way, and it does not take long.
-BuildOutcome BuildRounds(const Region& region, int64_t rounds, const Machine& machine,
+// A while as one kernel, all its rounds (rounds.h).
+struct RoundsRegion {
+  WhileLoop loop;
+  IndependentLoop form;
+  std::optional<int64_t> rounds;  // known
+  std::vector<bool> wanted;       // results that others read; of what stays none
+  // Arrays that it reads: first values, constants of its body.
+  std::vector<const Instr*> inputs;
+};
+// The region of a while; what its form has against it is in form.why_not.
+RoundsRegion RoundsRegionOf(const Instr& loop);
+BuildOutcome BuildRounds(const RoundsRegion& region, const Machine& machine,
                          const std::string& name);
 
 // Why a scatter, a sort has no kernel, in words; nothing when it has one.

@@ -1,129 +1,199 @@
-// A while whose rounds are counted and in which every element of what it carries goes its own way:
-// one kernel that runs all rounds for a few elements, which stay in registers, then for the next.
+// A while as one kernel: all rounds for some places, whose values stay in registers, then for the
+// next.
+
+#include "gen/rounds.h"
 
 #include <algorithm>
 
-#include "gen/element.h"
-#include "gen/generator.h"
-#include "gen/roots.h"
+#include "gen/gpu/gpu.h"
 
 namespace tokamak {
 namespace {
 
-// Primitives that a launch may take: nobody can stop it.
-constexpr double kMostWork = 2e8;
 // Rounds of fewer primitives wait for one another: more elements at a time fill the time.
 constexpr size_t kShortBody = 24;
+// Elements that a place writes to one array in a round.
+constexpr int64_t kMostStored = 64;
 
-class RoundsBuilder {
- public:
-  RoundsBuilder(const Region& region, int64_t rounds, const Machine& machine,
-                const std::string& name)
-      : region_(region),
-        loop_(*region.roots[0]),
-        body_(*loop_.called(1)),
-        rounds_(rounds),
-        machine_(machine),
-        b_(name),
-        emitter_(b_, region) {}
-
-  BuildOutcome Build() {
-    if (std::string why = FindDims(); !why.empty()) return {std::nullopt, why};
-    int64_t count = ProductOf(dims_, 0, dims_.size());
-    auto primitives = static_cast<double>(body_.size());
-    if (primitives * static_cast<double>(rounds_) * std::max(1.0, static_cast<double>(count) / 16) >
-        kMostWork)
-      return {std::nullopt, "it would run for long, and nobody could stop it"};
-    int64_t vectors = body_.size() < kShortBody ? 4 : 2;
-    int64_t lanes = std::min(vectors * machine_.Lanes(32), PowerBelow(std::max<int64_t>(count, 1)));
-    int64_t teams = (count + lanes - 1) / lanes;
-    b_.For("g", LoopRole::kGrid, b_.Index(teams), [&](Scalar g) {
-      Scalar begin = LesserOf(g * b_.Index(lanes), b_.Index(count - lanes));
-      if (lanes == 1) return Run(g, begin);
-      b_.For("l", LoopRole::kVector, b_.Index(lanes), [&](Scalar l) { Run(g, begin + l); });
-    });
-    if (!fault_.empty()) return {std::nullopt, fault_};
-    return FinishLoop(b_, emitter_, region_, teams, false);
+void AddConstants(const Computation& computation, std::vector<const Instr*>& inputs) {
+  for (const Instr* instr : computation.PostOrder()) {
+    bool is_array = instr->op() == Op::kConstant && instr->shape().IsArray();
+    if (is_array && !IsImmediate(*instr) && std::ranges::find(inputs, instr) == inputs.end())
+      inputs.push_back(instr);
+    if (instr->op() == Op::kWhile || instr->op() == Op::kConditional || instr->op() == Op::kCall)
+      for (const Computation* called : instr->called()) AddConstants(*called, inputs);
   }
-
- private:
-  static bool IsSingle(const Instr& instr) { return instr.shape().ElementCount() == 1; }
-
-  // The dimensions of all arrays among what is carried.
-  std::string FindDims() {
-    bool found = false;
-    for (const Instr* operand : loop_.operands()) {
-      if (operand->shape().ElementCount() == 0) return "it carries nothing";
-      if (IsSingle(*operand)) continue;
-      if (found && operand->shape().dims() != dims_) return "it carries arrays of several shapes";
-      dims_ = operand->shape().dims();
-      found = true;
-    }
-    return "";
-  }
-
-  // One element of each array, through all rounds.
-  void Run(Scalar g, Scalar linear) {
-    std::vector<std::array<ArrayId, 2>> registers;
-    std::vector<Element> now;
-    for (const Instr* operand : loop_.operands()) {
-      const Dims& dims = operand->shape().dims();
-      Scalar at = IsSingle(*operand) ? b_.Index(0) : linear;
-      now.push_back(emitter_.At(*operand, Delinearized(b_, at, dims)));
-    }
-    for (size_t i = 0; i < now.size(); ++i) {
-      std::array<ArrayId, 2> own{};
-      for (size_t part : {0, 1}) {
-        if (!now[i][part].ok()) continue;
-        own[part] = b_.Local("c" + std::to_string(i), now[i][part].type(), Space::kRegisters, 1);
-        b_.Store(own[part], b_.Index(0), now[i][part]);
-      }
-      registers.push_back(own);
-    }
-    auto read = [&] {
-      for (size_t i = 0; i < now.size(); ++i)
-        for (size_t part : {0, 1})
-          if (now[i][part].ok()) now[i][part] = b_.Read(registers[i][part], b_.Index(0));
-    };
-    b_.For("k", LoopRole::kSerial, b_.Index(rounds_), [&](Scalar) {
-      read();
-      std::optional<std::vector<Element>> next = ApplyBody(b_, body_, now, false, &dims_);
-      if (!next || next->size() != now.size()) {
-        fault_ = "its body is not made of elements alone";
-        return;
-      }
-      for (size_t i = 0; i < now.size(); ++i)
-        for (size_t part : {0, 1})
-          if (now[i][part].ok()) b_.Store(registers[i][part], b_.Index(0), (*next)[i][part]);
-    });
-    if (!fault_.empty()) return;
-    read();
-    for (size_t i = 0; i < now.size(); ++i)
-      if (!IsSingle(*loop_.operand(i))) emitter_.StoreLinear(loop_, i, linear, now[i]);
-    b_.If(g == b_.Index(0), [&] {
-      for (size_t i = 0; i < now.size(); ++i)
-        if (IsSingle(*loop_.operand(i))) emitter_.StoreLinear(loop_, i, b_.Index(0), now[i]);
-    });
-  }
-
-  const Region& region_;
-  const Instr& loop_;
-  const Computation& body_;
-  int64_t rounds_;
-  const Machine& machine_;
-  KernelBuilder b_;
-  ElementEmitter emitter_;
-  Dims dims_;
-  std::string fault_;
-};
+}
 
 }  // namespace
 
-BuildOutcome BuildRounds(const Region& region, int64_t rounds, const Machine& machine,
+RoundsRegion RoundsRegionOf(const Instr& instr) {
+  RoundsRegion region;
+  std::optional<WhileLoop> loop = LoopOf(const_cast<Instr*>(&instr));  // looks only
+  if (!loop) {
+    region.form.why_not = "it carries tuples";
+    return region;
+  }
+  region.loop = *loop;
+  region.form = FindIndependence(*loop);
+  if (!region.form.why_not.empty()) return region;
+  std::optional<uint64_t> trips = TripCount(*loop);
+  if (trips && *trips <= INT32_MAX) region.rounds = static_cast<int64_t>(*trips);
+  region.wanted.assign(loop->size(), false);
+  for (const Instr* user : instr.users()) {
+    if (user->op() == Op::kGetTupleElement)
+      region.wanted[static_cast<size_t>(user->attrs<TupleIndexAttrs>().index)] = true;
+    else
+      region.wanted.assign(loop->size(), true);
+  }
+  if (instr.parent()->root() == &instr) region.wanted.assign(loop->size(), true);
+  for (size_t i = 0; i < loop->size(); ++i) {
+    CarryKind kind = region.form.carries[i].kind;
+    if (kind == CarryKind::kStays) region.wanted[i] = false;
+    const Instr* init = loop->init(i);
+    if (kind != CarryKind::kStacked && !IsImmediate(*init) &&
+        std::ranges::find(region.inputs, init) == region.inputs.end())
+      region.inputs.push_back(init);
+  }
+  AddConstants(*loop->body, region.inputs);
+  AddConstants(*loop->condition, region.inputs);
+  return region;
+}
+
+RoundsKernel::RoundsKernel(KernelBuilder& b, const RoundsRegion& region) : b_(b), region_(region) {
+  const Instr& loop = *region.loop.instr;
+  read_ = {.computation = loop.parent(), .instrs = {}, .inputs = region.inputs, .roots = {}};
+  top_ = std::make_unique<ElementEmitter>(b, read_);
+  context_ = std::make_unique<RoundsContext>(
+      RoundsContext{.b = b, .form = region.form, .top = *top_, .place = {}, .fault = {}});
+  for (size_t i = 0; i < region.loop.size(); ++i) {
+    if (!region.wanted[i]) continue;
+    const Shape& shape = ShapeOf(i);
+    std::string name = loop.name().empty() ? "loop" : loop.name();
+    ScalarType type = StorageType(shape.type());
+    outputs_.push_back(
+        {i, b.Argument({.name = name + "_" + std::to_string(i),
+                        .type = type,
+                        .access = Access::kWrite,
+                        .size = shape.ElementCount() * (IsComplex(shape.type()) ? 2 : 1),
+                        .alignment = BytesOf(type)})});
+  }
+}
+
+const Shape& RoundsKernel::ShapeOf(size_t carry) const {
+  return region_.loop.init(carry)->shape();
+}
+
+Scalar RoundsKernel::Writes(const CarryForm& form) {
+  if (form.IsShared()) return first_;
+  const Coordinates& place = context_->place;
+  Scalar writes = b_.ConstantBits(ScalarType::kPred, 1);
+  for (size_t a = 0; a < place.size(); ++a)
+    if (std::ranges::find(form.axes, static_cast<int>(a)) == form.axes.end())
+      writes = writes & (place[a] == b_.Index(0));
+  return writes;
+}
+
+void RoundsKernel::StoreAt(const Output& output, const Coordinates& at, const Element& value) {
+  const Shape& shape = ShapeOf(output.carry);
+  Scalar index = Linearized(b_, at, shape.dims());
+  Element stored = ToStorage(b_, shape.type(), value);
+  if (!IsComplex(shape.type())) return b_.Store(output.array, index, stored[0]);
+  b_.Store(output.array, index * b_.Index(2), stored[0]);
+  b_.Store(output.array, index * b_.Index(2) + b_.Index(1), stored[1]);
+}
+
+void RoundsKernel::Look(RoundsFrame& body) {
+  RoundsContext& context = *context_;
+  for (const Output& output : outputs_) {
+    const CarryForm& form = region_.form.carries[output.carry];
+    if (form.kind != CarryKind::kStacked) continue;
+    for (const Instr* update : UpdatesOf(region_.loop, output.carry)) {
+      OwnElements own(update->operand(1)->shape(), form);
+      if (own.count() > kMostStored) return context.Fail("a round stacks large parts");
+      std::vector<std::pair<Coordinates, Element>> made;
+      for (int64_t e = 0; e < own.count(); ++e) {
+        Coordinates at = own.At(context, e);
+        made.emplace_back(body.UpdatePlace(*update, at), body.At(*update->operand(1), at));
+      }
+      b_.If(Writes(form), [&] {
+        for (const auto& [at, value] : made) StoreAt(output, at, value);
+      });
+    }
+  }
+}
+
+void RoundsKernel::Run(const Coordinates& place, Scalar first) {
+  const WhileLoop& loop = region_.loop;
+  RoundsContext& context = *context_;
+  context.place = place;
+  first_ = first;
+  CarriedValues carried(
+      context, loop, region_.form.carries, region_.rounds,
+      GiverOf([&](const Coordinates& at, size_t i) { return context.top.At(*loop.init(i), at); }));
+  if (!context.fault.empty()) return;
+  EmitRounds(context, loop, region_.rounds, carried, this);
+  if (!context.fault.empty()) return;
+  carried.Read(std::nullopt);
+  for (const Output& output : outputs_) {
+    const CarryForm& form = region_.form.carries[output.carry];
+    if (form.kind != CarryKind::kHeld) continue;
+    OwnElements own(ShapeOf(output.carry), form);
+    b_.If(Writes(form), [&] {
+      for (int64_t e = 0; e < own.count(); ++e) {
+        Coordinates at = own.At(context, e);
+        StoreAt(output, at, carried.At(output.carry, at));
+      }
+    });
+  }
+}
+
+BuildOutcome RoundsKernel::Finish(int64_t grid, bool exact) {
+  if (context_->fault.empty()) context_->Fail(top_->fault());
+  if (!context_->fault.empty()) return {std::nullopt, context_->fault};
+  BuiltKernel built;
+  built.grid = grid;
+  built.kernel = b_.Finish();
+  for (const Instr* input : region_.inputs) built.arguments.push_back({.instr = input});
+  std::vector<size_t> stacked;
+  for (const Output& output : outputs_) {
+    if (region_.form.carries[output.carry].kind == CarryKind::kStacked) {
+      stacked.push_back(built.arguments.size());
+      built.updates.emplace_back(built.arguments.size(), region_.loop.init(output.carry));
+    }
+    built.arguments.push_back(
+        {.instr = region_.loop.instr, .part = output.carry, .is_output = true});
+  }
+  FinishFacts(built, exact);
+  // Stacks are written while others are still read.
+  std::erase_if(built.in_place, [&](const std::pair<size_t, size_t>& pair) {
+    return std::ranges::find(stacked, pair.second) != stacked.end();
+  });
+  for (const auto& [output, old] : built.updates)
+    if (std::ranges::find(region_.inputs, old) != region_.inputs.end())
+      return {std::nullopt, "it reads what it overwrites"};
+  return {std::move(built), ""};
+}
+
+BuildOutcome BuildRounds(const RoundsRegion& region, const Machine& machine,
                          const std::string& name) {
-  for (const Instr* operand : region.roots[0]->operands())
-    if (!IsPlainArray(operand->shape())) return {std::nullopt, "it carries what is no array"};
-  return RoundsBuilder(region, rounds, machine, name).Build();
+  if (machine.is_gpu()) return gpu::BuildRounds(region, machine, name);
+  KernelBuilder b(name);
+  RoundsKernel kernel(b, region);
+  int64_t count = region.form.Places();
+  int64_t vectors = region.loop.body->size() < kShortBody ? 4 : 2;
+  int64_t lanes = std::min(vectors * machine.Lanes(32), PowerBelow(count));
+  int64_t teams = (count + lanes - 1) / lanes;
+  b.For("g", LoopRole::kGrid, b.Index(teams), [&](Scalar g) {
+    Scalar begin = LesserOf(g * b.Index(lanes), b.Index(count - lanes));
+    Scalar first = g == b.Index(0);
+    auto run = [&](Scalar linear) {
+      kernel.Run(Delinearized(b, linear, region.form.sizes), first);
+    };
+    if (lanes == 1) return run(begin);
+    b.For("l", LoopRole::kVector, b.Index(lanes), [&](Scalar l) { run(begin + l); });
+  });
+  return kernel.Finish(teams, count % lanes == 0);
 }
 
 }  // namespace tokamak

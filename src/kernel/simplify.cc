@@ -146,9 +146,22 @@ class Simplifier {
       case Prim::kMin:
       case Prim::kMax:
         return Bounds();
+      case Prim::kConvert:
+        return Back();
       default:
         return std::nullopt;
     }
+  }
+
+  // An index that was a number of 32 bits or more in between, which held it.
+  std::optional<Scalar> Back() const {
+    if (At(0).prim != Prim::kConvert || InfoOf(At(0).type).bits < 32 || IsFloat(At(0).type))
+      return std::nullopt;
+    Scalar index(&b_, At(0).operands[0]);
+    if (index.type() != ScalarType::kIndex) return std::nullopt;
+    Range range = b_.RangeOf(index);
+    if (range.low < 0 || range.high > INT32_MAX) return std::nullopt;
+    return index;
   }
 
   std::optional<Scalar> Bounds() const {

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
-#include "analysis/loops.h"
+#include "analysis/independent.h"
+#include "cost/work.h"
+#include "fusion/split_rounds.h"
 #include "lower/lowerer.h"
 
 namespace tokamak {
@@ -32,15 +34,17 @@ void Lowerer::Launch(Frame& frame, int kernel) {
 void Lowerer::LaunchTogether(Frame& frame, const std::vector<const PlannedKernel*>& parts) {
   for (const PlannedKernel* part : parts) {
     for (const Instr* root : part->region.roots) {
-      frame.leaves[root] = NewLeaves(root->shape());
+      // A loop has made some of its own (LaunchRounds).
+      if (frame.leaves[root].empty()) frame.leaves[root] = NewLeaves(root->shape());
       frame.done[root] = true;
     }
   }
   // What an update leaves alone is copied, unless it is there already (MemoryPlan).
   for (const PlannedKernel* part : parts)
-    for (const auto& [argument, old] : part->built.updates)
-      Copy(*frame.steps, frame.leaves[part->built.arguments[argument].instr][0],
-           frame.leaves[old][0]);
+    for (const auto& [argument, old] : part->built.updates) {
+      const KernelArgument& output = part->built.arguments[argument];
+      Copy(*frame.steps, frame.leaves[output.instr][output.part], frame.leaves[old][0]);
+    }
   RunStep pack{.kind = StepKind::kPack, .blocks = {{}}, .at = memory_.Tick()};
   std::vector<RunStep>& launches = pack.blocks[0];
   for (const PlannedKernel* part : parts) {
@@ -57,11 +61,14 @@ RunStep Lowerer::StepOf(Frame& frame, const PlannedKernel& planned) {
   const BuiltKernel& built = planned.built;
   RunStep step{.kind = StepKind::kLaunch, .target = program_.kernels.size(), .at = memory_.now()};
   for (const KernelArgument& argument : built.arguments) {
-    MemoryValue value = frame.leaves[argument.instr][argument.part];
+    // A constant of a loop's body belongs to another computation.
+    MemoryValue value = argument.instr->parent() == frame.computation
+                            ? frame.leaves[argument.instr][argument.part]
+                            : ConstantOf(*argument.instr)[0];
     // What is updated is read where it was copied to.
     for (const auto& [output, old] : built.updates)
       if (!argument.is_output && old == argument.instr)
-        value = frame.leaves[built.arguments[output].instr][0];
+        value = frame.leaves[built.arguments[output].instr][built.arguments[output].part];
     step.places.push_back(Unsettled(value));
   }
   step.grid = built.grid;
@@ -112,28 +119,99 @@ bool Lowerer::IsReadOnlyThere(const BuiltKernel& built, const std::vector<Place>
   return true;
 }
 
+namespace {
+
+// By how much a loop's kernel must be dearer than its steps to be left.
+constexpr double kMuchMore = 4;
+
+// Whether users have a say in what a loop's body is made of.
+bool IsPinned(const Computation& computation, const Pins& pins) {
+  for (const Pin& pin : pins.all())
+    for (const Instr* member : pin.members)
+      if (member->parent() == &computation) return true;
+  for (const Instr* caller : computation.Callers())
+    for (const Computation* called : caller->called())
+      if (IsPinned(*called, pins)) return true;
+  return false;
+}
+
+}  // namespace
+
+double Lowerer::StepsMicros(const Instr& loop, std::optional<int64_t> rounds) const {
+  constexpr int64_t kUnknown = 16;  // as kernels of unknown rounds are priced
+  PlanOptions quick = options_.plan;
+  quick.mode = FusionMode::kGreedy;
+  DecisionLog unheard;
+  double micros = 0;
+  for (const Computation* computation : loop.called()) {
+    ComputationPlan plan = PlanComputation(*computation, options_.machine, quick, unheard);
+    for (const PlannedKernel& kernel : plan.kernels)
+      micros += PriceOf(WorkOf(kernel.built.kernel, kernel.built.grid, options_.machine),
+                        options_.machine)
+                    .total();
+    for (Instr* caller : computation->Callers()) {
+      std::optional<WhileLoop> inner =
+          caller->op() == Op::kWhile ? LoopOf(caller) : std::optional<WhileLoop>();
+      std::optional<uint64_t> trips = inner ? TripCount(*inner) : std::nullopt;
+      if (inner)
+        micros += StepsMicros(*caller, trips ? std::optional(static_cast<int64_t>(*trips))
+                                             : std::optional<int64_t>());
+    }
+  }
+  return micros * static_cast<double>(rounds.value_or(kUnknown));
+}
+
 bool Lowerer::LaunchRounds(Frame& frame, const Instr& instr) {
-  if (options_.machine.is_gpu() || options_.plan.mode == FusionMode::kNone) return false;
-  std::optional<WhileLoop> loop = LoopOf(const_cast<Instr*>(&instr));  // looks only
-  std::optional<uint64_t> rounds = loop ? TripCount(*loop) : std::nullopt;
-  if (!rounds || *rounds == 0 || *rounds > INT32_MAX) return false;
+  FusionMode mode = options_.plan.mode;
+  if (mode == FusionMode::kNone || mode == FusionMode::kRules) return false;
+  RoundsRegion rounds = RoundsRegionOf(instr);
+  BuildOutcome outcome{std::nullopt, rounds.form.why_not};
+  const Pins* pins = options_.plan.pinned ? options_.plan.pins : nullptr;
+  if (effects_.Of(instr))
+    outcome.why_not = "it has effects";
+  else if (RunsInChunks(instr))
+    outcome.why_not = "it would run for long: the loop within it is a kernel";
+  else if (pins != nullptr && IsPinned(*instr.called(1), *pins))
+    outcome.why_not = "users have said what is to be one kernel in it";
+  if (outcome.why_not.empty())
+    outcome =
+        BuildRounds(rounds, options_.machine, "rounds" + std::to_string(program_.kernels.size()));
+  Decision record{.pass = "lower",
+                  .rule = "lower.rounds",
+                  .verdict = Verdict::kRejected,
+                  .subject = LabelOf(instr),
+                  .origins = instr.origins(),
+                  .because = outcome.why_not};
+  if (outcome.built) {
+    record.before_us = StepsMicros(instr, rounds.rounds);
+    record.after_us = PriceOf(WorkOf(outcome.built->kernel, outcome.built->grid, options_.machine),
+                              options_.machine)
+                          .total();
+    // Prices of loops that wait for themselves are rough: steps must be much cheaper.
+    if (record.after_us <= kMuchMore * record.before_us)
+      record.verdict = Verdict::kTaken;
+    else
+      outcome.built.reset();
+    record.because = std::to_string(rounds.form.Places()) + " places, " +
+                     (rounds.rounds ? std::to_string(*rounds.rounds) : "unknown") + " rounds";
+  }
+  log_.Add(std::move(record));
+  if (!outcome.built) return false;
   PlannedKernel planned;
   planned.kind = RegionKind::kLoop;
   planned.region = {.computation = frame.computation,
                     .instrs = {&instr},
                     .inputs = InputsOf({&instr}),
                     .roots = {&instr}};
-  BuildOutcome outcome =
-      BuildRounds(planned.region, static_cast<int64_t>(*rounds), options_.machine,
-                  "rounds" + std::to_string(program_.kernels.size()));
-  log_.Add({.pass = "lower",
-            .rule = "lower.rounds",
-            .verdict = outcome.built ? Verdict::kTaken : Verdict::kRejected,
-            .subject = LabelOf(instr),
-            .origins = instr.origins(),
-            .because = outcome.why_not});
-  if (!outcome.built) return false;
   planned.built = std::move(*outcome.built);
+  Leaves& leaves = frame.leaves[&instr];
+  for (size_t i = 0; i < rounds.loop.size(); ++i) {
+    const Instr* init = rounds.loop.init(i);
+    bool stays = rounds.form.carries[i].kind == CarryKind::kStays;
+    leaves.push_back(stays              ? frame.leaves[init][0]
+                     : rounds.wanted[i] ? memory_.New(BytesOfLeaf(init->shape()))
+                                        : kNoMemory);
+  }
   LaunchTogether(frame, {&planned});
   return true;
 }

@@ -206,7 +206,10 @@ void Lowerer::SayCyclic(const Instr& instr) {
 
 void Lowerer::EmitOne(Frame& frame, const Instr& instr, int kernel) {
   if (kernel >= 0) return Launch(frame, kernel);
-  if (instr.op() == Op::kConstant) return AddConstant(frame, instr);
+  if (instr.op() == Op::kConstant) {
+    frame.leaves[&instr] = ConstantOf(instr);
+    return;
+  }
   if (instr.op() == Op::kWhile) return LowerWhile(frame, instr);
   if (instr.op() == Op::kConditional) return LowerConditional(frame, instr);
   if (instr.op() == Op::kAfterAll) {
@@ -244,7 +247,7 @@ void Lowerer::AddAlias(Frame& frame, const Instr& instr) {
   }
 }
 
-void Lowerer::AddConstant(Frame& frame, const Instr& instr) {
+const Leaves& Lowerer::ConstantOf(const Instr& instr) {
   auto [it, is_new] = constants_.try_emplace(&instr);
   if (is_new) {
     for (const Shape& leaf : LeavesOf(instr.shape())) {
@@ -254,7 +257,7 @@ void Lowerer::AddConstant(Frame& frame, const Instr& instr) {
       program_.constants.push_back(&instr);
     }
   }
-  frame.leaves[&instr] = it->second;
+  return it->second;
 }
 
 Leaves Lowerer::NewLeaves(const Shape& shape) {

@@ -67,7 +67,7 @@ class Lowerer {
   void SayCyclic(const Instr& instr);
   void EmitOne(Frame& frame, const Instr& instr, int kernel);
   void AddAlias(Frame& frame, const Instr& instr);
-  void AddConstant(Frame& frame, const Instr& instr);
+  const Leaves& ConstantOf(const Instr& instr);
   Leaves NewLeaves(const Shape& shape);
 
   // ---- steps (launches.cc, calls.cc). Until Settle, the offset of a place is the number of the
@@ -88,6 +88,8 @@ class Lowerer {
                               size_t input, size_t output);
   // All rounds of a loop as one kernel.
   bool LaunchRounds(Frame& frame, const Instr& instr);
+  // What the kernels of a loop's body and condition would take in all rounds, predicted.
+  double StepsMicros(const Instr& loop, std::optional<int64_t> rounds) const;
   void CallLibrary(Frame& frame, const Instr& dot);
   void CallRuntime(Frame& frame, const Instr& instr);
   void CallHost(Frame& frame, const Instr& instr);

@@ -26,6 +26,9 @@ BuildOutcome BuildScan(const Region& region, const Machine& machine, const std::
 bool IsShared(const Scan& scan);
 BuildOutcome BuildScatter(const Region& region, const Machine& machine, const std::string& name);
 
+BuildOutcome BuildRounds(const RoundsRegion& region, const Machine& machine,
+                         const std::string& name);
+
 // ---- shared by them
 
 inline constexpr int64_t kWarp = 32;

@@ -1,0 +1,157 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analysis/independent.h"
+#include "gen/element.h"
+#include "gen/generator.h"
+
+// All rounds of a loop for one place of its space (analysis/independent.h). What changes is held in
+// registers, what is stacked is written as it is made, all else is read where it is needed. The
+// loops around it, over all places, are those of a machine (rounds.cc, gpu/rounds.cc).
+
+namespace tokamak {
+
+// Elements that a place may hold in registers.
+inline constexpr int64_t kMostHeld = 96;
+
+// What an emitter of a loop's body has in common with those of the loops within it.
+struct RoundsContext {
+  KernelBuilder& b;
+  const IndependentLoop& form;
+  ElementEmitter& top;  // what is read from memory
+  Coordinates place;
+  std::string fault;  // the first; "" so far there is none
+  int64_t held = 0;   // registers, in elements
+
+  void Fail(const std::string& why) {
+    if (fault.empty()) fault = why;
+  }
+};
+
+// The elements that a place holds of an array: those with its coordinates along the axes, and all
+// along other dimensions, row-major.
+class OwnElements {
+ public:
+  OwnElements(const Shape& shape, const CarryForm& form);
+  int64_t count() const { return count_; }
+  Coordinates At(RoundsContext& context, int64_t element) const;
+  // Which of `values` is at the coordinates.
+  Element Find(RoundsContext& context, const std::vector<Element>& values,
+               const Coordinates& at) const;
+
+ private:
+  const Shape& shape_;
+  const CarryForm& form_;
+  int64_t count_ = 1;
+};
+
+// What a loop carries while it runs.
+class CarriedValues {
+ public:
+  // `first`: the first values; a part for each carried value.
+  CarriedValues(RoundsContext& context, const WhileLoop& loop, const std::vector<CarryForm>& forms,
+                std::optional<int64_t> rounds, std::shared_ptr<ElementGiver> first);
+
+  // From here on the values are those of round `round`, or of the end.
+  void Read(std::optional<Scalar> round);
+  Element At(size_t i, const Coordinates& at) const;
+  bool IsHeld(size_t i) const { return !registers_[i].empty(); }
+  const OwnElements& Own(size_t i) const { return own_[i]; }
+  void Store(size_t i, const std::vector<Element>& values);
+
+ private:
+  Element Counted(size_t i) const;
+
+  RoundsContext& context_;
+  const std::vector<CarryForm>& forms_;
+  std::optional<int64_t> rounds_;
+  std::shared_ptr<ElementGiver> first_;
+  std::vector<std::optional<Induction>> counters_;  // those that need no register
+  std::vector<OwnElements> own_;
+  std::vector<std::vector<std::array<ArrayId, 2>>> registers_;
+  std::vector<std::vector<Element>> now_;
+  std::optional<Scalar> round_;
+};
+
+// Code for elements of a computation that runs in rounds. Loops within it are written when it is
+// made, so that all else is pure values.
+class RoundsFrame {
+ public:
+  // `given`: the parameters, a part each.
+  RoundsFrame(RoundsContext& context, const Computation& computation,
+              std::shared_ptr<ElementGiver> given);
+  ~RoundsFrame();
+  Element At(const Instr& instr, const Coordinates& at, size_t part = 0);
+  // Where a dynamic-update-slice writes the element of its update at coordinates.
+  Coordinates UpdatePlace(const Instr& update, const Coordinates& at);
+
+ private:
+  void Add(const Instr& instr);
+  void AddLoop(const Instr& instr);
+  void AddBranches(const Instr& instr);
+  std::vector<Element> Reduced(const Instr& reduce, const Coordinates& at);
+  Element Contracted(const Instr& dot, const Coordinates& at);
+  Element ZeroOf(const Instr& instr, size_t part);
+
+  RoundsContext& context_;
+  ElementEmitter emitter_;
+  std::vector<std::unique_ptr<RoundsFrame>> branches_;
+  std::vector<std::unique_ptr<CarriedValues>> loops_;
+};
+
+// Sees the body of each round before values change.
+class RoundsWatcher {
+ public:
+  virtual ~RoundsWatcher() = default;
+  virtual void Look(RoundsFrame& body) = 0;
+};
+// Writes a loop: its rounds, one after the other. `watcher` may be null.
+void EmitRounds(RoundsContext& context, const WhileLoop& loop, std::optional<int64_t> rounds,
+                CarriedValues& carried, RoundsWatcher* watcher);
+
+// A giver of a function (at, part) -> Element.
+template <typename Fn>
+std::shared_ptr<ElementGiver> GiverOf(Fn fn) {
+  struct Giver : ElementGiver {
+    explicit Giver(Fn f) : fn(std::move(f)) {}
+    Element At(const Coordinates& at, size_t part) override { return fn(at, part); }
+    Fn fn;
+  };
+  return std::make_shared<Giver>(std::move(fn));
+}
+
+// A loop as a kernel: arguments, one place, results.
+class RoundsKernel : private RoundsWatcher {
+ public:
+  RoundsKernel(KernelBuilder& b, const RoundsRegion& region);
+  // All rounds for one place. `first`: whether it is the one that writes what all places know.
+  void Run(const Coordinates& place, Scalar first);
+  BuildOutcome Finish(int64_t grid, bool exact);
+
+ private:
+  struct Output {
+    size_t carry;
+    ArrayId array;
+  };
+  // Writes what a round stacks.
+  void Look(RoundsFrame& body) override;
+  // Whether this place writes an array; places that differ along axes which the array does not have
+  // make the same elements of it.
+  Scalar Writes(const CarryForm& form);
+  void StoreAt(const Output& output, const Coordinates& at, const Element& value);
+  const Shape& ShapeOf(size_t carry) const;
+
+  KernelBuilder& b_;
+  const RoundsRegion& region_;
+  Region read_;  // for the emitter of what is read
+  std::unique_ptr<ElementEmitter> top_;
+  std::unique_ptr<RoundsContext> context_;
+  std::vector<Output> outputs_;
+  Scalar first_;  // of the place at hand
+};
+
+}  // namespace tokamak

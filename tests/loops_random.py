@@ -1,0 +1,348 @@
+#!/usr/bin/env python3
+"""Random loops, as programs of simulations have them: 3 to 9 carried values of several shapes around one dimension, 1 to 40
+ops a round, with draws under keys that are split every round, concatenations, slices, transposes, small reductions and
+contractions, selects, slices read and stacked by the counter, loops and branches inside, rounds known and not, one number for all or for
+each place its own. Each runs
+on a backend and must have the interpreter's values; then the share that is one kernel is told, which has a bar.
+
+    tests/loops_random.py RANDOM_PROGRAMS TOKAMAK [SEEDS [FIRST [BACKEND...]]]
+"""
+import random
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+UNARY = ["negate", "abs", "tanh", "cosine", "sine", "floor", "logistic"]
+BINARY = ["add", "subtract", "multiply", "maximum", "minimum"]
+WORDS = ["add", "subtract", "multiply", "xor", "and", "or"]
+BAR = 0.9  # of the loops are one kernel
+
+
+class Block:
+    """A computation under construction: values by type and shape."""
+
+    def __init__(self, r, name):
+        self.r, self.name, self.lines, self.values, self.count = r, name, [], {}, 0
+
+    def put(self, shape, text, known=True):
+        name = f"v{self.count}"
+        self.count += 1
+        self.lines.append(f"  {name} = {shape} {text}")
+        if known:
+            self.values.setdefault(shape, []).append(name)
+        return name
+
+    def pick(self, shape):
+        return self.r.choice(self.values[shape])
+
+    def has(self, shape):
+        return bool(self.values.get(shape))
+
+    def text(self, root_shape, root, tuple_of=None):
+        last = f"  ROOT root = {root_shape} tuple({', '.join(tuple_of)})" if tuple_of else f"  ROOT root = {root_shape} copy({root})"
+        return f"{self.name} {{\n" + "\n".join(self.lines + [last]) + "\n}\n"
+
+
+class Loop:
+    def __init__(self, seed):
+        r = self.r = random.Random(seed)
+        self.n = r.choice([3, 5, 16, 33, 40, 70])
+        self.k = r.choice([2, 3, 4])
+        self.rounds = r.choice([1, 2, 5, 9])
+        self.by_place = r.random() < 0.1  # each place has a number of rounds of its own, as vmap leaves them
+        self.known = r.random() < 0.75 and not self.by_place
+        self.others = []  # computations
+        n, k = self.n, self.k
+        self.vector, self.words = f"f32[{n}]", f"s32[{n}]"
+        self.rows, self.columns = f"f32[{k},{n}]", f"f32[{n},{k}]"
+        shapes = [self.vector, self.words, self.rows, self.columns, "f32[]", f"u32[{n}]", f"pred[{n}]", f"f64[{n}]", f"bf16[{n}]"]
+        weights = [6, 3, 3, 3, 1, 2, 1, 1, 1]
+        self.carries = ["s32[]", self.vector] + r.choices(shapes, weights, k=r.randint(1, 6))
+        if self.by_place:
+            shapes = [self.vector, self.words, self.rows, self.columns]
+            self.carries = [self.words, self.vector] + r.choices(shapes, k=r.randint(1, 6))
+            self.key, self.stays, self.stacks = None, [], []
+            return
+        self.key = len(self.carries) if r.random() < 0.6 else None
+        if self.key is not None:
+            self.carries.append("u32[2]")
+        self.stays, self.stacks = [], []
+        for _ in range(r.randrange(3)):
+            self.stays.append(len(self.carries))
+            self.carries.append(r.choice([f"f32[{self.rounds},{n}]", f"f32[{self.rounds},{k},{n}]", f"f32[{n},{self.rounds}]", self.rows, f"f32[{k}]"]))
+        for _ in range(r.randrange(3)):
+            self.stacks.append(len(self.carries))
+            self.carries.append(r.choice([f"f32[{self.rounds},{n}]", f"f32[{self.rounds},{n},{k}]", f"f32[{n},{self.rounds}]", f"f32[{self.rounds}]"]))
+
+    def draw(self, b):
+        """Words under the key, as many as there are places; the key of the next round."""
+        n, words = self.n, []
+        key = [b.put("u32[]", f"reshape({b.put('u32[1]', f'slice({self.now[self.key]}), slice={{[{i}:{i + 1}]}}', False)})", False) for i in (0, 1)]
+
+        def hashed(count, key):
+            shape = f"u32[{count}]"
+            spread = [b.put(shape, f"broadcast({w}), dimensions={{}}", False) for w in key]
+            zero = b.put(shape, f"broadcast({b.put('u32[]', 'constant(0)', False)}), dimensions={{}}", False)
+            pair = b.put(f"u64[{count}]", f"threefry2x32({spread[0]}, {spread[1]}, {zero}, {b.put(shape, 'iota(), iota_dimension=0', False)})", False)
+            far = b.put(f"u64[{count}]", f"broadcast({b.put('u64[]', 'constant(32)', False)}), dimensions={{}}", False)
+            high = b.put(shape, f"convert({b.put(f'u64[{count}]', f'shift-right-logical({pair}, {far})', False)})", False)
+            return high, b.put(shape, f"convert({pair})", False)
+
+        high, low = hashed(2, key)
+        self.next_key = low
+        of = [b.put("u32[]", f"reshape({b.put('u32[1]', f'slice({w}), slice={{[0:1]}}', False)})", False) for w in (high, low)]
+        words = hashed(n, of)
+        for w in words:
+            b.values.setdefault(f"u32[{n}]", []).append(w)
+        nine = b.put(f"u32[{n}]", f"broadcast({b.put('u32[]', 'constant(9)', False)}), dimensions={{}}", False)
+        b.put(self.vector, f"convert({b.put(f'u32[{n}]', f'shift-right-logical({words[0]}, {nine})', False)})", False)
+        unit = b.put(self.vector, f"broadcast({b.put('f32[]', 'constant(1.1920929e-07)', False)}), dimensions={{}}", False)
+        b.put(self.vector, f"multiply(v{b.count - 3}, {unit})")
+
+    def slice_in(self, b, i):
+        """What round number `counter` reads of an array that stays."""
+        n, k, t, shape, name = self.n, self.k, self.rounds, self.carries[i], self.now[i]
+        zero = b.put("s32[]", "constant(0)", False)
+        if shape == f"f32[{t},{n}]":
+            b.put(self.vector, f"reshape({b.put(f'f32[1,{n}]', f'dynamic-slice({name}, {self.now[0]}, {zero}), dynamic_slice_sizes={{1,{n}}}', False)})")
+        elif shape == f"f32[{t},{k},{n}]":
+            b.put(self.rows, f"reshape({b.put(f'f32[1,{k},{n}]', f'dynamic-slice({name}, {self.now[0]}, {zero}, {zero}), dynamic_slice_sizes={{1,{k},{n}}}', False)})")
+        elif shape == f"f32[{n},{t}]":
+            b.put(self.vector, f"reshape({b.put(f'f32[{n},1]', f'dynamic-slice({name}, {zero}, {self.now[0]}), dynamic_slice_sizes={{{n},1}}', False)})")
+        elif shape == f"f32[{k}]":
+            b.put(self.columns, f"broadcast({name}), dimensions={{1}}")
+
+    def inner(self, b):
+        """A loop within the round, of three rounds, or a branch."""
+        r, shape = self.r, self.vector
+        x, y = b.pick(shape), b.pick(shape)
+        number = len(self.others)
+        if r.random() < 0.5:
+            of = f"(s32[], {shape}, {shape})"
+            params = f"  i = s32[] parameter(0)\n  x = {shape} parameter(1)\n  y = {shape} parameter(2)\n"
+            self.others.append(f"ic{number} {{\n{params}  m = s32[] constant(3)\n  ROOT c = pred[] compare(i, m), direction=LT\n}}\n")
+            op = r.choice(BINARY)
+            self.others.append(f"ib{number} {{\n{params}  one = s32[] constant(1)\n  j = s32[] add(i, one)\n  z = {shape} {op}(x, y)\n"
+                               f"  w = {shape} tanh(z)\n  ROOT t = {of} tuple(j, w, x)\n}}\n")
+            start = b.put("s32[]", "constant(0)", False)
+            loop = b.put(of, f"while({start}, {x}, {y}), condition=ic{number}, body=ib{number}", False)
+            b.put(shape, f"get-tuple-element({loop}), index={r.choice([1, 2])}")
+            return
+        names = []
+        for which in (0, 1):
+            names.append(f"br{number}_{which}")
+            self.others.append(f"{names[-1]} {{\n  x = {shape} parameter(0)\n  ROOT z = {shape} {r.choice(UNARY)}(x)\n}}\n")
+        two = b.put("s32[]", "constant(2)", False)
+        of = two if self.by_place else self.now[0]
+        holds = b.put("pred[]", f"compare({of}, {two}), direction=LT", False)
+        b.put(shape, f"conditional({holds}, {x}, {y}), true_computation={names[0]}, false_computation={names[1]}")
+
+    def step(self, b):
+        r, n, k = self.r, self.n, self.k
+        kind = r.randrange(16)
+        floats = [s for s in (self.vector, self.rows, self.columns, "f32[]") if b.has(s)]
+        shape = r.choice(floats)
+        if kind < 3:
+            b.put(shape, f"{r.choice(UNARY)}({b.pick(shape)})")
+        elif kind < 7:
+            b.put(shape, f"{r.choice(BINARY)}({b.pick(shape)}, {b.pick(shape)})")
+        elif kind == 7:
+            whole = self.words if r.random() < 0.5 or not b.has(f"u32[{n}]") else f"u32[{n}]"
+            if b.has(whole):
+                b.put(whole, f"{r.choice(WORDS)}({b.pick(whole)}, {b.pick(whole)})")
+        elif kind == 8 and b.has(self.words):
+            holds = b.put(f"pred[{n}]", f"compare({b.pick(self.words)}, {b.pick(self.words)}), direction={r.choice(['LT', 'EQ', 'GE'])}")
+            b.put(self.vector, f"select({holds}, {b.pick(self.vector)}, {b.pick(self.vector)})")
+        elif kind == 9 and b.has(self.rows):
+            i = r.randrange(k)
+            b.put(self.vector, f"reshape({b.put(f'f32[1,{n}]', f'slice({b.pick(self.rows)}), slice={{[{i}:{i + 1}], [0:{n}]}}', False)})")
+        elif kind == 10:
+            parts = [b.put(f"f32[1,{n}]", f"reshape({b.pick(self.vector)})", False) for _ in range(k)]
+            b.put(self.rows, f"concatenate({', '.join(parts)}), dimensions={{0}}")
+        elif kind == 11:
+            source = [s for s in (self.rows, self.columns) if b.has(s)]
+            if source:
+                s = r.choice(source)
+                b.put(self.columns if s == self.rows else self.rows, f"transpose({b.pick(s)}), dimensions={{1,0}}")
+        elif kind == 12:
+            source = [s for s in (self.rows, self.columns) if b.has(s)]
+            if source:
+                s = r.choice(source)
+                zero = b.put("f32[]", "constant(0)", False)
+                b.put(self.vector, f"reduce({b.pick(s)}, {zero}), dimensions={{{0 if s == self.rows else 1}}}, to_apply=sum")
+            else:
+                b.put(self.vector, f"broadcast({b.put('f32[]', f'constant({r.choice([0.5, -1, 2.25])})', False)}), dimensions={{}}")
+        elif kind == 13:
+            b.put(self.rows, f"broadcast({b.pick(self.vector)}), dimensions={{1}}")
+        elif kind == 14:
+            self.inner(b)
+        else:
+            clamp = [b.put("f32[]", f"constant({c})", False) for c in (-4, 4)]
+            b.put(self.vector, f"clamp({clamp[0]}, {b.pick(self.vector)}, {clamp[1]})")
+
+    def made(self, b, shape):
+        """A value of the shape for the next round, from whatever there is."""
+        n = self.n
+        if b.has(shape) and self.r.random() < 0.9:
+            value = b.values[shape][-1] if self.r.random() < 0.7 else b.pick(shape)
+            if shape.startswith("f32"):  # so that nothing grows beyond all bounds
+                return b.put(shape, f"tanh({value})", False)
+            return value
+        x = b.pick(self.vector)
+        if shape == self.rows:
+            return b.put(shape, f"broadcast({x}), dimensions={{1}}")
+        if shape == self.columns:
+            return b.put(shape, f"broadcast({x}), dimensions={{0}}")
+        if shape == f"pred[{n}]":
+            y = b.pick(self.words) if b.has(self.words) else b.put(self.words, "iota(), iota_dimension=0")
+            return b.put(shape, f"compare({y}, {y}), direction=EQ")
+        if shape == "f32[]":
+            return b.put(shape, "constant(0.25)")
+        return b.put(shape, f"convert({x})")
+
+    def stacked(self, b, i):
+        n, k, t, shape = self.n, self.k, self.rounds, self.carries[i]
+        zero = b.put("s32[]", "constant(0)", False)
+        c = self.now[0]
+        if shape == f"f32[{t},{n}]":
+            row, starts = b.put(f"f32[1,{n}]", f"reshape({b.pick(self.vector)})", False), f"{c}, {zero}"
+        elif shape == f"f32[{t},{n},{k}]":
+            row = b.put(f"f32[1,{n},{k}]", f"reshape({self.made(b, self.columns)})", False)
+            starts = f"{c}, {zero}, {zero}"
+        elif shape == f"f32[{n},{t}]":
+            row, starts = b.put(f"f32[{n},1]", f"reshape({b.pick(self.vector)})", False), f"{zero}, {c}"
+        else:
+            row, starts = b.put("f32[1]", f"reshape({b.pick('f32[]') if b.has('f32[]') else b.put('f32[]', f'convert({c})')})", False), c
+        return b.put(shape, f"dynamic-update-slice({self.now[i]}, {row}, {starts})", False)
+
+    def program_by_place(self, b):
+        r, n = self.r, self.n
+        flags, state = f"pred[{n}]", f"({', '.join(self.carries)})"
+
+        def more(c, count):
+            zero = c.put("s32[]", "constant(0)", False)
+            zeros = c.put(self.words, f"broadcast({zero}), dimensions={{}}", False)
+            return c.put(flags, f"compare({count}, {zeros}), direction=GT", False)
+
+        one = b.put(self.words, f"broadcast({b.put('s32[]', 'constant(1)', False)}), dimensions={{}}", False)
+        next_ = [b.put(self.words, f"subtract({self.now[0]}, {one})", False)]
+        for _ in range(r.choice([1, 3, 8, 15, 25, 40])):
+            self.step(b)
+        next_ += [self.made(b, shape) for shape in self.carries[1:]]
+        holds = more(b, self.now[0])
+        for i, shape in enumerate(self.carries):
+            along = {self.rows: 1, self.columns: 0}.get(shape)
+            own = holds if along is None else b.put(shape.replace("f32", "pred"), f"broadcast({holds}), dimensions={{{along}}}", False)
+            next_[i] = b.put(shape, f"select({own}, {next_[i]}, {self.now[i]})", False)
+        c = Block(r, "condition")
+        params = [c.put(shape, f"parameter({i})", False) for i, shape in enumerate(self.carries)]
+        never = c.put("pred[]", "constant(false)", False)
+        c.put("pred[]", f"reduce({more(c, params[0])}, {never}), dimensions={{0}}, to_apply=any", False)
+        e = Block(r, "ENTRY main")
+        given = [e.put(shape, f"parameter({i})", False) for i, shape in enumerate(self.carries)]
+        seven = e.put(self.words, f"broadcast({e.put('s32[]', 'constant(7)', False)}), dimensions={{}}", False)
+        given[0] = e.put(self.words, f"and({given[0]}, {seven})", False)
+        loop = e.put(state, f"while({', '.join(given)}), condition=condition, body=body", False)
+        results = [e.put(shape, f"get-tuple-element({loop}), index={i}", False) for i, shape in enumerate(self.carries)]
+        any_ = "any {\n  x = pred[] parameter(0)\n  y = pred[] parameter(1)\n  ROOT z = pred[] or(x, y)\n}\n"
+        sum_ = "sum {\n  x = f32[] parameter(0)\n  y = f32[] parameter(1)\n  ROOT z = f32[] add(x, y)\n}\n"
+        condition = "\n".join(c.lines[:-1] + ["  ROOT" + c.lines[-1][1:]])
+        return ("HloModule loops\n\n" + any_ + sum_ + "".join(self.others) + f"condition {{\n{condition}\n}}\n" +
+                b.text(state, "", next_) + e.text(state, "", results))
+
+    def program(self):
+        r, state = self.r, f"({', '.join(self.carries)})"
+        b = Block(r, "body")
+        self.now = []
+        for i, shape in enumerate(self.carries):
+            kept = i in self.stays or i in self.stacks or i in (0, self.key)
+            self.now.append(b.put(shape, f"parameter({i})", not kept or shape == self.rows))
+        if self.by_place:
+            return self.program_by_place(b)
+        one = b.put("s32[]", "constant(1)", False)
+        next_ = [b.put("s32[]", f"add({self.now[0]}, {one})", False)]
+        if self.key is not None:
+            self.draw(b)
+        for i in self.stays:
+            self.slice_in(b, i)
+        for _ in range(r.choice([1, 3, 8, 15, 25, 40])):
+            self.step(b)
+        for i, shape in enumerate(self.carries[1:], 1):
+            if i == self.key:
+                next_.append(self.next_key)
+            elif i in self.stays:
+                next_.append(self.now[i])
+            elif i in self.stacks:
+                next_.append(self.stacked(b, i))
+            else:
+                next_.append(self.made(b, shape))
+        limit = len(self.carries)
+        all_ = self.carries + ([] if self.known else ["s32[]"])
+        state = f"({', '.join(all_)})"
+        c = Block(r, "condition")
+        params = [c.put(shape, f"parameter({i})", False) for i, shape in enumerate(all_)]
+        end = c.put("s32[]", f"constant({self.rounds})", False) if self.known else params[limit]
+        c.put("pred[]", f"compare({params[0]}, {end}), direction=LT", False)
+        if not self.known:
+            next_.append(b.put("s32[]", f"parameter({limit})", False))
+        e = Block(r, "ENTRY main")
+        given = [e.put("s32[]", "constant(0)", False)]
+        count = 0
+        for shape in self.carries[1:]:
+            given.append(e.put(shape, f"parameter({count})", False))
+            count += 1
+        if not self.known:
+            seven = e.put("s32[]", "constant(7)", False)
+            given.append(e.put("s32[]", f"and({e.put('s32[]', f'parameter({count})', False)}, {seven})", False))
+        loop = e.put(state, f"while({', '.join(given)}), condition=condition, body=body", False)
+        results = [(shape, e.put(shape, f"get-tuple-element({loop}), index={i}", False)) for i, shape in enumerate(all_)
+                   if i not in self.stays and r.random() < 0.9 or i == 1]
+        ends = e.text(f"({', '.join(s for s, _ in results)})", "", [v for _, v in results])
+        sum_ = "sum {\n  x = f32[] parameter(0)\n  y = f32[] parameter(1)\n  ROOT z = f32[] add(x, y)\n}\n"
+        return ("HloModule loops\n\n" + sum_ + "".join(self.others) + c.text("pred[]", f"v{c.count - 1}") +
+                b.text(state, "", next_) + ends)
+
+
+def main():
+    random_programs, tokamak = sys.argv[1:3]
+    seeds = int(sys.argv[3]) if len(sys.argv) > 3 else 120
+    first = int(sys.argv[4]) if len(sys.argv) > 4 else 0
+    backends = sys.argv[5:] or ["cpu", "sim-gpu"]
+    with tempfile.TemporaryDirectory() as folder:
+        paths = []
+        for seed in range(first, first + seeds):
+            paths.append(Path(folder) / f"{seed}.hlo")
+            backend = backends[seed % len(backends)]
+            paths[-1].write_text(f"// random_programs: through on:{backend}, inputs {seed}\n{Loop(seed).program()}")
+        done = subprocess.run([random_programs, *map(str, paths)], capture_output=True, text=True, check=False)
+        print(done.stdout[-4000:] + done.stderr[-4000:], end="")
+        if done.returncode != 0:
+            return done.returncode
+        one = {"cpu": [0, 0, {}], "cuda": [0, 0, {}]}
+        for path in paths:
+            for target, counts in one.items():
+                said = subprocess.run([tokamak, "kernels", str(path), "--target", target, "--no-text", "--decisions"],
+                                      capture_output=True, text=True, check=False)
+                if said.returncode != 0:
+                    print(f"{path.stem}: {said.stderr.strip()}")
+                    return 1
+                records = [line for line in (said.stdout + said.stderr).splitlines() if "lower.rounds" in line]
+                counts[0] += any(line.startswith("taken") for line in records)
+                counts[1] += bool(records)
+                for line in records:
+                    if line.startswith("rejected"):
+                        why = line.split("lower.rounds", 1)[1].strip()
+                        counts[2].setdefault(why, []).append(path.stem)
+        for target, (taken, all_, why) in one.items():
+            print(f"{target}: {taken} of {all_} loops are one kernel")
+            for reason, who in sorted(why.items(), key=lambda item: -len(item[1])):
+                print(f"  {len(who)}: {reason} ({', '.join(who[:5])})")
+            if taken < BAR * all_:
+                print(f"{target}: fewer than {BAR:.0%}")
+                return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
