@@ -1,6 +1,9 @@
 #include "analysis/dim_links.h"
 
 #include <algorithm>
+#include <optional>
+
+#include "analysis/own_condition.h"
 
 namespace tokamak {
 namespace {
@@ -50,8 +53,18 @@ DimLinks::DimLinks(const WhileLoop& loop, const std::set<const Instr*>& moves) {
     // What does not depend on values that move comes from any place.
     if (Depends(*loop.next(i))) JoinAll(*loop.in_body(i), 0, *loop.next(i), 0);
   }
+  // Whether any place goes on is nobody's question where each has a condition of its own.
+  std::set<const Instr*> unasked;
+  auto ask = [&](const WhileLoop& asked) {
+    if (OwnCondition(asked) != nullptr) unasked.insert(asked.condition->root());
+  };
+  ask(loop);
   for (const Computation* computation : computations_)
-    for (const Instr* instr : computation->PostOrder()) Link(*instr);
+    for (Instr* instr : computation->Callers())
+      if (std::optional<WhileLoop> inner = LoopOf(instr)) ask(*inner);
+  for (const Computation* computation : computations_)
+    for (const Instr* instr : computation->PostOrder())
+      if (!unasked.contains(instr)) Link(*instr);
   // An array that meets itself turned over.
   for (const Instr* parameter : moves)
     for (size_t d = 0; d < parameter->shape().dims().size(); ++d)
