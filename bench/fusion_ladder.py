@@ -21,6 +21,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -32,7 +33,7 @@ for count in range(1, 5):
     RUNGS[name] = ["--fusion=rules"] + ([f"--skip={','.join(skip)}"] if skip else [])
 RUNGS |= {"greedy": ["--fusion=greedy"], "search": ["--fusion=search"]}
 GROUPS = ("micro", "cartpole")
-SECONDS = 60  # of one command
+SECONDS = 20  # of one command
 
 
 def smallest(workloads, name):
@@ -76,14 +77,19 @@ def seconds(tokamak, path, rung):
     return sum(step["measured_us"] * (step["calls"] or 1) for step in steps) / 1e6
 
 
-def measure(tokamak, path, rounds):
-    """The least time of each rung, rung after rung in every round."""
-    best = {}
+def measure(tokamak, path, rounds, limit):
+    """The least time of each rung, rung after rung in every round; no round begins after so many seconds, and a rung that took too
+    long or failed is left out."""
+    best, begin, rungs = {}, time.monotonic(), dict(RUNGS)
     for _ in range(rounds):
-        for name, rung in RUNGS.items():
+        for name, rung in list(rungs.items()):
             took = seconds(tokamak, path, rung)
-            if took is not None:
+            if took is None:
+                del rungs[name]
+            else:
                 best[name] = min(took, best.get(name, math.inf))
+        if time.monotonic() - begin > limit:
+            break
     return best
 
 
@@ -120,7 +126,7 @@ def write(rows, note=""):
     lines = ["# The fusion ladder", "",
              f"Made by `bench/fusion_ladder.py`, {datetime.date.today()}, {os.cpu_count()} cores, first size of each workload (of times: the smallest). "
              "`+instruction` to `+horizontal` are the paper's passes, one more each time ([paper.md](../paper.md)); `greedy` and "
-             "`search` are Tokamak's planners. `-`: not measured (refused, or longer than a minute)." + (" " + note if note else ""), ""]
+             "`search` are Tokamak's planners. `-`: not measured (refused, or longer than " f"{SECONDS} s)." + (" " + note if note else ""), ""]
     for title, key, value, text in (
             ("Kernels on this CPU", "host", lambda c: c["kernels"], lambda c: str(c["kernels"])),
             ("Bytes that kernels move on this CPU", "host", lambda c: c["bytes"], lambda c: shown(c["bytes"])),
@@ -144,6 +150,7 @@ def main():
     parser.add_argument("--only-time", action="store_true")
     parser.add_argument("--note", default="", help="what else the page says of how it was made")
     parser.add_argument("--minutes", type=float, default=30, help="begin no workload after so long")
+    parser.add_argument("--each", type=float, default=15, help="seconds of one workload after which no round of times begins")
     options = parser.parse_args()
     os.environ.setdefault("JAX_PLATFORMS", "cpu")
     sys.path.insert(0, options.workloads)
@@ -168,7 +175,7 @@ def main():
                         row[target] = {rung: count(options.tokamak, path, words, target) for rung, words in RUNGS.items()}
                     rows.append(row)
                 if not options.no_time:
-                    row["time"] = measure(options.tokamak, lower(workloads, name, quick, folder), options.rounds)
+                    row["time"] = measure(options.tokamak, lower(workloads, name, quick, folder), options.rounds, options.each)
                     row["time_size"] = quick
             except Exception as fault:  # a workload of another platform
                 print(f"{name}: {str(fault).splitlines()[0][:100]}", file=sys.stderr)

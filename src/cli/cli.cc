@@ -317,6 +317,8 @@ void AddKernels(CLI::App& app, KernelsCommand& kernels) {
   command->add_flag("--cuda", kernels.cuda, "As CUDA C++, for --target cuda");
   command->add_flag("--hoist", kernels.hoist, "Constants of the entry become arguments")->group("");
   command->add_option("--vector-bits", kernels.vector_bits, "Of the machine (default: this one)");
+  command->add_option("--memory-limit", kernels.memory_limit,
+                      "Bytes that temporary arrays may take at a time (default: any)");
   command->add_option("--library", kernels.library, "Whether it has OpenBLAS (default: auto)")
       ->check(CLI::IsMember({"auto", "on", "off"}));
   AddFusion(*command, kernels.fusion);

@@ -98,6 +98,7 @@ struct KernelsCommand {
   std::string file, passes = "default";
   bool text = true, decisions = false, strict = false, unfused = false;
   int64_t vector_bits = 0;       // of the machine; 0: this one's
+  int64_t memory_limit = 0;      // of temporary arrays, in bytes; 0: none
   std::string library = "auto";  // whether it has OpenBLAS: on, off; auto: as this one
   std::string target = "cpu";    // or cuda
   bool cuda = false;             // as CUDA C++

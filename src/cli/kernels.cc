@@ -49,6 +49,7 @@ class Shower {
     options.plan.mode = command_.unfused ? FusionMode::kNone : fusion.mode;
     TOK_TRY(options.plan.effort, ParseEffort(command_.fusion.effort));
     options.plan.pin_words = command_.fusion.pins;
+    options.plan.memory_limit = command_.memory_limit;
     options.plan.packs =
         PackModeNamed(command_.packs)
             .value_or(options.machine.is_gpu() ? PackMode::kPriced : PackMode::kNone);

@@ -15,6 +15,7 @@
 #include "fusion/split_rounds.h"
 #include "fusion/split_scatters.h"
 #include "passes/passes.h"
+#include "runtime/host_memory.h"
 #include "runtime/matrix_product.h"
 
 namespace tokamak {
@@ -66,6 +67,8 @@ Result<LoweredProgram> LowerModule(Module& module, const LowerOptions& options, 
 Result<LoweredProgram> LowerForHost(Module& module, LowerOptions options, DecisionLog& log,
                                     const PaperOptions& paper) {
   options.machine = HostMachine();
+  if (options.plan.memory_limit == 0)
+    options.plan.memory_limit = static_cast<int64_t>(HostMemory());
   ExpandConvolutions(module, log);  // they are contractions, then
   options.machine.matrix_library = HasContractions(module, options.machine) && HasMatrixLibrary();
   return LowerModule(module, options, log, paper);

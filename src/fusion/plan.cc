@@ -6,6 +6,7 @@
 #include "fusion/cut.h"
 #include "fusion/draft.h"
 #include "fusion/first_planner.h"
+#include "fusion/fit_memory.h"
 #include "fusion/given.h"
 #include "fusion/greedy.h"
 #include "fusion/hold_pins.h"
@@ -66,6 +67,7 @@ struct Setting {
   const Computation& computation;
   const Machine& machine;
   const Pins* pins;
+  int64_t memory_limit = 0;
   Pricer pricer{computation, machine};
   PlanningFacts facts = {};
 };
@@ -101,6 +103,8 @@ Start StartFirst(Setting& setting) {
 }
 
 ComputationPlan Finish(Start start, Setting& setting, DecisionLog& log) {
+  if (setting.memory_limit > 0)
+    FitMemory(start.draft, setting.pricer, setting.memory_limit, start.log);
   for (const Decision& record : start.log.all()) log.Add(record);
   ComputationPlan plan(setting.computation);
   {
@@ -119,9 +123,7 @@ int64_t ProbesFor(const Computation& computation, Effort effort) {
   return effort == Effort::kMax ? kTimesAtMost * probes : probes;
 }
 
-ComputationPlan PlanGreedily(const Computation& computation, const Machine& machine,
-                             const Pins* pins, DecisionLog& log) {
-  Setting setting{computation, machine, pins};
+ComputationPlan PlanGreedily(Setting& setting, DecisionLog& log) {
   Start greedy = StartGreedily(setting);
   return Finish(std::move(greedy), setting, log);
 }
@@ -143,8 +145,13 @@ int64_t KernelsOf(const Draft& draft) {
   return count;
 }
 
-// Of two that cost about the same, fewer kernels store less, which is certain.
-bool IsBetter(const Way& x, const Way& y) {
+// One that fits into memory is better than one that does not. Of two that cost about the same,
+// fewer kernels store less, which is certain.
+bool IsBetter(const Way& x, const Way& y, int64_t memory_limit) {
+  if (memory_limit > 0) {
+    bool x_fits = FitsMemory(x.start.draft, memory_limit);
+    if (x_fits != FitsMemory(y.start.draft, memory_limit)) return x_fits;
+  }
   if (x.us < kAbout * y.us || y.us < kAbout * x.us) return x.us < y.us;
   int64_t of_x = KernelsOf(x.start.draft), of_y = KernelsOf(y.start.draft);
   return of_x != of_y ? of_x < of_y : x.us < y.us;
@@ -158,7 +165,7 @@ Start BestOf(std::vector<Way> ways, Setting& setting, int64_t probes) {
   Go(ways[0], setting, probes);
   bool few = setting.computation.size() <= kFewInstrs;
   if (ways[1].us < (few ? kFarBehind : kBehind) * ways[0].us) Go(ways[1], setting, probes / 2);
-  Way& best = IsBetter(ways[1], ways[0]) ? ways[1] : ways[0];
+  Way& best = IsBetter(ways[1], ways[0], setting.memory_limit) ? ways[1] : ways[0];
   setting.facts.taken_us = best.us;
   return std::move(best.start);
 }
@@ -201,19 +208,15 @@ ComputationPlan PlanKernels(const Computation& computation, const Machine& machi
   if (options.given != nullptr)
     return WithPins(BuildCut(computation, options.given->CutOf(computation, machine), machine, log),
                     machine, options.pins, log);
+  Setting setting{computation, machine, options.pins, options.memory_limit};
   switch (options.mode) {
     case FusionMode::kGreedy:
-      return PlanGreedily(computation, machine, options.pins, log);
-    case FusionMode::kRandom: {
-      Setting setting{computation, machine, options.pins};
+      return PlanGreedily(setting, log);
+    case FusionMode::kRandom:
       return PlanAtRandom(setting, log);
-    }
-    case FusionMode::kSearch: {
-      if (options.effort == Effort::kFast)
-        return PlanGreedily(computation, machine, options.pins, log);
-      Setting setting{computation, machine, options.pins};
+    case FusionMode::kSearch:
+      if (options.effort == Effort::kFast) return PlanGreedily(setting, log);
       return PlanBySearch(setting, ProbesFor(computation, options.effort), log);
-    }
     case FusionMode::kNone:
     case FusionMode::kRules:
       break;

@@ -74,6 +74,9 @@ struct PlanOptions {
   FusionMode mode = FusionMode::kSearch;
   Effort effort = Effort::kDefault;  // of kSearch
   PackMode packs = PackMode::kNone;
+  // Bytes that the temporary arrays of a plan may take at a time, of kGreedy and kSearch; 0: as
+  // many as they like.
+  int64_t memory_limit = 0;
   const GivenFusions* given = nullptr;  // of kRules: those that the passes made
   bool pinned = true;                   // users are heard; else neither options nor the program are
   PinWords pin_words;                   // what options say of single instructions
