@@ -80,7 +80,7 @@ Scalar CopySign(Scalar x, Scalar y);
 // What a machine has instructions for, and formulas may use.
 enum class Dialect : uint8_t {
   kCpu,
-  kGpu,  // minimum and maximum of f32; f32 to f16 and bf16
+  kGpu,  // of f32: minimum and maximum, exp2 and inverse, to f16 and bf16
 };
 
 // Makes one kernel. Equal pure values are one value; constants are folded, and index expressions

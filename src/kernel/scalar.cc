@@ -78,6 +78,10 @@ std::optional<Bits> EvaluateFloat(Prim prim, ScalarType type, ScalarType from, c
       if (type == ScalarType::kF64) return OfFloat(type, std::fma(x, y, z));
       return std::nullopt;  // formulas use narrow floats for nothing but memory
     }
+    case Prim::kExp2:
+      return OfFloat(type, std::exp2(x));
+    case Prim::kInverse:
+      return OfFloat(type, 1 / x);
     case Prim::kSqrt:
       return OfFloat(type, std::sqrt(x));
     case Prim::kAbs:

@@ -99,21 +99,9 @@ void Emitter::Define(ValueId id) {
 }
 
 void Emitter::DefineAll(std::span<const ValueId> ids) {
-  std::vector<RareArms::Arm> arms;
-  if (width_ > 1) arms = rare_.In(ids);
-  std::erase_if(arms, [&](const RareArms::Arm& arm) { return lanes_.IsUniform(arm.condition); });
-  std::vector<bool> done(arms.empty() ? 0 : kernel_.nodes.size());
-  for (const RareArms::Arm& arm : arms)
-    for (const auto& some : {arm.values, arm.selects})
-      for (ValueId id : some) done[static_cast<size_t>(id)] = true;
-  for (ValueId id : ids) {
-    if (done.empty() || !done[static_cast<size_t>(id)]) {
-      Define(id);
-      continue;
-    }
-    for (const RareArms::Arm& arm : arms)
-      if (arm.selects.front() == id) DefineRare(arm);
-  }
+  rare_.Walk(
+      ids, [&](const RareArms::Arm& arm) { return width_ > 1 && !lanes_.IsUniform(arm.condition); },
+      [&](ValueId id) { Define(id); }, [&](const RareArms::Arm& arm) { DefineRare(arm); });
 }
 
 // Values that no lane needs are jumped over.
@@ -226,6 +214,10 @@ llvm::Value* Emitter::OnFloats(Prim prim, llvm::ArrayRef<llvm::Value*> v) {
       return b_.CreateBinaryIntrinsic(llvm::Intrinsic::maximum, v[0], v[1]);
     case Prim::kFma:
       return b_.CreateIntrinsic(llvm::Intrinsic::fma, {v[0]->getType()}, {v[0], v[1], v[2]});
+    case Prim::kExp2:  // of GPUs; here only in tests
+      return unary(llvm::Intrinsic::exp2);
+    case Prim::kInverse:
+      return b_.CreateFDiv(llvm::ConstantFP::get(v[0]->getType(), 1), v[0]);
     case Prim::kSqrt:
       return unary(llvm::Intrinsic::sqrt);
     case Prim::kAbs:

@@ -7,11 +7,11 @@
 #include <llvm/IR/Module.h>
 
 #include "backend/cpu/lanes.h"
-#include "backend/cpu/rare.h"
 #include "backend/cpu/target.h"
 #include "kernel/kernel.h"
 #include "kernel/placement.h"
 #include "kernel/range.h"
+#include "kernel/rare.h"
 #include "support/result.h"
 
 namespace tokamak::cpu {

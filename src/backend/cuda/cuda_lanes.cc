@@ -69,7 +69,7 @@ void CudaWriter::FindPacks(const Stmt& stmt, int64_t lanes) {
     std::string base = PackBase(stmt.loop, lanes, store.array, store.index);
     if (!base.empty()) packed_stores_.emplace(&store, base);
   }
-  if (!packed_loads_.empty() || !packed_stores_.empty()) source_.uses_packs = true;
+  if (!packed_loads_.empty() || !packed_stores_.empty()) source_.helpers.insert(Helper::kPacks);
 }
 
 void CudaWriter::FindPackedRead(const Stmt& loop, int64_t lanes, ValueId id,

@@ -136,7 +136,7 @@ void CudaWriter::Multiply(const Stmt& stmt) {
   // By one thread: no generator of a GPU makes one, and tests want the meaning.
   const Multiplication& product = stmt.product;
   ScalarType type = kernel_.array(product.lhs).type;
-  source_.uses_bf16 = source_.uses_bf16 || type == ScalarType::kBF16;
+  NoteType(type);
   std::string_view widen = type == ScalarType::kBF16 ? "Bf16ToF32" : "";
   std::string to = fmt::format("{}[{} + i * {} + j]", names_.Of(stmt.array), Operand(stmt.index),
                                product.to_row);
@@ -167,7 +167,7 @@ void CudaWriter::TeamMultiply(const Stmt& stmt) {
   if (!tensor.empty() && (!is_aligned(product.lhs_at, product.lhs_row, product.lhs_column) ||
                           !is_aligned(product.rhs_at, product.rhs_row, product.rhs_column)))
     return Fail("a multiply of lines that do not begin at multiples of 16 bytes");
-  source_.uses_team_multiply = true;
+  source_.helpers.insert(Helper::kTeamMultiply);
   Line("TeamMultiply{}<{}{}, {}, {}, {}, {}, {}, {}, {}>({}, {} + {}, {} + {}, {});",
        tensor.empty() ? "" : "Tensor", tensor, product.warp_rows, product.warp_columns,
        product.columns / product.warp_columns, Operand(product.depth), product.lhs_row,

@@ -54,12 +54,7 @@ class PackWriter {
     std::string name = fmt::format("part_{}", calls_.size());
     TOK_TRY(CudaSource source, CudaPartText(kernel, name));
     functions_ += source.text + "\n";
-    made_.source.uses_packs = made_.source.uses_packs || source.uses_packs;
-    made_.source.uses_f16 = made_.source.uses_f16 || source.uses_f16;
-    made_.source.uses_bf16 = made_.source.uses_bf16 || source.uses_bf16;
-    made_.source.uses_extremes = made_.source.uses_extremes || source.uses_extremes;
-    made_.source.uses_hidden = made_.source.uses_hidden || source.uses_hidden;
-    made_.source.uses_team_multiply = made_.source.uses_team_multiply || source.uses_team_multiply;
+    made_.source.helpers.insert(source.helpers.begin(), source.helpers.end());
     int threads = source.threads[0] * source.threads[1] * source.threads[2];
     threads_ = std::max(threads_, threads);
     team_bytes_ = std::max(team_bytes_, source.dynamic_bytes);

@@ -89,16 +89,45 @@ constexpr std::string_view kHiddenText =
     "  return holds != 0;\n"
     "}\n\n";
 
+constexpr std::string_view kApproximationsText =
+    "__device__ inline float Exp2(float x) {\n"
+    "  float power;\n"
+    "  asm(\"ex2.approx.ftz.f32 %0, %1;\" : \"=f\"(power) : \"f\"(x));\n"
+    "  return power;\n"
+    "}\n"
+    "__device__ inline float Inverse(float x) {\n"
+    "  float inverse;\n"
+    "  asm(\"rcp.approx.ftz.f32 %0, %1;\" : \"=f\"(inverse) : \"f\"(x));\n"
+    "  return inverse;\n"
+    "}\n"
+    "__device__ inline double Exp2(double x) { return exp2(x); }\n"
+    "__device__ inline double Inverse(double x) { return 1.0 / x; }\n\n";
+
+std::string_view TextOf(Helper helper) {
+  switch (helper) {
+    case Helper::kPacks:
+      return kPackText;
+    case Helper::kF16:
+      return kF16Text;
+    case Helper::kBf16:
+      return kBf16Text;
+    case Helper::kExtremes:
+      return kExtremesText;
+    case Helper::kHidden:
+      return kHiddenText;
+    case Helper::kApproximations:
+      return kApproximationsText;
+    case Helper::kTeamMultiply:
+      return TeamMultiplyText();
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string Prelude(const CudaSource& source) {
   std::string text;
-  if (source.uses_packs) text += kPackText;
-  if (source.uses_f16) text += kF16Text;
-  if (source.uses_bf16) text += kBf16Text;
-  if (source.uses_extremes) text += kExtremesText;
-  if (source.uses_hidden) text += kHiddenText;
-  if (source.uses_team_multiply) text += TeamMultiplyText();
+  for (Helper helper : source.helpers) text += TextOf(helper);
   return text;
 }
 

@@ -174,6 +174,10 @@ std::string Spelling::Float(tokamak::Prim prim, ScalarType type,
     case tokamak::Prim::kMaximum:
       return fmt::format("{}({}, {})", prim == tokamak::Prim::kMinimum ? "Minimum" : "Maximum", x,
                          y);
+    case tokamak::Prim::kExp2:
+      return call("Exp2", "Exp2");
+    case tokamak::Prim::kInverse:
+      return call("Inverse", "Inverse");
     case tokamak::Prim::kSqrt:
       return call("__fsqrt_rn", "__dsqrt_rn");
     case tokamak::Prim::kAbs:
@@ -215,6 +219,8 @@ std::string Spelling::Prim(tokamak::Prim prim, ScalarType type, ScalarType from,
       return MulHigh(type, x, y);
     case tokamak::Prim::kMinimum:
     case tokamak::Prim::kMaximum:
+    case tokamak::Prim::kExp2:
+    case tokamak::Prim::kInverse:
     case tokamak::Prim::kFma:
     case tokamak::Prim::kSqrt:
     case tokamak::Prim::kAbs:

@@ -54,7 +54,10 @@ void CudaWriter::Define(ValueId id) {
       operands[i] = Operand(node.operands[i]);
     ScalarType from = kernel_.node(node.operands[0]).type;
     NoteType(from);
-    if (node.prim == Prim::kMinimum || node.prim == Prim::kMaximum) source_.uses_extremes = true;
+    if (node.prim == Prim::kMinimum || node.prim == Prim::kMaximum)
+      source_.helpers.insert(Helper::kExtremes);
+    if (node.prim == Prim::kExp2 || node.prim == Prim::kInverse)
+      source_.helpers.insert(Helper::kApproximations);
     if (auto choice = RepeatedChoice(kernel_, id)) operands[0] = Hidden(*choice);
     value = spelling_.Prim(node.prim, node.type, from, operands);
   }
@@ -62,8 +65,43 @@ void CudaWriter::Define(ValueId id) {
   defining_ = kNoValue;
 }
 
+void CudaWriter::DefineAll(std::span<const ValueId> ids) {
+  auto is_plain = [&](const RareArms::Arm& arm) {
+    return std::ranges::none_of(
+        arm.selects, [&](ValueId id) { return RepeatedChoice(kernel_, id).has_value(); });
+  };
+  rare_.Walk(
+      ids, is_plain, [&](ValueId id) { Define(id); },
+      [&](const RareArms::Arm& arm) { DefineRare(arm); });
+}
+
+void CudaWriter::DefineRare(const RareArms::Arm& arm) {
+  std::vector<ValueId> selects = arm.selects;
+  if (needed_ != nullptr)
+    std::erase_if(selects, [&](ValueId id) { return !needed_->contains(id); });
+  if (selects.empty()) return;
+  std::string condition;
+  for (ValueId id : selects) {
+    const ScalarNode& node = kernel_.node(id);
+    defining_ = id;
+    condition = Operand(node.operands[0]);
+    Line("{} {} = {};", Type(node.type), names_.Operand(id), Operand(node.operands[2]));
+  }
+  defining_ = kNoValue;
+  Line("if ({}) {{", condition);
+  ++depth_;
+  DefineAll(arm.values);
+  for (ValueId id : selects) {
+    defining_ = id;
+    Line("{} = {};", names_.Operand(id), Operand(kernel_.node(id).operands[1]));
+  }
+  defining_ = kNoValue;
+  --depth_;
+  Line("}}");
+}
+
 std::string CudaWriter::Hidden(const Choice& choice) {
-  source_.uses_hidden = true;
+  source_.helpers.insert(Helper::kHidden);
   const ScalarNode& compare = kernel_.node(choice.compare);
   return fmt::format("{}Hidden{}({}, {})", choice.is_negated ? "!" : "",
                      compare.prim == Prim::kLt ? "Lt" : "Le", Operand(compare.operands[0]),
@@ -82,7 +120,7 @@ void CudaWriter::Shuffle(ValueId id) {
 
 void CudaWriter::Body(const Block& block) {
   for (size_t i = 0; i <= block.size(); ++i) {
-    for (ValueId id : placement_.Before(block, i)) Define(id);
+    DefineAll(placement_.Before(block, i));
     if (i < block.size()) WriteStmt(block[i]);
   }
 }

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -11,6 +12,17 @@
 
 namespace tokamak::cuda {
 
+// Types and functions that stand before the functions of a text, where one uses them.
+enum class Helper : uint8_t {
+  kPacks,
+  kF16,
+  kBf16,
+  kExtremes,
+  kHidden,
+  kApproximations,
+  kTeamMultiply
+};
+
 // A kernel in CUDA C++, for NVRTC with --fmad=false and no headers.
 struct CudaSource {
   std::string name;  // of the __global__ function, not mangled
@@ -19,11 +31,10 @@ struct CudaSource {
   std::array<int, 3> threads{1, 1, 1};
   // Team memory that the launch has to ask for: more than a block has without asking.
   int64_t dynamic_bytes = 0;
-  bool uses_packs = false, uses_f16 = false, uses_bf16 = false, uses_extremes = false,
-       uses_hidden = false, uses_team_multiply = false;
+  std::set<Helper> helpers;
 };
 
-// What comes before the functions of a text: types and conversions that they use.
+// What comes before the functions of a text.
 std::string Prelude(const CudaSource& source);
 
 // Of a verified kernel: parameters are the arguments, then the extents; one line a value; the

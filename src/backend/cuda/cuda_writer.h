@@ -3,6 +3,7 @@
 #include <iterator>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "kernel/names.h"
 #include "kernel/placement.h"
 #include "kernel/range.h"
+#include "kernel/rare.h"
 #include "kernel/variance.h"
 
 namespace tokamak::cuda {
@@ -56,6 +58,7 @@ class CudaWriter {
         needed_(needed),
         part_(part),
         placement_(kernel),
+        rare_(kernel),
         variance_(kernel),
         names_(kernel, placement_),
         spelling_(kernel.index_bits) {}
@@ -100,13 +103,16 @@ class CudaWriter {
   int64_t LanesOf(size_t array);
   void FindLanes(const Block& block, int64_t around, size_t array, int64_t& lanes) const;
   void NoteType(ScalarType type) {
-    if (type == ScalarType::kF16) source_.uses_f16 = true;
-    if (type == ScalarType::kBF16) source_.uses_bf16 = true;
+    if (type == ScalarType::kF16) source_.helpers.insert(Helper::kF16);
+    if (type == ScalarType::kBF16) source_.helpers.insert(Helper::kBf16);
   }
 
   // ---- values (cuda_text.cc)
   std::string Element(ArrayId id, ValueId index) const;
   void Define(ValueId id);
+  // In this order; what few numbers need stands behind a branch.
+  void DefineAll(std::span<const ValueId> ids);
+  void DefineRare(const RareArms::Arm& arm);
   std::string Hidden(const Choice& choice);
   void Shuffle(ValueId id);
 
@@ -155,6 +161,7 @@ class CudaWriter {
   mutable Mentions mentions_;
   ValueId defining_ = kNoValue;
   Placement placement_;
+  RareArms rare_;
   Variance variance_;
   KernelNames names_;
   Spelling spelling_;

@@ -41,7 +41,7 @@ std::optional<Element> ApplyReal(const OpCall& call) {
   std::optional<Scalar> result =
       call.op == Op::kFma ? FmaOp(call.type, operands) : RealOp(call.op, operands);
   if (!result) result = RoundingOp(call.op, operands[0][0]);
-  if (!result) result = RealFunction(call.op, operands);
+  if (!result) result = RealFunction(call.op, call.type, operands);
   if (!result) return std::nullopt;
   if (IsReal(call.type) && IsNarrow(call.type)) {
     bool has_room = call.type == ElementType::kBF16 || call.type == ElementType::kF16;

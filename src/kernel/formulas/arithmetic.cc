@@ -93,6 +93,10 @@ Scalar RemainderOfF64(Scalar size, Scalar divisor) {
   return (rest * PowerOfTwo(half)) * PowerOfTwo(y.exponent - half);
 }
 
+bool IsF32OfGpu(Scalar x) {
+  return x.builder().dialect() == Dialect::kGpu && x.type() == ScalarType::kF32;
+}
+
 }  // namespace
 
 Scalar NotANumber(Scalar like) {
@@ -105,20 +109,25 @@ Scalar IsNan(Scalar x) {
   return x != x;
 }
 
-bool HasExtremes(Scalar x) {
-  return x.builder().dialect() == Dialect::kGpu && x.type() == ScalarType::kF32;
+bool HasApproximations(Scalar x) {
+  return IsF32OfGpu(x);
+}
+Scalar NearQuotient(Scalar x, Scalar y) {
+  if (!HasApproximations(y)) return x / y;
+  Scalar inverse = y.builder().Make(Prim::kInverse, {y}), near = x * inverse;
+  return Fma(Fma(-near, y, x), inverse, near);
 }
 
 // Equal numbers and NaNs are left to the bits: or keeps every NaN, and the sign of -0.
 Scalar MinimumOf(Scalar x, Scalar y) {
-  if (HasExtremes(x)) return x.builder().Make(Prim::kMinimum, {x, y});
+  if (IsF32OfGpu(x)) return x.builder().Make(Prim::kMinimum, {x, y});
   if (IsConstant(x)) std::swap(x, y);
   if (IsConstant(y) && !std::isnan(ValueOf(y))) return MinimumWith(x, y);
   Scalar both = (BitsOf(x) | BitsOf(y)).BitsAs(x.type());
   return Choose(x < y, x, Choose(y < x, y, both));
 }
 Scalar MaximumOf(Scalar x, Scalar y) {
-  if (HasExtremes(x)) return x.builder().Make(Prim::kMaximum, {x, y});
+  if (IsF32OfGpu(x)) return x.builder().Make(Prim::kMaximum, {x, y});
   if (IsConstant(x)) std::swap(x, y);
   if (IsConstant(y) && !std::isnan(ValueOf(y))) return MaximumWith(x, y);
   Scalar both = -(BitsOf(-x) | BitsOf(-y)).BitsAs(x.type());

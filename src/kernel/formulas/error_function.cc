@@ -71,6 +71,17 @@ Scalar Erfc(Scalar x) {
   return Choose((x < 0.5) & (size < 1), 1 - ErfNearZero(x), beyond);
 }
 
+// t e^(q(t) - x^2) with t = 1 / (1 + x / 2): to 2^-20 near 0, to 2^-16 where the result is tiny.
+// The square of a narrow number is exact.
+Scalar ErfcOfNarrow(Scalar x) {
+  Scalar size = LesserOf(x.Like(14), AbsOf(x));
+  Scalar t = NearQuotient(x.Like(1), Fma(size, x.Like(0.5), x.Like(1)));
+  Scalar q = Polynomial(t, {-1.26546752, 0.998484671, 0.394351453, -0.0403117761, 0.350025862,
+                            -1.00027716, 0.750679791, -0.187486038});
+  Scalar far = t * Exp(Fma(-size, size, q));
+  return Choose(x < 0, 2 - far, far);
+}
+
 // erfinv(x) = x p(w), w = -log(1 - x^2): a polynomial in w, beyond 5 one in its root. In f64 that
 // is a start for Halley's method, on erf or, near 1, on erfc.
 Scalar ErfInv(Scalar x) {

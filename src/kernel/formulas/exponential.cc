@@ -63,9 +63,22 @@ Scalar Clamped(Scalar x, double low, double high) {
   return LesserOf(x.Like(high), GreaterOf(x.Like(low), x));
 }
 
+// By the machine's 2^r. n is bounded, and r takes the rest: below the normal numbers the product is
+// rounded once; NaN and infinities pass through r.
+Scalar ExpByExp2(Scalar x) {
+  constexpr double kMagic = 0x1.8p23 + 127;  // so that the last bits of the rounder are n + 127
+  Scalar bounded = LesserOf(GreaterOf(x, x.Like(-87.33)), x.Like(88.02));
+  Scalar rounder = Fma(bounded, x.Like(kInverse), x.Like(kMagic)), n = rounder - kMagic;
+  Scalar r = Fma(x, x.Like(0x1.715476p+0), -n);
+  r = Fma(x, x.Like(0x1.4ae0bep-26), r);
+  Scalar power = x.builder().Make(Prim::kExp2, {r});
+  return power * FromExponentField(rounder.BitsAs(ScalarType::kU32), ScalarType::kF32);
+}
+
 }  // namespace
 
 Scalar Exp(Scalar x) {
+  if (HasApproximations(x)) return ExpByExp2(x);
   // A product that vanishes takes a processor a hundred times as long as another, and masks make
   // many of them: they are not computed.
   Scalar vanishes = x < (IsWide(x) ? -746 : -104);
@@ -95,7 +108,7 @@ Scalar Expm1(Scalar x) {
 // From e^-|x|, which cannot overflow.
 Scalar Logistic(Scalar x) {
   Scalar t = Exp(-AbsOf(x)), sum = t + 1, is_negative = x < 0;
-  Scalar result = Choose(is_negative, t, x.Like(1)) / sum;
+  Scalar result = NearQuotient(Choose(is_negative, t, x.Like(1)), sum);
   // What the sum lost: a part of lost / sum, where 1 / sum is one of the two results.
   Scalar lost = t - (sum - 1), inverse = Choose(is_negative, 1 - result, result);
   return Fma(-(result * lost), inverse, result);
@@ -114,7 +127,7 @@ Scalar Tanh(Scalar x) {
   auto [rounder, r] = ByLn2(LesserOf(x.Like(10), size) * -2);
   Scalar scale = FromExponentField(PowerPlus(rounder, 127), x.type());
   Scalar t = (Fma(r * r, Tail(r), r) + 1) * scale;  // e^-2|x|
-  Scalar large = 1 - (t * 2) / (t + 1);
+  Scalar large = 1 - NearQuotient(t * 2, t + 1);
   return CopySign(Choose(size < 0.6, small, large), x);
 }
 

@@ -24,6 +24,9 @@ Scalar WrapTo(ElementType type, Scalar value);
 Scalar NotANumber(Scalar like);
 Scalar Infinity(Scalar like);
 Scalar IsNan(Scalar x);
+bool HasApproximations(Scalar x);  // exp2 and inverse are instructions
+// x / y within 1 ulp, where y and the quotient are far from the ends of the numbers.
+Scalar NearQuotient(Scalar x, Scalar y);
 Scalar MaximumOf(Scalar x, Scalar y);  // NaN wins, -0 < 0
 Scalar MinimumOf(Scalar x, Scalar y);
 Scalar SignOf(Scalar x);
@@ -90,7 +93,8 @@ Scalar Acosh(Scalar x);
 Scalar Atanh(Scalar x);
 // ---- error_function.cc
 Scalar Erf(Scalar x);
-Scalar Erfc(Scalar x);  // f64
+Scalar Erfc(Scalar x);          // f64
+Scalar ErfcOfNarrow(Scalar x);  // f32, for results of at most 16 bits
 Scalar ErfInv(Scalar x);
 // ---- gamma.cc, f64
 Scalar Lgamma(Scalar x);
@@ -101,8 +105,8 @@ Scalar Polygamma(Scalar n, Scalar x);
 // ---- bessel.cc, f64
 Scalar BesselI1e(Scalar x);
 
-// ---- functions of reals; nullopt: not one of them
-std::optional<Scalar> RealFunction(Op op, std::span<const Element> operands);
+// ---- functions of reals; nullopt: not one of them. The result may be as exact as `type` is.
+std::optional<Scalar> RealFunction(Op op, ElementType type, std::span<const Element> operands);
 // ---- complex.cc
 std::optional<Element> ComplexOp(Op op, std::span<const Element> operands);
 

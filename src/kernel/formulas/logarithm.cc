@@ -79,19 +79,29 @@ Scalar Log(Scalar x) {
   return Choose(x > 0, Choose(x == Infinity(x), x, result), edge);
 }
 
+// f = (1 + x) 2^-e - 1 of x itself, rounded once. From 2^24 on 1 + x is x.
+Scalar Log1pOfF32(Scalar x) {
+  Parts parts = PartsOf(x + 1);
+  Bits top = BitsOfDouble(x.type(), 1) * 2;
+  Scalar scale = (x.builder().ConstantBits(parts.field.type(), top) - parts.field).BitsAs(x.type());
+  Scalar result = CopySign(LogOfParts(Fma(x, scale, scale - 1), parts.exponent), x);
+  Scalar large = Choose(x == Infinity(x), x, LogOfParts(parts.mantissa - 1, parts.exponent));
+  result = Choose(x >= 0x1p24, large, result);
+  return Choose(x > -1, result, Choose(x == -1, -Infinity(x), NotANumber(x)));
+}
+
 // 1 + x is rounded; what that loses goes back into f.
 Scalar Log1p(Scalar x) {
+  if (!IsWide(x)) return Log1pOfF32(x);
   Scalar sum = x + 1;
   Scalar lost = Choose(x < 1, x - (sum - 1), 1 - (sum - x));
   Parts parts = PartsOf(sum);
-  bool wide = IsWide(x);
   auto number = [&](Bits bits) { return x.builder().ConstantBits(parts.field.type(), bits); };
-  Bits top = wide ? Bits{0x7fe} << 52 : Bits{0xfe} << 23;
-  Bits least = wide ? Bits{1} << 52 : Bits{1} << 23;
+  Bits top = Bits{0x7fe} << 52, least = Bits{1} << 52;
   Scalar scale = (number(top) - LesserOf(parts.field, number(top - least))).BitsAs(x.type());
   Scalar result = LogOfParts(Fma(lost, scale, parts.mantissa - 1), parts.exponent);
   result = Choose(x == Infinity(x), x, result);
-  result = Choose(AbsOf(x) < (wide ? 0x1p-54 : 0x1p-25), x, result);
+  result = Choose(AbsOf(x) < 0x1p-54, x, result);
   return Choose(x > -1, result, Choose(x == -1, -Infinity(x), NotANumber(x)));
 }
 

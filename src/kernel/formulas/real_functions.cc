@@ -21,7 +21,7 @@ Scalar InF64(Function function, Scalar x) {
 
 }  // namespace
 
-std::optional<Scalar> RealFunction(Op op, std::span<const Element> operands) {
+std::optional<Scalar> RealFunction(Op op, ElementType type, std::span<const Element> operands) {
   Scalar x = operands[0][0], y = operands.size() > 1 ? operands[1][0] : Scalar();
   switch (op) {
     case Op::kExp:
@@ -75,7 +75,7 @@ std::optional<Scalar> RealFunction(Op op, std::span<const Element> operands) {
     case Op::kBesselI1e:
       return InF64(BesselI1e, x);
     case Op::kErfc:
-      return InF64(Erfc, x);
+      return IsNarrow(type) ? ErfcOfNarrow(x) : InF64(Erfc, x);
     case Op::kZeta:
     case Op::kPolygamma: {
       if (x.type() == ScalarType::kF64) return std::nullopt;

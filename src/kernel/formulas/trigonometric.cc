@@ -13,10 +13,10 @@ struct Turned {
   Scalar quarter;   // n in its last two bits, a u32 of f32 arguments and else a u64
 };
 
-// An f32 argument. From 2^43 on, x is replaced by what is x apart from turns: with m the difference
-// of 2^20a and the nearest multiple of 2 pi (and x 2^-20a still an integer), x 2^-20a m. Then n has
-// at most 45 bits, and products with the two parts of pi/2 are right to 2^-60. No f32 is nearer to
-// a multiple of pi/2 than 2^-30.
+// An f32 argument, in f64. From 2^43 on, x is replaced by what is x apart from turns: with m the
+// difference of 2^20a and the nearest multiple of 2 pi (and x 2^-20a still an integer), x 2^-20a m.
+// Then n has at most 45 bits, and products with the two parts of pi/2 are right to 2^-60. No f32 is
+// nearer to a multiple of pi/2 than 2^-30.
 Turned TurnedF32(Scalar x) {
   static constexpr struct {
     double from, high, low;
@@ -137,10 +137,17 @@ SinCos OfTurned(const Turned& turned) {
   return {Choose(turns_sin, -sin, sin), Choose(turns_cos, -cos, cos)};
 }
 
-// In f32, `shift` quarters of a turn further on.
+// In f32, `shift` quarters of a turn further on. Below 2^17 n has 17 bits, so that what is left of
+// x after the first of three parts of pi/2 is exact: 1.6 ulp. Beyond, the rest is computed in f64.
 Scalar SinOfF32(Scalar x, double shift) {
-  Turned turned = TurnedF32(x);
-  Scalar r = turned.r.As(ScalarType::kF32), n = turned.quarter + shift, u = r * r;
+  Scalar is_large = AbsOf(x) >= 0x1p17;
+  Turned far = TurnedF32(x);
+  Scalar rounder = Fma(x, x.Like(0x1.45f306p-1), x.Like(0x1.8p23)), count = rounder - 0x1.8p23;
+  Scalar r = x;
+  for (double part : {-0x1.921fb6p+0, 0x1.777a5cp-25, 0x1.ee59dap-50})
+    r = Fma(count, x.Like(part), r);
+  r = Choose(is_large, far.r.As(ScalarType::kF32), r);
+  Scalar n = Choose(is_large, far.quarter, rounder.BitsAs(ScalarType::kU32)) + shift, u = r * r;
   Scalar odd = Polynomial(u, {-0.166666642, 0.00833274238, -0.000195866058});
   Scalar even = Polynomial(u, {0.0416666642, -0.00138882967, 2.45466545e-5});
   Scalar sin = Fma(odd * u, r, r), cos = Fma(u * u, even, Fma(u, u.Like(-0.5), u.Like(1)));

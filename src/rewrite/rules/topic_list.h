@@ -34,6 +34,7 @@ inline constexpr RuleTopic kRuleTopics[] = {
     {"complex", ComplexRules},
     {"logic", LogicRules},
     {"shift", ShiftRules},
+    {"draw", DrawRules},
     {"compare", CompareRules},
     {"select", SelectRules},
     {"select", ComparisonSelectRules},

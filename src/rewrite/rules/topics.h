@@ -18,6 +18,7 @@ std::span<const Rule> ConcatenateRules();
 std::span<const Rule> ControlRules();
 std::span<const Rule> ConvertRules();
 std::span<const Rule> DotRules();
+std::span<const Rule> DrawRules();
 std::span<const Rule> DynamicRules();
 std::span<const Rule> ElementOrderRules();
 std::span<const Rule> ExtremesRules();

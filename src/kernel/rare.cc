@@ -1,11 +1,11 @@
-#include "backend/cpu/rare.h"
+#include "kernel/rare.h"
 
 #include <algorithm>
 #include <cmath>
 #include <unordered_map>
 #include <unordered_set>
 
-namespace tokamak::cpu {
+namespace tokamak {
 namespace {
 
 // Magnitudes that few numbers have.
@@ -117,4 +117,4 @@ std::vector<RareArms::Arm> RareArms::In(std::span<const ValueId> ids) const {
   return arms;
 }
 
-}  // namespace tokamak::cpu
+}  // namespace tokamak

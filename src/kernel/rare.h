@@ -5,7 +5,7 @@
 
 #include "kernel/kernel.h"
 
-namespace tokamak::cpu {
+namespace tokamak {
 
 // What is computed for rare numbers only: of a select whose condition compares with something huge
 // or tiny, the values that nobody needs but its first arm. They are worth a branch around them.
@@ -23,6 +23,26 @@ class RareArms {
   // reads from outside, conditions and second arms included, stands before its first select.
   std::vector<Arm> In(std::span<const ValueId> ids) const;
 
+  // Calls `value` for each of these values in their order, but `arm` for each arm that is `kept`,
+  // in place of its selects and values: where the first of its selects stands.
+  template <typename Kept, typename Value, typename OfArm>
+  void Walk(std::span<const ValueId> ids, Kept kept, Value value, OfArm arm) const {
+    std::vector<Arm> arms = In(ids);
+    std::erase_if(arms, [&](const Arm& some) { return !kept(some); });
+    std::vector<bool> done(arms.empty() ? 0 : kernel_.nodes.size());
+    for (const Arm& some : arms)
+      for (const auto& part : {some.values, some.selects})
+        for (ValueId id : part) done[static_cast<size_t>(id)] = true;
+    for (ValueId id : ids) {
+      if (done.empty() || !done[static_cast<size_t>(id)]) {
+        value(id);
+        continue;
+      }
+      for (const Arm& some : arms)
+        if (some.selects.front() == id) arm(some);
+    }
+  }
+
  private:
   bool IsRare(ValueId condition) const;
   double Magnitude(ValueId constant) const;
@@ -33,4 +53,4 @@ class RareArms {
   std::vector<bool> is_stated_;  // a statement uses it
 };
 
-}  // namespace tokamak::cpu
+}  // namespace tokamak
