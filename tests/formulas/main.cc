@@ -1,6 +1,7 @@
 // tok_formula_tests: the scalar formulas of src/kernel/formulas against the interpreter.
 //
 //   tok_formula_tests [OP]...      edges, all exponents and random numbers, of every type
+//   tok_formula_tests --gpu [OP].. as a GPU computes them
 //   tok_formula_tests --every N    also every N-th f32 number, for functions of one operand
 //   tok_formula_tests --worst      prints the largest error of each function
 //
@@ -28,6 +29,7 @@ namespace {
 
 struct Options {
   bool worst = false;
+  Dialect dialect = Dialect::kCpu;
   uint64_t every = 0;  // n: each n-th f32 number
   std::vector<std::string> ops;
 };
@@ -54,7 +56,7 @@ int PartsOf(ElementType type) {
 // The formula of a case as a kernel's values: columns of the operands' bits to those of the result.
 class Formula {
  public:
-  explicit Formula(const Case& of) : builder_("formula") {
+  Formula(const Case& of, Dialect dialect) : builder_("formula", dialect) {
     std::vector<Element> operands;
     std::vector<std::pair<ElementType, std::vector<ArrayId>>> arrays;
     for (ElementType type : of.operands) {
@@ -231,7 +233,7 @@ class Judge {
   explicit Judge(const Options& options) : options_(options) {}
 
   void Run(const Case& of, std::span<const Column> columns) {
-    Formula formula(of);
+    Formula formula(of, options_.dialect);
     if (!formula.has()) {
       missing_.push_back(of.Name());
       return;
@@ -251,7 +253,7 @@ class Judge {
 
   // Of a function of one f32 operand: every number there is.
   void RunAll(const Case& of) {
-    Formula formula(of);
+    Formula formula(of, options_.dialect);
     if (!formula.has()) return;
     ColumnEvaluator evaluator = formula.Evaluator();
     constexpr uint64_t kRows = 1 << 14;
@@ -500,6 +502,8 @@ int Main(int argc, char** argv) {
     std::string word = argv[i];
     if (word == "--every" && i + 1 < argc)
       options.every = std::strtoull(argv[++i], nullptr, 10);
+    else if (word == "--gpu")
+      options.dialect = Dialect::kGpu;
     else if (word == "--worst")
       options.worst = true;
     else

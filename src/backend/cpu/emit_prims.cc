@@ -214,8 +214,6 @@ llvm::Value* Emitter::OnFloats(Prim prim, llvm::ArrayRef<llvm::Value*> v) {
       return b_.CreateBinaryIntrinsic(llvm::Intrinsic::maximum, v[0], v[1]);
     case Prim::kFma:
       return b_.CreateIntrinsic(llvm::Intrinsic::fma, {v[0]->getType()}, {v[0], v[1], v[2]});
-    case Prim::kExp2:  // of GPUs; here only in tests
-      return unary(llvm::Intrinsic::exp2);
     case Prim::kInverse:
       return b_.CreateFDiv(llvm::ConstantFP::get(v[0]->getType(), 1), v[0]);
     case Prim::kSqrt:

@@ -73,7 +73,7 @@ Scalar Erfc(Scalar x) {
 
 // t e^(q(t) - x^2) with t = 1 / (1 + x / 2): to 2^-20 near 0, to 2^-16 where the result is tiny.
 // The square of a narrow number is exact.
-Scalar ErfcOfNarrow(Scalar x) {
+Scalar ErfcFor16Bits(Scalar x) {
   Scalar size = LesserOf(x.Like(14), AbsOf(x));
   Scalar t = NearQuotient(x.Like(1), Fma(size, x.Like(0.5), x.Like(1)));
   Scalar q = Polynomial(t, {-1.26546752, 0.998484671, 0.394351453, -0.0403117761, 0.350025862,

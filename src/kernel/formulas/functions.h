@@ -93,8 +93,8 @@ Scalar Acosh(Scalar x);
 Scalar Atanh(Scalar x);
 // ---- error_function.cc
 Scalar Erf(Scalar x);
-Scalar Erfc(Scalar x);          // f64
-Scalar ErfcOfNarrow(Scalar x);  // f32, for results of at most 16 bits
+Scalar Erfc(Scalar x);           // f64
+Scalar ErfcFor16Bits(Scalar x);  // f32, for results of 16 bits
 Scalar ErfInv(Scalar x);
 // ---- gamma.cc, f64
 Scalar Lgamma(Scalar x);

@@ -82,11 +82,11 @@ Scalar Log(Scalar x) {
 // f = (1 + x) 2^-e - 1 of x itself, rounded once. From 2^24 on 1 + x is x.
 Scalar Log1pOfF32(Scalar x) {
   Parts parts = PartsOf(x + 1);
-  Bits top = BitsOfDouble(x.type(), 1) * 2;
-  Scalar scale = (x.builder().ConstantBits(parts.field.type(), top) - parts.field).BitsAs(x.type());
-  Scalar result = CopySign(LogOfParts(Fma(x, scale, scale - 1), parts.exponent), x);
-  Scalar large = Choose(x == Infinity(x), x, LogOfParts(parts.mantissa - 1, parts.exponent));
-  result = Choose(x >= 0x1p24, large, result);
+  Scalar top = x.builder().ConstantBits(parts.field.type(), BitsOfDouble(x.type(), 1) * 2);
+  Scalar scale = (top - parts.field).BitsAs(x.type());
+  Scalar f = Choose(x >= 0x1p24, parts.mantissa - 1, Fma(x, scale, scale - 1));
+  Scalar result = CopySign(LogOfParts(f, parts.exponent), x);
+  result = Choose(x == Infinity(x), x, result);
   return Choose(x > -1, result, Choose(x == -1, -Infinity(x), NotANumber(x)));
 }
 

@@ -75,7 +75,7 @@ std::optional<Scalar> RealFunction(Op op, ElementType type, std::span<const Elem
     case Op::kBesselI1e:
       return InF64(BesselI1e, x);
     case Op::kErfc:
-      return IsNarrow(type) ? ErfcOfNarrow(x) : InF64(Erfc, x);
+      return InfoOf(type).bits == 16 ? ErfcFor16Bits(x) : InF64(Erfc, x);
     case Op::kZeta:
     case Op::kPolygamma: {
       if (x.type() == ScalarType::kF64) return std::nullopt;
