@@ -406,6 +406,12 @@ Status KernelChecker::Evaluate(const Work& work, InstrRunner& runner, Values& va
         TOK_TRY(Value constant, runner.Evaluate(*operand, {}));
         it = values.emplace(operand, std::move(constant)).first;
       }
+      if (it == values.end() && instr->op() == Op::kWhile) {
+        // A loop that writes all of it: whatever it was.
+        std::vector<std::byte> zeros(static_cast<size_t>(operand->shape().ByteSize()));
+        TOK_TRY(Value blank, ValueFromBytes(operand->shape(), zeros.data()));
+        it = values.emplace(operand, std::move(blank)).first;
+      }
       if (it == values.end()) return Differs(work, *operand, "the kernel is not given it");
       operands.push_back(it->second);
     }

@@ -60,6 +60,23 @@ RoundsRegion RoundsRegionOf(const Instr& instr) {
   return region;
 }
 
+bool IsCovered(const RoundsRegion& region, size_t carry) {
+  if (!region.rounds || region.form.carries[carry].kind != CarryKind::kStacked) return false;
+  const Shape& shape = region.loop.init(carry)->shape();
+  for (const ScanAccess& access : ScanAccesses(region.loop)) {
+    if (access.carry != carry || !access.is_write || access.size != 1) continue;
+    std::optional<Induction> counter = InductionOf(region.loop, access.induction);
+    auto along = static_cast<size_t>(access.dimension);
+    if (!counter || counter->start != 0 || counter->step != 1 || shape.dim(along) != *region.rounds)
+      return false;
+    const Shape& row = region.loop.next(carry)->operand(1)->shape();
+    for (size_t d = 0; d < shape.dims().size(); ++d)
+      if (d != along && row.dim(d) != shape.dim(d)) return false;
+    return true;
+  }
+  return false;
+}
+
 RoundsKernel::RoundsKernel(KernelBuilder& b, const RoundsRegion& region) : b_(b), region_(region) {
   const Instr& loop = *region.loop.instr;
   read_ = {.computation = loop.parent(), .instrs = {}, .inputs = region.inputs, .roots = {}};
@@ -159,7 +176,8 @@ BuildOutcome RoundsKernel::Finish(int64_t grid, bool exact) {
   for (const Output& output : outputs_) {
     if (region_.form.carries[output.carry].kind == CarryKind::kStacked) {
       stacked.push_back(built.arguments.size());
-      built.updates.emplace_back(built.arguments.size(), region_.loop.init(output.carry));
+      if (!IsCovered(region_, output.carry))
+        built.updates.emplace_back(built.arguments.size(), region_.loop.init(output.carry));
     }
     built.arguments.push_back(
         {.instr = region_.loop.instr, .part = output.carry, .is_output = true});

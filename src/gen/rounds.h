@@ -124,6 +124,9 @@ std::shared_ptr<ElementGiver> GiverOf(Fn fn) {
   return std::make_shared<Giver>(std::move(fn));
 }
 
+// Whether the rounds write all of a stacked value, so that what it was before does not matter.
+bool IsCovered(const RoundsRegion& region, size_t carry);
+
 // A loop as a kernel: arguments, one place, results.
 class RoundsKernel : private RoundsWatcher {
  public:

@@ -19,7 +19,8 @@ std::vector<Leaves> Lowerer::Split(const Computation& computation, const Leaves&
 }
 
 void Lowerer::LowerWhile(Frame& frame, const Instr& instr) {
-  if (LaunchRounds(frame, instr)) return;
+  if (auto rounds = frame.rounds.find(&instr); rounds != frame.rounds.end())
+    return LaunchRounds(frame, instr, rounds->second);
   Leaves inits;
   for (const Instr* operand : instr.operands()) {
     const Leaves& own = frame.leaves[operand];

@@ -161,9 +161,20 @@ double Lowerer::StepsMicros(const Instr& loop, std::optional<int64_t> rounds) co
   return micros * static_cast<double>(rounds.value_or(kUnknown));
 }
 
-bool Lowerer::LaunchRounds(Frame& frame, const Instr& instr) {
+bool Lowerer::PlannedRounds::Needs(size_t carry) const {
+  const Instr* first = region.loop.init(carry);
+  // What stays is its own result.
+  if (region.form.carries[carry].kind == CarryKind::kStays) return true;
+  for (const Instr* input : region.inputs)
+    if (input == first) return true;
+  for (const auto& [output, old] : kernel.built.updates)
+    if (old == first) return true;
+  return false;
+}
+
+void Lowerer::PlanRounds(Frame& frame, const Instr& instr) {
   FusionMode mode = options_.plan.mode;
-  if (mode == FusionMode::kNone || mode == FusionMode::kRules) return false;
+  if (mode == FusionMode::kNone || mode == FusionMode::kRules) return;
   RoundsRegion rounds = RoundsRegionOf(instr);
   BuildOutcome outcome{std::nullopt, rounds.form.why_not};
   const Pins* pins = options_.plan.pinned ? options_.plan.pins : nullptr;
@@ -173,9 +184,7 @@ bool Lowerer::LaunchRounds(Frame& frame, const Instr& instr) {
     outcome.why_not = "it would run for long: the loop within it is a kernel";
   else if (pins != nullptr && IsPinned(*instr.called(1), *pins))
     outcome.why_not = "users have said what is to be one kernel in it";
-  if (outcome.why_not.empty())
-    outcome =
-        BuildRounds(rounds, options_.machine, "rounds" + std::to_string(program_.kernels.size()));
+  if (outcome.why_not.empty()) outcome = BuildRounds(rounds, options_.machine, "rounds");
   Decision record{.pass = "lower",
                   .rule = "lower.rounds",
                   .verdict = Verdict::kRejected,
@@ -196,24 +205,31 @@ bool Lowerer::LaunchRounds(Frame& frame, const Instr& instr) {
                      (rounds.rounds ? std::to_string(*rounds.rounds) : "unknown") + " rounds";
   }
   log_.Add(std::move(record));
-  if (!outcome.built) return false;
-  PlannedKernel planned;
+  if (!outcome.built) return;
+  PlannedRounds& made = frame.rounds[&instr];
+  made.region = std::move(rounds);
+  PlannedKernel& planned = made.kernel;
   planned.kind = RegionKind::kLoop;
   planned.region = {.computation = frame.computation,
                     .instrs = {&instr},
                     .inputs = InputsOf({&instr}),
                     .roots = {&instr}};
   planned.built = std::move(*outcome.built);
+}
+
+void Lowerer::LaunchRounds(Frame& frame, const Instr& instr, const PlannedRounds& rounds) {
+  const RoundsRegion& region = rounds.region;
+  PlannedKernel planned = rounds.kernel;
+  planned.built.kernel.name = "rounds" + std::to_string(program_.kernels.size());
   Leaves& leaves = frame.leaves[&instr];
-  for (size_t i = 0; i < rounds.loop.size(); ++i) {
-    const Instr* init = rounds.loop.init(i);
-    bool stays = rounds.form.carries[i].kind == CarryKind::kStays;
+  for (size_t i = 0; i < region.loop.size(); ++i) {
+    const Instr* init = region.loop.init(i);
+    bool stays = region.form.carries[i].kind == CarryKind::kStays;
     leaves.push_back(stays              ? frame.leaves[init][0]
-                     : rounds.wanted[i] ? memory_.New(BytesOfLeaf(init->shape()))
+                     : region.wanted[i] ? memory_.New(BytesOfLeaf(init->shape()))
                                         : kNoMemory);
   }
   LaunchTogether(frame, {&planned});
-  return true;
 }
 
 }  // namespace tokamak

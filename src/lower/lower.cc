@@ -107,6 +107,8 @@ Leaves Lowerer::LowerComputation(const Computation& computation,
   const Instr* last = nullptr;
   for (const Instr* instr : order)
     if (effects_.Of(*instr)) frame.earlier[instr] = std::exchange(last, instr);
+  for (const Instr* instr : order)
+    if (instr->op() == Op::kWhile) PlanRounds(frame, *instr);
   for (const Instr* instr : order) {
     bool needed = instr == computation.root() || effects_.Of(*instr);
     if (needed && !is_cyclic_) Emit(frame, *instr);
@@ -133,7 +135,9 @@ void Lowerer::ForNeeds(const Frame& frame, const Instr& instr, Need&& need) {
     for (int part : frame.LaunchOf(kernel)) ForNeedsOfKernel(frame, part, need);
     return;
   }
-  for (const Instr* operand : instr.operands()) need(operand);
+  auto rounds = frame.rounds.find(&instr);
+  for (size_t i = 0; i < instr.operand_count(); ++i)
+    if (rounds == frame.rounds.end() || rounds->second.Needs(i)) need(instr.operand(i));
   if (instr.has_extras())
     for (const Instr* before : instr.extras().control_predecessors) need(before);
   if (frame.earlier[&instr] != nullptr) need(frame.earlier[&instr]);

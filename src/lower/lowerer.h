@@ -35,6 +35,14 @@ class Lowerer {
   LoweredProgram Run();
 
  private:
+  // All rounds of a loop as one kernel.
+  struct PlannedRounds {
+    RoundsRegion region;
+    PlannedKernel kernel;
+    // Whether it looks at the first value of a carry, or leaves parts of it as they are.
+    bool Needs(size_t carry) const;
+  };
+
   // A computation that is being lowered.
   struct Frame {
     const Computation* computation;
@@ -45,6 +53,7 @@ class Lowerer {
     InstrMap<const Instr*> earlier;  // of what has effects: the one before
     std::vector<bool> launched;
     std::vector<int> pack_of;  // by kernel: the pack that it is launched with, or -1
+    std::unordered_map<const Instr*, PlannedRounds> rounds;  // loops that are one kernel
 
     Frame(const Computation& of, const ComputationPlan& with, std::vector<RunStep>& into);
     // The kernels that are launched with this one, itself among them.
@@ -86,8 +95,9 @@ class Lowerer {
   // over, too.
   static bool IsReadOnlyThere(const BuiltKernel& built, const std::vector<Place>& places,
                               size_t input, size_t output);
-  // All rounds of a loop as one kernel.
-  bool LaunchRounds(Frame& frame, const Instr& instr);
+  // Loops as kernels: which are, and their launch.
+  void PlanRounds(Frame& frame, const Instr& instr);
+  void LaunchRounds(Frame& frame, const Instr& instr, const PlannedRounds& rounds);
   // What the kernels of a loop's body and condition would take in all rounds, predicted.
   double StepsMicros(const Instr& loop, std::optional<int64_t> rounds) const;
   void CallLibrary(Frame& frame, const Instr& dot);
