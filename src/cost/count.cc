@@ -9,6 +9,7 @@
 #include "kernel/linear.h"
 #include "kernel/placement.h"
 #include "kernel/pressure.h"
+#include "kernel/rare.h"
 #include "kernel/variance.h"
 
 // WorkOf: a walk over the statements of a kernel, each with the number of times that it runs.
@@ -26,6 +27,7 @@ class Counter {
         machine_(machine),
         facts_(kernel, grid),
         placement_(kernel),
+        rare_(kernel),
         variance_(kernel) {}
 
   Work Count() {
@@ -55,7 +57,14 @@ class Counter {
 
   void Walk(const Block& block, double times) {
     for (size_t i = 0; i <= block.size(); ++i) {
-      for (ValueId id : placement_.Before(block, i)) AddValue(id, times);
+      // What stands behind a branch for rare numbers is not computed.
+      rare_.Walk(
+          placement_.Before(block, i),
+          [&](const RareArms::Arm&) { return lanes_ > 1 || machine_.is_gpu(); },
+          [&](ValueId id) { AddValue(id, times); },
+          [&](const RareArms::Arm& arm) {
+            for (ValueId id : arm.selects) AddValue(id, times);
+          });
       if (i < block.size()) WalkStmt(block[i], times);
     }
   }
@@ -354,6 +363,7 @@ class Counter {
   const Machine& machine_;
   IndexFacts facts_;
   Placement placement_;
+  RareArms rare_;
   Variance variance_;
   Work work_;
   std::vector<ArrayAccess> accesses_;
