@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Counts what the CPU backend leaves to the interpreter: host steps by op and reason.
+"""Counts what a backend leaves to the interpreter: host steps by op and reason.
 
     tools/host_steps.py                    every program of the corpora
     tools/host_steps.py --strict           exit 1 when a program has a host step that is none by its meaning
     tools/host_steps.py --op scatter       only this op, with the programs
+    tools/host_steps.py --target cuda      on GPUs
     tools/host_steps.py FILE|FOLDER...     these programs
 
 Constants become arguments, so that there is something to compute. Checks, host calls, LAPACK, collectives and programs
@@ -39,9 +40,9 @@ BY_MEANING = {
 }  # fmt: skip
 
 
-def steps_of(tokamak, path):
+def steps_of(tokamak, path, target):
     """[(op, reason)] of one program's host steps; an op "" means that all of it is the interpreter's."""
-    command = [str(tokamak), "kernels", str(path), "--hoist", "--no-text"]
+    command = [str(tokamak), "kernels", str(path), "--hoist", "--no-text", "--target", target]
     try:
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=LIMIT_S, check=False)
     except subprocess.TimeoutExpired:
@@ -75,6 +76,7 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0], epilog="See docs/kernels.md.")
     parser.add_argument("files", nargs="*", help="programs or folders (default: the corpora)")
     parser.add_argument("--tokamak", default=ROOT / "build/bin/tokamak", help="the program (default: build/bin/tokamak)")
+    parser.add_argument("--target", default="cpu", help="cpu (the default) or cuda")
     parser.add_argument("--strict", action="store_true", help="exit 1 when something falls back")
     parser.add_argument("--op", help="only host steps of this op, with every program")
     parser.add_argument("--filter", default="", help="only programs whose path holds this text")
@@ -92,7 +94,7 @@ def main():
         return SKIPPED
     begin = time.time()
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-        found = list(pool.map(lambda file: steps_of(args.tokamak, file[1]), files))
+        found = list(pool.map(lambda file: steps_of(args.tokamak, file[1], args.target), files))
     counts = [collections.Counter(), collections.Counter()]
     programs = collections.defaultdict(set)
     died, fallen = 0, set()

@@ -5,6 +5,7 @@
 
 #include "fusion/first_elements.h"
 #include "fusion/library_functions.h"
+#include "fusion/merge_sorts.h"
 #include "fusion/scatter_places.h"
 #include "fusion/sort_keys.h"
 #include "gen/region.h"
@@ -157,6 +158,17 @@ bool TryPrepare(Instr& sort, DecisionLog& log) {
   return true;
 }
 
+bool PrepareForGpu(Computation& computation, DecisionLog& log) {
+  bool changed = false;
+  for (Instr* instr : computation.PostOrder())
+    if (instr->op() == Op::kSort && TryTopK(*instr, log)) changed = true;
+  for (Instr* instr : computation.PostOrder())
+    if (instr->op() == Op::kTopK && TrySortTopK(*instr, log)) changed = true;
+  for (Instr* instr : computation.PostOrder())
+    if (instr->op() == Op::kSort && TryMergeSort(*instr, log)) changed = true;
+  return changed;
+}
+
 }  // namespace
 
 bool IsSortable(const Instr& sort) {
@@ -202,15 +214,18 @@ bool IsForRuntime(const Instr& instr, const Machine& machine) {
 }
 
 void PrepareSorts(Module& module, DecisionLog& log, const Machine& machine) {
-  if (machine.is_gpu()) return;
   for (size_t i = 0, count = module.computations().size(); i < count; ++i) {
     Computation& computation = *module.computations()[i];
     bool changed = false;
     for (Instr* instr : computation.PostOrder())
       if (instr->op() == Op::kCustomCall && TryApproxTopK(*instr, log)) changed = true;
-    for (Instr* instr : computation.PostOrder())
-      if (instr->op() == Op::kSort && (TryTopK(*instr, log) || TryPrepare(*instr, log)))
-        changed = true;
+    if (machine.is_gpu()) {
+      changed |= PrepareForGpu(computation, log);
+    } else {
+      for (Instr* instr : computation.PostOrder())
+        if (instr->op() == Op::kSort && (TryTopK(*instr, log) || TryPrepare(*instr, log)))
+          changed = true;
+    }
     if (changed) computation.PutInOrder();
   }
 }

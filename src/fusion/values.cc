@@ -56,7 +56,7 @@ std::string WhyNoKernel(const Instr& instr, const Machine& machine) {
       why = WhyNoScan(instr);
       break;
     case Op::kSort:
-      why = machine.is_gpu() ? "sort: has no schedule for GPUs" : WhyNoSort(instr);
+      why = WhyNoSort(instr, machine);
       break;
     default:
       why = WhyNoElement(instr);

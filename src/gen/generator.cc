@@ -71,7 +71,7 @@ BuildOutcome BuildGpu(const Region& region, RegionKind kind, const Machine& mach
     case RegionKind::kScan:
       return gpu::BuildScan(region, machine, name);
     case RegionKind::kSort:
-      return {std::nullopt, "sort: has no schedule for GPUs"};
+      return gpu::BuildSort(region, machine, name);
     case RegionKind::kContract:
       return gpu::BuildContract(region, machine, name);
   }

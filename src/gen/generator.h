@@ -84,7 +84,7 @@ BuildOutcome BuildRounds(const RoundsRegion& region, const Machine& machine,
 
 // Why a scatter, a sort has no kernel, in words; nothing when it has one.
 std::optional<std::string> WhyNoScatter(const Instr& scatter);
-std::optional<std::string> WhyNoSort(const Instr& sort);
+std::optional<std::string> WhyNoSort(const Instr& sort, const Machine& machine);
 
 // ---- shared by generators
 

@@ -11,8 +11,9 @@
 
 #include <array>
 
-#include "gen/element.h"
 #include "gen/generator.h"
+#include "gen/gpu/gpu.h"
+#include "gen/line_sort.h"
 #include "gen/roots.h"
 
 namespace tokamak {
@@ -20,25 +21,6 @@ namespace {
 
 // Places of a line that registers hold, twice.
 constexpr int64_t kLongestLine = 8192;
-
-struct LineSort {
-  const Instr* instr = nullptr;
-  size_t along = 0;
-  Dims dims;
-  int64_t length = 1, lines = 1;
-};
-
-LineSort LineSortOf(const Instr& sort) {
-  LineSort lines;
-  lines.instr = &sort;
-  lines.dims = sort.operand(0)->shape().dims();
-  int64_t along = sort.attrs<SortAttrs>().dimension;
-  if (along < 0) along += static_cast<int64_t>(lines.dims.size());
-  lines.along = static_cast<size_t>(along);
-  lines.length = lines.dims[lines.along];
-  lines.lines = sort.operand(0)->shape().ElementCount() / lines.length;
-  return lines;
-}
 
 class SortBuilder {
  public:
@@ -85,24 +67,24 @@ class SortBuilder {
     });
     Scalar left = Head(0), right = Head(1), last = b_.Index(sort_.length - 1);
     Scalar x = Place(from + LesserOf(right, last)), y = Place(from + LesserOf(left, last));
-    std::optional<std::vector<Element>> less = Less(line, x, y);
+    std::optional<Scalar> less = Less(line, x, y);
     if (!less || !emitter_.fault().empty())
       return emitter_.Fail("sort: its computation has no formula");
     Scalar none_left = left >= middle, some_right = right < end;
-    Scalar take_right = none_left | (some_right & (*less)[0][0]);
+    Scalar take_right = none_left | (some_right & *less);
     Scalar to = length - from;  // the other half
     b_.Store(order_, to + out, Choose(take_right, x, y).As(ScalarType::kS32));
     SetHead(0, Choose(take_right, left, left + b_.Index(1)));
     SetHead(1, Choose(take_right, right + b_.Index(1), right));
   }
 
-  std::optional<std::vector<Element>> Less(Scalar line, Scalar x, Scalar y) {
-    std::vector<Element> arguments;
+  std::optional<Scalar> Less(Scalar line, Scalar x, Scalar y) {
+    std::vector<Element> elements;
     for (const Instr* operand : sort_.instr->operands()) {
-      arguments.push_back(emitter_.At(*operand, ElementAt(line, x)));
-      arguments.push_back(emitter_.At(*operand, ElementAt(line, y)));
+      elements.push_back(emitter_.At(*operand, ElementAt(line, x)));
+      elements.push_back(emitter_.At(*operand, ElementAt(line, y)));
     }
-    return ApplyBody(b_, *sort_.instr->called(0), arguments, /*wide=*/false);
+    return ComesBefore(b_, sort_, elements);
   }
 
   void Move(Scalar line, Scalar from, Scalar i) {
@@ -112,14 +94,7 @@ class SortBuilder {
                      emitter_.At(*sort_.instr->operand(k), ElementAt(line, place)));
   }
 
-  Coordinates ElementAt(Scalar line, Scalar place) {
-    Dims rest = sort_.dims;
-    auto along = static_cast<int64_t>(sort_.along);
-    rest.erase(rest.begin() + along);
-    Coordinates at = Delinearized(b_, line, rest);
-    at.insert(at.begin() + along, place);
-    return at;
-  }
+  Coordinates ElementAt(Scalar line, Scalar place) { return PlaceInLine(b_, sort_, line, place); }
 
   const Region& region_;
   LineSort sort_;
@@ -130,28 +105,11 @@ class SortBuilder {
 
 }  // namespace
 
-std::optional<std::string> WhyNoSort(const Instr& sort) {
-  if (sort.captures() > 0) return "sort: with captured values";
-  for (const Instr* operand : sort.operands()) {
-    const Shape& shape = operand->shape();
-    if (!IsPlainArray(shape) || shape.ElementCount() == 0 || shape.rank() == 0)
-      return "sort: of no elements";
-  }
+std::optional<std::string> WhyNoSort(const Instr& sort, const Machine& machine) {
+  if (machine.is_gpu()) return gpu::WhyNoSort(sort);
+  if (std::optional<std::string> why = WhyNoComparison(sort)) return why;
   if (LineSortOf(sort).length > kLongestLine)
     return "sort: of more elements than registers hold, by a comparison that is no order of keys";
-  KernelBuilder b("probe");
-  std::vector<Element> arguments;
-  for (const Instr* operand : sort.operands())
-    for (int side = 0; side < 2; ++side)
-      arguments.push_back(ConstantElement(b, operand->shape().type(), 1));
-  for (size_t i = 0; i < sort.called(0)->parameters().size(); ++i) {
-    const Shape& shape = sort.called(0)->parameter(i)->shape();
-    if (!shape.IsArray() || i / 2 >= sort.operand_count() ||
-        shape.type() != sort.operand(i / 2)->shape().type())
-      return "sort: its computation takes other types";
-  }
-  if (!ApplyBody(b, *sort.called(0), arguments, /*wide=*/false))
-    return "sort: its computation has no formula";
   return std::nullopt;
 }
 

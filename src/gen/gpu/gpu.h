@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "gen/element.h"
@@ -28,6 +29,11 @@ BuildOutcome BuildScatter(const Region& region, const Machine& machine, const st
 
 BuildOutcome BuildRounds(const RoundsRegion& region, const Machine& machine,
                          const std::string& name);
+BuildOutcome BuildSort(const Region& region, const Machine& machine, const std::string& name);
+// Why a sort has no kernel, in words; nothing when it has one.
+std::optional<std::string> WhyNoSort(const Instr& sort);
+// Elements of a line that a team sorts; longer ones are merged from halves.
+int64_t LongestStretch(const Instr& sort);
 
 // ---- shared by them
 

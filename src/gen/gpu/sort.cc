@@ -1,0 +1,314 @@
+// The sorts of a GPU: merge sorts by any comparison, equal elements in their order.
+//
+// Lines, in team memory:
+//
+//   the elements that are compared, and their places in order
+//   for widths 1, 2, 4 ... (serial)
+//     each thread makes some of the merged places: it looks for where they begin in both runs (by
+//     halves, along the diagonal of the two), and takes the first of what is left of them
+//   the elements at these places
+//
+// Longer lines whose halves are in order already (fusion/merge_sorts.h): likewise, a thread for
+// some elements, from memory to memory. Whatever the comparison is, every place gets an element of
+// its line.
+
+#include <algorithm>
+
+#include "gen/gpu/gpu.h"
+#include "gen/line_sort.h"
+#include "gen/roots.h"
+
+namespace tokamak::gpu {
+namespace {
+
+constexpr int64_t kThreads = 256, kMergeThreads = 128;
+// Elements of a thread, in team memory and out of it.
+constexpr int64_t kOwn = 8, kOwnOfMerge = 16;
+// Of a line in team memory, if that suffices.
+constexpr int64_t kLongest = 2048, kShortest = 256, kTeamBytes = 48 << 10;
+
+int64_t KeyBytes(const LineSort& sort) {
+  int64_t bytes = 0;
+  for (size_t k = 0; k < sort.instr->operand_count(); ++k) {
+    ElementType type = sort.instr->operand(k)->shape().type();
+    if (sort.IsCompared(k)) bytes += BytesOf(ComputeType(type)) * (IsComplex(type) ? 2 : 1);
+  }
+  return bytes;
+}
+
+class SortBuilder {
+ public:
+  SortBuilder(const Region& region, const std::string& name)
+      : region_(region),
+        sort_(LineSortOf(*region.roots[0])),
+        b_(name, Dialect::kGpu),
+        emitter_(b_, region) {}
+
+  BuildOutcome Build() {
+    heads_ = b_.Local("heads", ScalarType::kS32, Space::kRegisters, 2);
+    int64_t grid = sort_.length > LongestStretch(*sort_.instr) ? Merges() : Lines();
+    BuildOutcome outcome = FinishLoop(b_, emitter_, region_, grid, /*exact=*/false);
+    if (outcome.built) FinishKernel(outcome.built->kernel);
+    return outcome;
+  }
+
+ private:
+  // Two runs, one behind the other, of places in a line.
+  struct Runs {
+    Scalar start, middle, end;
+  };
+
+  // ---- in team memory
+
+  int64_t Lines() {
+    tile_ = std::max(kOwn, PowerAbove(sort_.length));
+    threads_ = tile_ / kOwn;
+    team_lines_ = std::min(std::max<int64_t>(1, kThreads / threads_), PowerAbove(sort_.lines));
+    count_ = b_.Index(sort_.length);
+    NewTeamMemory();
+    int64_t blocks = CeilDiv(sort_.lines, team_lines_);
+    b_.For("block", LoopRole::kGrid, b_.Index(blocks), [&](Scalar g) {
+      auto row = [&](Scalar r) {
+        b_.For("t", LoopRole::kThread, b_.Index(threads_), [&](Scalar t) {
+          row_ = r;
+          thread_ = t;
+          // Beyond the last one: that again.
+          line_ = LesserOf(g * b_.Index(team_lines_) + r, b_.Index(sort_.lines - 1));
+          Line();
+        });
+      };
+      if (team_lines_ == 1) return row(b_.Index(0));
+      b_.For("r", LoopRole::kThread, b_.Index(team_lines_), row);
+    });
+    return blocks;
+  }
+
+  void NewTeamMemory() {
+    order_ = b_.Local("order", ScalarType::kS32, Space::kTeam, 2 * team_lines_ * tile_);
+    for (size_t k = 0; k < sort_.instr->operand_count(); ++k) {
+      std::array<ArrayId, 2>& arrays = keys_.emplace_back();
+      ElementType type = sort_.instr->operand(k)->shape().type();
+      if (!sort_.IsCompared(k)) continue;
+      for (size_t part = 0; part < (IsComplex(type) ? 2u : 1u); ++part)
+        arrays[part] = b_.Local("keys", ComputeType(type), Space::kTeam, team_lines_ * tile_);
+    }
+  }
+
+  void Line() {
+    ForOwn([&](Scalar place) {
+      Scalar inside = LesserOf(place, count_ - b_.Index(1));
+      for (size_t k = 0; k < keys_.size(); ++k) {
+        if (!sort_.IsCompared(k)) continue;
+        Element key = emitter_.At(*sort_.instr->operand(k), At(inside));
+        if (!emitter_.fault().empty()) return;
+        for (size_t part = 0; part < 2; ++part)
+          if (key[part].ok()) b_.Store(keys_[k][part], InRow(place), key[part]);
+      }
+      b_.Store(order_, InRow(place), place.As(ScalarType::kS32));
+    });
+    int64_t passes = 0;
+    while ((int64_t{1} << passes) < tile_) ++passes;
+    b_.For("p", LoopRole::kSerial, b_.Index(passes), [&](Scalar pass) {
+      b_.Barrier(Scope::kBlock);
+      MergeInTeam(pass);
+    });
+    b_.Barrier(Scope::kBlock);
+    ForOwn([&](Scalar place) {
+      b_.If(place < count_, [&] { Move(place, PlaceAt(b_.Index(passes % 2), place)); });
+    });
+  }
+
+  // Places of the line that a thread reads and writes in memory.
+  template <typename Body>
+  void ForOwn(Body&& body) {
+    b_.For("i", LoopRole::kUnrolled, b_.Index(kOwn),
+           [&](Scalar i) { body(i * b_.Index(threads_) + thread_); });
+  }
+
+  // `half`: of the places, which go from one to the other.
+  Scalar InRow(Scalar place) { return row_ * b_.Index(tile_) + place; }
+  Scalar InOrder(Scalar half, Scalar place) {
+    return half * b_.Index(team_lines_ * tile_) + InRow(place);
+  }
+  Scalar PlaceAt(Scalar half, Scalar index) {
+    Scalar inside = LesserOf(index, b_.Index(tile_ - 1));
+    return Bounded(b_.Read(order_, InOrder(half, inside)), tile_ - 1);
+  }
+
+  void MergeInTeam(Scalar pass) {
+    Scalar width = b_.Index(1) << pass, half = pass % b_.Index(2);
+    Scalar first = thread_ * b_.Index(kOwn);
+    auto before = [&](Scalar x, Scalar y) { return Before(KeysAt(half, x), KeysAt(half, y)); };
+    Runs runs = RunsAt(first, width, count_);
+    Search(runs, LesserOf(first, count_), pass + b_.Index(1), before);
+    b_.For("o", LoopRole::kSerial, b_.Index(kOwn), [&](Scalar o) {
+      Scalar out = first + o;
+      Runs own = RunsAt(out, width, count_);
+      // Of short runs a thread merges several.
+      b_.If(out == own.start, [&] { SetHeads(own.start, own.middle); });
+      Scalar from = Take(own, before);
+      b_.Store(order_, InOrder(b_.Index(1) - half, out), PlaceAt(half, from).As(ScalarType::kS32));
+    });
+  }
+
+  std::vector<Element> KeysAt(Scalar half, Scalar index) {
+    Scalar place = InRow(PlaceAt(half, index));
+    std::vector<Element> keys(keys_.size());
+    for (size_t k = 0; k < keys_.size(); ++k) {
+      ElementType type = sort_.instr->operand(k)->shape().type();
+      if (!sort_.IsCompared(k)) continue;
+      for (size_t part = 0; part < (IsComplex(type) ? 2u : 1u); ++part)
+        keys[k][part] = b_.Read(keys_[k][part], place);
+    }
+    return keys;
+  }
+
+  // ---- from memory to memory
+
+  int64_t Merges() {
+    int64_t chunks = CeilDiv(sort_.length, kOwnOfMerge), all = sort_.lines * chunks;
+    int64_t threads = std::min(kMergeThreads, all), blocks = CeilDiv(all, threads);
+    int64_t steps = 1;
+    while ((int64_t{1} << (steps - 1)) < sort_.length / 2) ++steps;
+    b_.For("block", LoopRole::kGrid, b_.Index(blocks), [&](Scalar g) {
+      b_.For("t", LoopRole::kThread, b_.Index(threads), [&](Scalar t) {
+        Scalar number = g * b_.Index(threads) + t;
+        b_.If(number < b_.Index(all), [&] {
+          line_ = number / b_.Index(chunks);
+          MergeChunk(number % b_.Index(chunks) * b_.Index(kOwnOfMerge), steps);
+        });
+      });
+    });
+    return blocks;
+  }
+
+  void MergeChunk(Scalar first, int64_t steps) {
+    Scalar length = b_.Index(sort_.length);
+    auto before = [&](Scalar x, Scalar y) { return Before(ElementsAt(x), ElementsAt(y)); };
+    Runs runs{b_.Index(0), b_.Index(sort_.length / 2), length};
+    Search(runs, first, b_.Index(steps), before);
+    b_.For("o", LoopRole::kSerial, b_.Index(kOwnOfMerge), [&](Scalar o) {
+      b_.If(first + o < length, [&] { Move(first + o, Take(runs, before)); });
+    });
+  }
+
+  std::vector<Element> ElementsAt(Scalar index) {
+    Scalar inside = LesserOf(index, b_.Index(sort_.length - 1));
+    std::vector<Element> elements(sort_.instr->operand_count());
+    for (size_t k = 0; k < elements.size(); ++k)
+      if (sort_.IsCompared(k)) elements[k] = emitter_.At(*sort_.instr->operand(k), At(inside));
+    return elements;
+  }
+
+  // ---- merging
+
+  // The runs of `width` elements whose merged elements `out` is one of; of the first `count`.
+  Runs RunsAt(Scalar out, Scalar width, Scalar count) {
+    Scalar pair = width * b_.Index(2), start = out - out % pair;
+    return {start, LesserOf(start + width, count), LesserOf(start + pair, count)};
+  }
+
+  // Sets the heads to where both runs begin for the merged elements from `out` on.
+  template <typename BeforeAt>
+  void Search(const Runs& runs, Scalar out, Scalar steps, BeforeAt&& before) {
+    Scalar one = b_.Index(1), done = GreaterOf(out - runs.start, b_.Index(0));
+    Scalar least = GreaterOf(done - (runs.end - runs.middle), b_.Index(0));
+    SetHeads(least, LesserOf(done, runs.middle - runs.start));
+    b_.For("s", LoopRole::kSerial, steps, [&](Scalar) {
+      Scalar low = Head(0), high = Head(1);
+      Scalar middle = (low + high) / b_.Index(2);
+      Scalar right = GreaterOf(runs.middle + done - one - middle, b_.Index(0));
+      Scalar is_open = low < high, right_first = before(right, runs.start + middle);
+      SetHeads(Choose(is_open & !right_first, middle + one, low),
+               Choose(is_open & right_first, middle, high));
+    });
+    Scalar taken = Head(0);
+    SetHeads(runs.start + taken, runs.middle + (done - taken));
+  }
+
+  // The next one of what is left of both runs.
+  template <typename BeforeAt>
+  Scalar Take(const Runs& runs, BeforeAt&& before) {
+    Scalar left = Head(0), right = Head(1), one = b_.Index(1);
+    Scalar none_left = left >= runs.middle, some_right = right < runs.end;
+    Scalar take_right = none_left | (some_right & before(right, left));
+    SetHeads(Choose(take_right, left, left + one), Choose(take_right, right + one, right));
+    return Choose(take_right, right, left);
+  }
+
+  Scalar Head(int64_t side) { return Bounded(b_.Read(heads_, b_.Index(side)), sort_.length); }
+  void SetHeads(Scalar left, Scalar right) {
+    b_.Store(heads_, b_.Index(0), left.As(ScalarType::kS32));
+    b_.Store(heads_, b_.Index(1), right.As(ScalarType::kS32));
+  }
+
+  // So that it is known that indices fit into 32 bits.
+  Scalar Bounded(Scalar place, int64_t last) {
+    return LesserOf(GreaterOf(place.As(ScalarType::kIndex), b_.Index(0)), b_.Index(last));
+  }
+
+  // ---- elements
+
+  Coordinates At(Scalar place) { return PlaceInLine(b_, sort_, line_, place); }
+
+  void Move(Scalar to, Scalar from) {
+    Scalar inside = LesserOf(from, b_.Index(sort_.length - 1));
+    std::vector<Element> moved;
+    for (const Instr* operand : sort_.instr->operands())
+      moved.push_back(emitter_.At(*operand, At(inside)));
+    for (size_t k = 0; k < moved.size(); ++k)
+      if (emitter_.fault().empty()) emitter_.Store(*sort_.instr, k, At(to), moved[k]);
+  }
+
+  Scalar Before(const std::vector<Element>& x, const std::vector<Element>& y) {
+    std::vector<Element> both;
+    for (size_t k = 0; k < x.size(); ++k) {
+      Element none = ConstantElement(b_, sort_.instr->operand(k)->shape().type(), 0);
+      both.push_back(x[k][0].ok() ? x[k] : none);
+      both.push_back(y[k][0].ok() ? y[k] : none);
+    }
+    std::optional<Scalar> before;
+    if (emitter_.fault().empty()) before = ComesBefore(b_, sort_, both);
+    if (before) return *before;
+    emitter_.Fail("sort: its computation has no formula");
+    return b_.Constant(ScalarType::kPred, 0);
+  }
+
+  const Region& region_;
+  LineSort sort_;
+  KernelBuilder b_;
+  ElementEmitter emitter_;
+  ArrayId heads_{};
+  Scalar line_;
+  // Of lines in team memory.
+  ArrayId order_{};
+  std::vector<std::array<ArrayId, 2>> keys_;
+  int64_t tile_ = 1, threads_ = 1, team_lines_ = 1;
+  Scalar row_, thread_, count_;
+};
+
+}  // namespace
+
+int64_t LongestStretch(const Instr& sort) {
+  int64_t longest = kLongest, bytes = 2 * BytesOf(ScalarType::kS32) + KeyBytes(LineSortOf(sort));
+  while (longest > kShortest && longest * bytes > kTeamBytes) longest /= 2;
+  return longest;
+}
+
+std::optional<std::string> WhyNoSort(const Instr& sort) {
+  if (std::optional<std::string> why = WhyNoComparison(sort)) return why;
+  int64_t length = LineSortOf(sort).length;
+  if (length > INT32_MAX) return "sort: of more than 2^31 elements a line";
+  if (length > LongestStretch(sort) && !HasSortedHalves(sort))
+    return "sort: of more elements than team memory holds";
+  return std::nullopt;
+}
+
+BuildOutcome BuildSort(const Region& region, const Machine&, const std::string& name) {
+  if (region.instrs.size() != 1 || region.roots.size() != 1)
+    return {std::nullopt, "a sort stands alone"};
+  if (std::optional<std::string> why = WhyNoSort(*region.roots[0])) return {std::nullopt, *why};
+  return SortBuilder(region, name).Build();
+}
+
+}  // namespace tokamak::gpu
