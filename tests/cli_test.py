@@ -340,6 +340,15 @@ ENTRY e {
                 self.assertIn(part, text)
         self.assertIn("TK6107", self.tokamak(*words, TOKAMAK_CHECK="kernel", expect=2).stderr)
 
+    def test_expect_sees_a_wrong_kernel(self):
+        words = ("run", self.write("steps.hlo", STEPS), "--seed", "1")
+        file = self.path("right.npz")
+        self.tokamak(*words, "--backend", "interp", "--outputs", file)
+        for backend in ("sim", "cpu"):
+            self.tokamak(*words, "--backend", backend, "--expect", file)
+            text = self.tokamak(*words, "--backend", backend, "--expect", file, "--spoil-kernel", "1", expect=1).stderr
+            self.assertIn("TK6011", text)
+
     def test_no_gpu(self):
         if any(Path(folder, "libcuda.so.1").exists() for folder in ("/usr/lib/x86_64-linux-gnu", "/usr/lib64")):
             self.skipTest("there is a driver")

@@ -247,8 +247,9 @@ class Runner : private ProgressListener {
 
   int CompareAll(const Module& module, const std::vector<Value>& arguments,
                  const RunOutcome& outcome, json& entry) {
-    ExpectOptions options{command_.tolerance,
-                          command_.strict || command_.oracle || command_.flush_subnormals};
+    ExpectOptions options{.tolerance = command_.tolerance,
+                          .strict = command_.strict || command_.oracle || command_.flush_subnormals,
+                          .is_interpreted = !IsCompiled(module)};
     ExpectOutcome compared =
         CompareWithExpected(expect_, module, arguments, outcome.results, options);
     int exit = 0;

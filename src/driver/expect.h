@@ -16,6 +16,8 @@ struct ExpectOptions {
   Tolerance tolerance;
   // Judge by the given results alone.
   bool strict = false;
+  // The results are the interpreter's own, not a backend's.
+  bool is_interpreted = true;
 };
 
 struct ExpectOutcome {
@@ -28,7 +30,8 @@ struct ExpectOutcome {
 //
 // Where they differ, the program is run again as design.md has it for comparisons: an element also
 // agrees when reals that are rounded at the end only come close (the oracle), or when those of a
-// run that takes subnormal numbers for 0 do, as XLA CPU does.
+// run that takes subnormal numbers for 0 do, as XLA CPU does. What a backend gives must then be
+// close to what the interpreter gives in one of these ways, too.
 ExpectOutcome CompareWithExpected(const NpzFile& expected, const Module& module,
                                   std::span<const Value> arguments,
                                   const std::vector<Value>& results, const ExpectOptions& options);

@@ -207,8 +207,10 @@ Element ElementEmitter::Make(const Instr& instr, const Coordinates& at, size_t p
       return Iota(instr, at);
     case Op::kRngBitGenerator:
       return RandomBits(instr, at);
-    case Op::kCopy:
     case Op::kOptimizationBarrier:
+      return instr.operand_count() == 1 ? At(*instr.operand(0), at, part)
+                                        : At(*instr.operand(part), at);
+    case Op::kCopy:
     case Op::kDomain:
     case Op::kShardingConstraint:
     case Op::kReshard:
