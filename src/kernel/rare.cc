@@ -15,8 +15,14 @@ constexpr int kLeastBytes = 96;
 
 }  // namespace
 
-RareArms::RareArms(const Kernel& kernel)
-    : kernel_(kernel), users_(kernel.nodes.size()), is_stated_(kernel.nodes.size()) {
+RareArms::RareArms(const Kernel& kernel) : kernel_(kernel) {
+  // Every kernel that is priced comes here; most have nothing rare.
+  auto is_rare = [&](const ScalarNode& node) {
+    return node.prim == Prim::kSelect && IsRare(node.operands[0]);
+  };
+  if (std::ranges::none_of(kernel.nodes, is_rare)) return;
+  users_.resize(kernel.nodes.size());
+  is_stated_.resize(kernel.nodes.size());
   std::vector<const Block*> blocks = {&kernel.body};
   std::vector<ValueId> open;
   std::vector<bool> seen(kernel.nodes.size());
@@ -32,6 +38,8 @@ RareArms::RareArms(const Kernel& kernel)
       for (const Block* inner : {&stmt.head, &stmt.body, &stmt.otherwise}) blocks.push_back(inner);
       for (ValueId id : {stmt.condition, stmt.index, stmt.value}) state(id);
       if (stmt.kind == StmtKind::kFor) state(kernel.loop(stmt.loop).extent);
+      if (stmt.kind == StmtKind::kMultiply)
+        for (ValueId id : OperandsOf(stmt)) state(id);
     }
   }
   while (!open.empty()) {

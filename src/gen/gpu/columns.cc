@@ -42,14 +42,7 @@ class ColumnsBuilder {
       if (y_ == 1) return row(b_.Index(0));
       b_.For("y", LoopRole::kThread, b_.Index(y_), row);
     });
-    if (!emitter_.fault().empty()) return {std::nullopt, emitter_.fault()};
-    BuiltKernel built;
-    built.grid = blocks;
-    built.kernel = b_.Finish();
-    FinishKernel(built.kernel);
-    built.arguments = ArgumentsOf(region_);
-    FinishFacts(built, false);
-    return {std::move(built), ""};
+    return FinishTeams(b_, emitter_, region_, blocks);
   }
 
  private:
@@ -72,9 +65,7 @@ class ColumnsBuilder {
       lanes_ = LanesFor(region_, machine_, folds_.dims.back(), folded_ * results_);
     vectors_ = results_ / lanes_;
     if (!any_order) {
-      x_ = kThreads;
-      while (x_ > kFewThreads && vectors_ < x_ * machine_.cores) x_ /= 2;
-      x_ = std::min(x_, vectors_);
+      x_ = ThreadsFor(vectors_, kThreads, kFewThreads, machine_);
       return;
     }
     x_ = std::min(kMostX, vectors_);

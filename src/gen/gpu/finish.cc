@@ -101,10 +101,28 @@ int64_t CeilDiv(int64_t x, int64_t y) {
   return (x + y - 1) / y;
 }
 
+int64_t ThreadsFor(int64_t count, int64_t most, int64_t fewest, const Machine& machine) {
+  int64_t threads = most;
+  while (threads > fewest && count < threads * machine.cores) threads /= 2;
+  return std::min(threads, count);
+}
+
 void FinishKernel(Kernel& kernel) {
   for (size_t i = 0; i < kernel.ArgumentCount(); ++i)
     kernel.arrays[i].alignment = std::max(kernel.arrays[i].alignment, kAlignment);
   kernel.index_bits = IndicesFit32(kernel) ? 32 : 64;
+}
+
+BuildOutcome FinishTeams(KernelBuilder& b, const ElementEmitter& emitter, const Region& region,
+                         int64_t grid) {
+  if (!emitter.fault().empty()) return {std::nullopt, emitter.fault()};
+  BuiltKernel built;
+  built.grid = grid;
+  built.kernel = b.Finish();
+  FinishKernel(built.kernel);
+  built.arguments = ArgumentsOf(region);
+  FinishFacts(built, false);
+  return {std::move(built), ""};
 }
 
 }  // namespace tokamak::gpu

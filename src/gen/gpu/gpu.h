@@ -53,7 +53,14 @@ void ForLanes(KernelBuilder& b, int64_t lanes, Body&& body) {
   b.For("l", LoopRole::kVector, b.Index(lanes), body);
 }
 
+// Threads of a team where each thread does one of `count` things: up to `most`, fewer where there
+// would be too few teams for the machine, but `fewest`.
+int64_t ThreadsFor(int64_t count, int64_t most, int64_t fewest, const Machine& machine);
+
 // What all kernels of a GPU have: aligned arrays, and indices of 32 bits where these hold them.
 void FinishKernel(Kernel& kernel);
+// The kernel of a region whose statements are all made, or the emitter's fault.
+BuildOutcome FinishTeams(KernelBuilder& b, const ElementEmitter& emitter, const Region& region,
+                         int64_t grid);
 
 }  // namespace tokamak::gpu

@@ -102,9 +102,7 @@ class LoopBuilder {
     split_ = dims_.size();
     row_ = 1;
     while (split_ > 0 && (row_ == 1 || row_ % lanes_ != 0)) row_ *= dims_[--split_];
-    int64_t threads = kThreads;
-    while (threads > kFewThreads && vectors_ < threads * machine_.cores) threads /= 2;
-    threads = std::min(threads, vectors_);
+    int64_t threads = ThreadsFor(vectors_, kThreads, kFewThreads, machine_);
     int64_t unroll = lanes_ == 1 ? kSingleUnroll : kUnroll;
     if (vectors_ < machine_.cores * kMuchWork) unroll = 1;
     int64_t grid = CeilDiv(vectors_, threads * unroll);

@@ -19,9 +19,7 @@ BuildOutcome BuildRounds(const RoundsRegion& region, const Machine& machine,
   RoundsKernel kernel(b, region);
   int64_t count = region.form.Places();
   // Few places are spread over all multiprocessors, a warp each.
-  int64_t threads = kThreads;
-  while (threads > kWarp && count < threads * machine.cores) threads /= 2;
-  threads = std::min(threads, count);
+  int64_t threads = ThreadsFor(count, kThreads, kWarp, machine);
   int64_t grid = CeilDiv(count, threads);
   b.For("block", LoopRole::kGrid, b.Index(grid), [&](Scalar g) {
     b.For("t", LoopRole::kThread, b.Index(threads), [&](Scalar t) {

@@ -65,14 +65,7 @@ class RowsBuilder {
       if (block_rows_ == 1) return row(b_.Index(0));
       b_.For("r", LoopRole::kThread, b_.Index(block_rows_), row);
     });
-    if (!emitter_.fault().empty()) return {std::nullopt, emitter_.fault()};
-    BuiltKernel built;
-    built.grid = blocks;
-    built.kernel = b_.Finish();
-    FinishKernel(built.kernel);
-    built.arguments = ArgumentsOf(region_);
-    FinishFacts(built, false);
-    return {std::move(built), ""};
+    return FinishTeams(b_, emitter_, region_, blocks);
   }
 
  private:

@@ -73,14 +73,8 @@ class ScanBuilder {
 
   BuildOutcome Build() {
     op_ = SharedOp(scan_);
-    BuiltKernel built;
-    built.grid = op_ ? Shared() : InOrder();
-    if (!emitter_.fault().empty()) return {std::nullopt, emitter_.fault()};
-    built.kernel = b_.Finish();
-    FinishKernel(built.kernel);
-    built.arguments = ArgumentsOf(region_);
-    FinishFacts(built, false);
-    return {std::move(built), ""};
+    int64_t grid = op_ ? Shared() : InOrder();
+    return FinishTeams(b_, emitter_, region_, grid);
   }
 
  private:
@@ -90,9 +84,8 @@ class ScanBuilder {
     int64_t count = rows_ * scan_.length;
     lanes_ = LanesFor(region_, machine_, scan_.inner, count);
     while (lanes_ > 1 && rows_ / lanes_ < kThreadsWanted * machine_.cores) lanes_ /= 2;
-    int64_t vectors = rows_ / lanes_, threads = kThreads;
-    while (threads > kFewThreads && vectors < threads * machine_.cores) threads /= 2;
-    threads = std::min(threads, vectors);
+    int64_t vectors = rows_ / lanes_;
+    int64_t threads = ThreadsFor(vectors, kThreads, kFewThreads, machine_);
     int64_t blocks = CeilDiv(vectors, threads);
     b_.For("block", LoopRole::kGrid, b_.Index(blocks), [&](Scalar g) {
       b_.For("t", LoopRole::kThread, b_.Index(threads), [&](Scalar t) {

@@ -33,9 +33,8 @@ class StackedBuilder {
   BuildOutcome Build() {
     count_ = SmallestOf(region_);
     lanes_ = LanesFor(region_, machine_, count_, count_);
-    int64_t vectors = count_ / lanes_, threads = kThreads;
-    while (threads > kFewThreads && vectors < threads * machine_.cores) threads /= 2;
-    threads = std::min(threads, vectors);
+    int64_t vectors = count_ / lanes_;
+    int64_t threads = ThreadsFor(vectors, kThreads, kFewThreads, machine_);
     int64_t grid = CeilDiv(vectors, threads);
     b_.For("block", LoopRole::kGrid, b_.Index(grid), [&](Scalar g) {
       b_.For("t", LoopRole::kThread, b_.Index(threads), [&](Scalar t) {

@@ -71,21 +71,26 @@ Instr* CompareBits(Rewriter& rewriter, const m::Match& match) {
 
 }  // namespace
 
+// u, a draw: what the examples begin with.
+#define TOK_DRAW_OF_F32                        \
+  "b = u32[61] parameter(0)\n"                 \
+  "n = u32[] constant(9)\n"                    \
+  "ns = u32[61] broadcast(n), dimensions={}\n" \
+  "s = u32[61] shift-right-logical(b, ns)\n"   \
+  "e = u32[] constant(1065353216)\n"           \
+  "es = u32[61] broadcast(e), dimensions={}\n" \
+  "o = u32[61] or(s, es)\n"                    \
+  "f = f32[61] bitcast-convert(o)\n"           \
+  "m = f32[] constant(-1)\n"                   \
+  "ms = f32[61] broadcast(m), dimensions={}\n" \
+  "u = f32[61] add(f, ms)\n"
+
 std::span<const Rule> DrawRules() {
   static constexpr Rule kRules[] = {
       {"draw.plus-zero", "a uniform draw is never -0: adding 0 leaves it",
        m::Add(x, m::PositiveZero()), x, IsDraw,
-       R"(b = u32[61] parameter(0)
-          n = u32[] constant(9)
-          ns = u32[61] broadcast(n), dimensions={}
-          s = u32[61] shift-right-logical(b, ns)
-          e = u32[] constant(1065353216)
-          es = u32[61] broadcast(e), dimensions={}
-          o = u32[61] or(s, es)
-          f = f32[61] bitcast-convert(o)
-          m = f32[] constant(-1)
-          ms = f32[61] broadcast(m), dimensions={}
-          u = f32[61] add(f, ms)
+       TOK_DRAW_OF_F32
+       R"(
           z = f32[] constant(0)
           zs = f32[61] broadcast(z), dimensions={}
           ROOT r = f32[61] add(zs, u))"},
@@ -107,17 +112,8 @@ std::span<const Rule> DrawRules() {
           ROOT r = f64[61] maximum(u, zs))"},
       {"draw.compare", "a uniform draw is compared by its bits", m::Compare(x, m::Splat(c)),
        CompareBits, IsDraw,
-       R"(b = u32[61] parameter(0)
-          n = u32[] constant(9)
-          ns = u32[61] broadcast(n), dimensions={}
-          s = u32[61] shift-right-logical(b, ns)
-          e = u32[] constant(1065353216)
-          es = u32[61] broadcast(e), dimensions={}
-          o = u32[61] or(s, es)
-          f = f32[61] bitcast-convert(o)
-          m = f32[] constant(-1)
-          ms = f32[61] broadcast(m), dimensions={}
-          u = f32[61] add(f, ms)
+       TOK_DRAW_OF_F32
+       R"(
           p = f32[] constant(0.9)
           ps = f32[61] broadcast(p), dimensions={}
           ROOT r = pred[61] compare(u, ps), direction=LT)"},
