@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tokamak against XLA on one GPU, interleaved in one process: micro workloads without contractions.
+"""Tokamak against XLA on one GPU, interleaved in one process: micro workloads without contractions, or those named.
 
     TOKAMAK_DEVICE=cuda JAX_PLATFORMS=tokamak,cuda,cpu bench/run_cuda.py [--quick] [--seconds 110] [--only NAME[:SIZE],...] [--out DIR]
 
@@ -34,7 +34,7 @@ CONTRACTIONS = ("dot_general", "conv_general_dilated", "ragged_dot")
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--workloads", type=Path, default=ROOT / "../shared/bench/workloads.py")
-    parser.add_argument("--only", default="", help="NAME[:SIZE], with * and ?; commas between them")
+    parser.add_argument("--only", default="", help="NAME[:SIZE] of any group, with * and ?; commas between them")
     parser.add_argument("--quick", action="store_true", help="one size of each: the largest that fits")
     parser.add_argument("--seconds", type=float, default=math.inf, help="begin no workload after this time")
     parser.add_argument("--peer", default="cuda", help="the other platform")
@@ -146,7 +146,7 @@ def main():
     sides = [Side("tokamak"), Side(options.peer)]
     wanted = [p if ":" in p else p + ":*" for p in options.only.split(",") if p]
     rows, missed, end = [], [], time.time() + options.seconds
-    for name in workloads.names("micro"):
+    for name in workloads.names() if wanted else workloads.names("micro"):
         for size in sizes_of(workloads, name, options.quick):
             label = f"{name}:{size}"
             if wanted and not any(fnmatch.fnmatch(label, p) for p in wanted):
@@ -160,7 +160,7 @@ def main():
                     bytes_of = sum(x.nbytes for x in jax.tree.leaves(work.args))
                     if bytes_of > MOST_BYTES:
                         continue
-                    if work.calls or has_contraction(work):
+                    if not wanted and (work.calls or has_contraction(work)):
                         break
                 row = measure(work, sides, options)
             except Exception as error:  # the rest goes on
