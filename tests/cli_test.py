@@ -340,6 +340,23 @@ ENTRY e {
                 self.assertIn(part, text)
         self.assertIn("TK6107", self.tokamak(*words, TOKAMAK_CHECK="kernel", expect=2).stderr)
 
+    def test_check_leaves_what_an_overflow_decides(self):
+        # 3e38 + 3e38 - inf is NaN from the left, and -inf where the last two are added first: whether it is infinite is open.
+        file = self.write("fold.hlo", """HloModule m
+        add { a = f32[] parameter(0)
+          b = f32[] parameter(1)
+          ROOT s = f32[] add(a, b) }
+        ENTRY main {
+          x = f32[4,4] parameter(0)
+          zero = f32[] constant(0)
+          s = f32[4] reduce(x, zero), dimensions={1}, to_apply=add
+          infinite = pred[4] is-inf(s)
+          ROOT r = s32[4] convert(infinite) }""")
+        words = ("run", file, "--inputs", self.path("in.npz"), "--backend", "sim", "--spoil-kernel", "0")
+        for row, expect in (([3e38, 1, -1, 2], 70), ([np.inf, 1, -1, 2], 70), ([3e38, 3e38, -np.inf, 2], 0)):
+            np.savez(self.path("in.npz"), in_0=np.array([row] * 4, np.float32))
+            self.assertEqual("TK4006" in self.tokamak(*words, TOKAMAK_CHECK="kernels", expect=expect).stderr, expect == 70, row)
+
     def test_expect_sees_a_wrong_kernel(self):
         words = ("run", self.write("steps.hlo", STEPS), "--seed", "1")
         file = self.path("right.npz")

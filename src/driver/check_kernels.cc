@@ -211,6 +211,28 @@ bool MayOverflow(const std::vector<const Instr*>& instrs,
   return false;
 }
 
+// Of the instructions, those that `root` is made of, itself included.
+std::vector<const Instr*> MadeOf(const Instr& root, const std::vector<const Instr*>& instrs) {
+  std::vector<const Instr*> parts = {&root};
+  for (size_t i = 0; i < parts.size(); ++i)
+    for (const Instr* operand : parts[i]->operands())
+      if (std::ranges::find(instrs, operand) != instrs.end() &&
+          std::ranges::find(parts, operand) == parts.end())
+        parts.push_back(operand);
+  return parts;
+}
+
+// Whether some fold of these left the range on its way: which of its results are infinite and which
+// are NaN depends on the order of the terms, and what is told apart by that is nobody's.
+bool LeftTheRange(const std::vector<const Instr*>& instrs,
+                  const std::unordered_map<const Instr*, Value>& values) {
+  return std::ranges::any_of(instrs, [&](const Instr* instr) {
+    if (TermsOf(*instr) <= 1 || !instr->shape().IsArray()) return false;
+    return AnyPart(values.at(instr), IsNoNumber) &&
+           MayOverflow({instr}, values, instr->shape().type());
+  });
+}
+
 // Bits of a NaN, or of what the kernel rounded, become a number: which ones is nobody's promise.
 bool ShowsBits(const std::vector<const Instr*>& instrs,
                const std::unordered_map<const Instr*, Value>& values) {
@@ -458,6 +480,8 @@ Status KernelChecker::Judge(const Work& work, std::span<void* const> arguments, 
       if (work.tf32)  // what is made of a product is as far off
         for (const Instr* part : work.instrs) slack = std::max(slack, SlackOf(*part, law, true));
       bound.atol += slack;
+    } else if (LeftTheRange(MadeOf(instr, work.instrs), law)) {
+      continue;
     }
     auto part = [&](const Values& values) {
       return LiteralFromValue(PartOf(values.at(&instr), argument.part));
