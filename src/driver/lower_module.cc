@@ -9,6 +9,7 @@
 #include "fusion/given.h"
 #include "fusion/prepare_scans.h"
 #include "fusion/scatter_places.h"
+#include "fusion/scatter_selects.h"
 #include "fusion/share_rounds.h"
 #include "fusion/sorts.h"
 #include "fusion/split_reductions.h"
@@ -45,6 +46,7 @@ Result<LoweredProgram> LowerModule(Module& module, const LowerOptions& options, 
   PrepareScans(module, log, options.machine);
   SplitWindows(module, log);
   PrepareSorts(module, log, options.machine);
+  SelectScatters(module, log);
   SplitScatters(module, log, options.machine);
   PlaceScatters(module, log, options.machine);
   SplitReductions(module, log, options.machine);
