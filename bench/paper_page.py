@@ -1,0 +1,380 @@
+"""The page of bench/paper and its plots, from paper.json (a GPU) and paper_cpu.json."""
+import json
+
+import svg
+
+STEPS = 1000
+RUNGS = [("E0", "cartpole_scan", "the plain program: threefry, concatenate, lax.scan", 1.0), ("E1", "cartpole_scan_prerng", "random numbers precomputed", 1.87),
+         ("E3", "cartpole_scan_prerng_noconcat", "and no concatenate", 3.41), ("E4", "cartpole_best_prerng", "and unrolled by 10", 10.5)]  # fmt: skip
+COLUMNS = [("xla", "XLA"), ("flags", "XLA, best flags"), ("rules", "Tokamak `rules`"), ("tokamak", "Tokamak")]
+FILES = (("paper.json", ""), ("paper_cpu.json", "_cpu"))
+NEAR = 1.3  # a factor within this of the paper's counts as reproduced
+
+
+class Told:
+    """What one run of bench/paper measured."""
+
+    def __init__(self, data):
+        self.data, self.n = data, data["n"]
+        self.cuda = data["device"] == "cuda"
+
+    def all(self, *experiments):
+        return [r for r in self.data["records"] if r["experiment"] in experiments]
+
+    def get(self, experiment, program, side):
+        label = program if ":" in program else f"{program}:{self.n}"
+        return next((r for r in self.all(experiment) if (r["program"], r["side"]) == (label, side)), None)
+
+    def cell(self, program, column):
+        """The record of a rung in a column."""
+        if column != "flags":
+            return self.get("ladder", program, column)
+        tried = [r for r in self.all("flags") if r["program"] == f"{program}:{self.n}"]
+        plain = [r for r in [self.get("ladder", program, "xla")] if r and tried]  # no flag at all may be best
+        return min((r for r in tried + plain if "ms" in r), key=lambda r: r["ms"], default=tried[0] if tried else None)
+
+    def ms(self, program, column, key="ms"):
+        return (self.cell(program, column) or {}).get(key)
+
+    def peers(self):
+        return self.data.get("peers", [])
+
+
+def number(value, digits=3):
+    if value is None:
+        return "-"
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.{digits}g}"
+
+
+def why(record):
+    return "-" if record is None else record.get("error", "-").replace("|", "/").replace("\n", " ")[:60]
+
+
+def kernels(record):
+    """Kernels and copies a step; 0.001 is one launch for all steps."""
+    if record is None or "ms" not in record:
+        return None
+    if "device_kernels" in record:
+        return record["device_kernels"] + record["device_copies"]
+    if "launches" in record:
+        return record["launches"] / record["steps"]
+    inside = record.get("instructions")
+    return None if not inside else inside[1] if record["steps"] > 1 else sum(inside)
+
+
+def table(head, rows):
+    return ["| " + " | ".join(head) + " |", "|" + "---|" * len(head), *("| " + " | ".join(map(str, row)) + " |" for row in rows), ""]
+
+
+def facts(told):
+    d = told.data
+    devices = ", ".join(f"{name} on {kind}" for name, kind in d["devices"].items())
+    return [f"`{d['command']}`, {d['date']}: {d['cpu']}, {d['cores']} cores, {d['memory']} GiB, load {d['load']:.1f} at the beginning; {devices}; JAX {d['jax']}; "
+            f"commit {d['commit']}; N = {d['n']:,} simulations where nothing else is said; took {d['took_s']:.0f} s.", ""]  # fmt: skip
+
+
+def ladder(told):
+    lines = ["### The ladder (E0, E1, E3, E4)", "",
+             f"Milliseconds for {STEPS:,} steps by the clock, the least turn; in brackets the median turn over the least; then how many times faster than the same column's first row.", ""]  # fmt: skip
+    rows = []
+    for name, program, text, paper in RUNGS:
+        row = [f"{name}: {text}", f"{paper:g}x"]
+        for column, _ in COLUMNS:
+            record, base = told.cell(program, column), told.ms(RUNGS[0][1], column)
+            if record is None or "ms" not in record:
+                row.append(why(record))
+                continue
+            ratio = f", {base / record['ms']:.2f}x" if base else ""
+            flags = f"; {record.get('flags', 'no flag')}" if column == "flags" else ""
+            row.append(f"{number(record['ms'])} ({record['ms_median'] / record['ms']:.2f}){ratio}{flags}")
+        rows.append(row)
+    lines += table(["", "paper", *(title for _, title in COLUMNS)], rows)
+    lines += ["Device time (ms), kernels and copies a step, seconds of compilation:" if told.cuda else
+              "Kernels and copies a step, seconds of compilation (a CPU has no time of a device of its own):", ""]  # fmt: skip
+    rows = []
+    for name, program, text, _ in RUNGS:
+        row = [f"{name}"]
+        for column, _ in COLUMNS:
+            record = told.cell(program, column) or {}
+            parts = [number(record.get("device_ms"))] if told.cuda else []
+            row.append("; ".join([*parts, number(kernels(record or None)), f"{number(record.get('compile_s'), 2)} s"]) if "ms" in record else why(record or None))
+        rows.append(row)
+    lines += table(["", *(title for _, title in COLUMNS)], rows)
+    reasons = sorted({r["device_why"] for r in told.all("ladder", "flags") if "device_why" in r})
+    lines += [f"No device time: {reason}." for reason in reasons] + [""] * bool(reasons)
+    if not told.cuda:
+        lines += ["Of XLA's CPU the kernels are counted in its compiled text: instructions in the loop that are no views, inner loops once. Of Tokamak they are "
+                  "launches: 0.001 is one for all steps.", ""]  # fmt: skip
+    return lines + verdict(told)
+
+
+def verdict(told):
+    """What of the paper's factors came out, on XLA and by both clocks; and what the untouched program takes on Tokamak."""
+    base, found = told.cell(RUNGS[0][1], "xla") or {}, []
+    for name, program, text, paper in RUNGS[1:]:
+        record = told.cell(program, "xla") or {}
+        if "ms" not in record or "ms" not in base:
+            continue
+        wall = base["ms"] / record["ms"]
+        device = base["device_ms"] / record["device_ms"] if "device_ms" in record and "device_ms" in base else None
+        if max(wall / paper, paper / wall) <= NEAR:
+            found.append(f"- {name} reproduces on XLA by the clock: {wall:.2f}x, in the paper {paper:g}x.")
+        elif device and max(device / paper, paper / device) <= NEAR:
+            found.append(f"- {name} reproduces on XLA by device time ({device:.2f}x, in the paper {paper:g}x), not by the clock ({wall:.2f}x): the host issues each "
+                         "kernel of each step, and the device waits for it.")  # fmt: skip
+        else:
+            by = f", {device:.2f}x by device time" if device else ""
+            found.append(f"- {name} does not reproduce on XLA: {wall:.2f}x{by}, in the paper {paper:g}x. {reason(name, told)}")
+    ours = told.ms(RUNGS[0][1], "tokamak")
+    if ours and "ms" in base:
+        hand = next((p for p in told.peers() if p.get("n") == told.n and "keys in each thread" in p["peer"]), None)
+        best = min(((told.ms(p, c), f"{t}, {title}") for _, p, t, _ in RUNGS for c, title in COLUMNS[:2] if told.ms(p, c)), default=None)
+        found.append(f"- The untouched program takes {number(ours)} ms on Tokamak: {base['ms'] / ours:.1f} times less than on XLA"
+                     + (f", {best[0] / ours:.2f} times less than XLA's best rung ({best[1]})" if best else "")
+                     + (f"; {ours / hand['ms']:.2f} times what CUDA by hand with the same draws takes ({number(hand['ms'])} ms)." if hand else "."))  # fmt: skip
+    return found + [""]
+
+
+def reason(name, told):
+    if not told.cuda:
+        return ("The paper's machine was a GPU: on a CPU there are no launches to save; what is saved is memory traffic between loops and the work of the draws themselves, "
+                "and a longer body is one that XLA's CPU compiles into more loops.")  # fmt: skip
+    call = told.get("E0", "cartpole_scan_rngcall", "xla") or {}
+    if "ms" in call:
+        return (f"The paper's baseline had the draws as a custom call; XLA inlines them today. As a custom call its first row takes {number(call['ms'])} ms by the clock"
+                + (f", {number(call['device_ms'])} ms on the device" if "device_ms" in call else "") + ".")  # fmt: skip
+    return "XLA inlines the draws today, which were a custom call in the paper's baseline, and other GPUs have other launch times."
+
+
+def kernel_ends(told):
+    """E0"""
+    lines = ["### E0: where XLA's kernels end, and why", "", "The paper counted 6 kernels a step. Causes are those that `tokamak explain --as-given` finds in XLA's compiled text.", ""]
+    rows = []
+    for program in ("cartpole_scan", "cartpole_scan_rngcall", *(p for _, p, _, _ in RUNGS[1:])):
+        record = told.get("ladder", program, "xla") or told.get("E0", program, "xla")
+        if record is None or "ms" not in record:
+            if record or program == "cartpole_scan":
+                rows.append([program, why(record), "-", "-"])
+            continue
+        causes = {}
+        for one in record.get("given") or []:
+            causes.setdefault(one["cause"], []).append(one["bytes"])
+        listed = ", ".join(f"{cause}: {len(of)} ({number(sum(of))} B)" for cause, of in sorted(causes.items(), key=lambda c: -len(c[1]))) or "-"
+        rows.append([program, number(kernels(record)), number(record["ms"]), listed])
+    lines += table(["program", "kernels and copies a step", "ms", "values stored between kernels, by cause"], rows)
+    for program in ("cartpole_scan", "cartpole_scan_rngcall"):
+        lines += each_end(program, (told.get("ladder", program, "xla") or told.get("E0", program, "xla") or {}).get("given") or [])
+    if not told.cuda:
+        lines += ["RNG as a custom call: `jax_threefry_gpu_kernel_lowering` exists on GPUs only.", ""]
+    ours = told.cell("cartpole_scan", "tokamak") or {}
+    for rule, taken, because, before, after in ours.get("loops", []):
+        lines += [f"Tokamak, the same program: `{rule}` {taken} ({because}): {number(after)} us predicted, {number(before)} the other way."]
+    return lines + [""] * bool(ours.get("loops"))
+
+
+def each_end(program, given):
+    """Every value that one kernel stores for another, folded away."""
+    if not given:
+        return []
+    rows = [[f"`{b['from']}`", f"`{b['to']}`", number(b["bytes"]), b["cause"], f"`{b['rule']}`" if b["rule"] else "-"] for b in sorted(given, key=lambda b: -b["bytes"])[:60]]
+    more = f", the largest {len(rows)} of {len(given)}" if len(given) > len(rows) else ""
+    return ["<details>", f"<summary>{program}: each boundary{more}</summary>", "", *table(["from", "to", "bytes", "cause", "rule"], rows), "</details>", ""]
+
+
+def lifted(told):
+    """E2"""
+    rows = []
+    for record in [r for r in told.all("E2") if r["side"] != "xla"]:
+        rows.append([record["program"], record["side"], number(record.get("ms")) if "ms" in record else why(record), number(record.get("device_ms")), number(kernels(record))])
+    if not rows:
+        return []
+    lines = ["### E2: the concatenate rule lifted (paper: ~1.1x)", "", "`tokamak_fusion=rules`, with and without `tokamak_lift=concat-multi-user`; `not simplified` leaves out Tokamak's own "
+             "algebraic rules, which take slices of a concatenation apart before any fusion rule sees them.", ""]  # fmt: skip
+    lines += table(["program", "side", "ms", "device ms", "kernels a step"], rows)
+    pairs = [(r, told.get("E2", r["program"], r["side"] + ", lifted")) for r in told.all("E2") if not r["side"].endswith("lifted") and r["side"] != "xla"]
+    for plain, lift in pairs:
+        if "ms" in plain and lift and "ms" in lift:
+            same = kernels(plain) == kernels(lift)
+            lines.append(f"- {plain['program']}, {plain['side']}: {plain['ms'] / lift['ms']:.2f}x by lifting"
+                         + (": the kernels are the same, the rule refuses nothing here. What is left is noise." if same else "."))  # fmt: skip
+    return lines + [""]
+
+
+def unrolled(told):
+    """E4, the factors"""
+    found, lines = {}, []
+    for record in told.all("E4"):
+        program = record["program"].split(":")[0]
+        kind, _, factor = program.rpartition("_u")
+        if program.startswith("cartpole_unrolled"):
+            kind, factor = "a Python loop, all steps written out", program.removeprefix("cartpole_unrolled")
+        found.setdefault((kind, int(factor)), {})[record["side"]] = record
+    for factor, program in ((1, "cartpole_scan_prerng_noconcat"), (10, "cartpole_best_prerng")):
+        for side in ("xla", "tokamak"):
+            if told.cell(program, side):
+                found.setdefault(("cartpole_scan_prerng_noconcat", factor), {}).setdefault(side, told.cell(program, side))
+    if not found:
+        return [], {}
+    untouched = told.ms(RUNGS[0][1], "tokamak")
+    head = "### E4: unrolling (paper: 3.5x at 10)"
+    rows = []
+    for (kind, factor), of in sorted(found.items()):
+        cells = [number(of[s]["ms"]) if s in of and "ms" in of[s] else why(of.get(s)) for s in ("xla", "tokamak")]
+        compiles = [number(of[s].get("compile_s"), 2) if s in of and "ms" in of[s] else "-" for s in ("xla", "tokamak")]
+        rows.append([kind, factor, *cells, *compiles])
+    lines += [head, "", f"Milliseconds for {STEPS:,} steps and seconds of compilation. The untouched program on Tokamak: {number(untouched)} ms.", ""]
+    lines += table(["program", "unroll", "XLA ms", "Tokamak ms", "XLA compiles, s", "Tokamak compiles, s"], rows)
+    return lines, {k: v for k, v in found.items() if not k[0].startswith("a Python")}
+
+
+def crossing(told):
+    """E5"""
+    series = {}
+    for record in told.all("E5", "sizes"):
+        program, size = record["program"].split(":")
+        if program == "cartpole_scan" and "ms" in record:
+            series.setdefault(record["side"], {})[int(size)] = record["ms"]
+    for side in ("xla", "tokamak"):
+        if told.ms(RUNGS[0][1], side):
+            series.setdefault(side, {})[told.n] = told.ms(RUNGS[0][1], side)
+    if not series:
+        return [], {}
+    sizes = sorted({n for of in series.values() for n in of})
+    lines = ["### E5: from how many simulations on a GPU pays (paper: about 70)", "",
+             f"The plain program, ms for {STEPS:,} steps, everything in the memory of its device.", ""]  # fmt: skip
+    lines += table(["N", *series], [[f"{n:,}", *(number(of.get(n)) for of in series.values())] for n in sizes])
+    for gpu, cpu in (("xla", "xla, CPU"), ("tokamak", "tokamak, CPU"), ("tokamak", "xla, CPU")):
+        both = [n for n in sizes if n in series.get(gpu, {}) and n in series.get(cpu, {})]
+        over = [n for n in both if series[gpu][n] < series[cpu][n]]
+        if both:
+            name = f"{gpu} on the GPU against {cpu}"
+            lines.append(f"- {name}: " + (f"the GPU is faster from N = {over[0]:,} on (of the sizes measured)." if over else "the CPU is faster at every size measured."))
+    if not told.cuda:
+        lines.append("- There is no GPU here: the crossover is on the GPU machine's page; what this one shows is how both CPU backends grow.")
+    lines += [f"- {r['side']}: {r['error']}" for r in told.all("E5") if "error" in r and r["side"] == "tokamak, CPU"]
+    return lines + [""], series
+
+
+def others(told):
+    """E6"""
+    if not told.peers():
+        return []
+    base, best = told.ms(RUNGS[0][1], "xla"), told.ms(RUNGS[3][1], "xla")
+    rows = []
+    for row in told.peers():
+        ms = row.get("ms")
+        rows.append([row["peer"], number(row.get("n")), number(ms) if ms else row.get("why", "-").replace("|", "/"),
+                     f"{base / ms:.2f}x" if ms and base and row["n"] == told.n else "-", f"{best / ms:.2f}x" if ms and best and row["n"] == told.n else "-"])  # fmt: skip
+    for title, column in (("XLA, the plain program", "xla"), ("Tokamak, the plain program", "tokamak")):
+        ms = told.ms(RUNGS[0][1], column)
+        if ms:
+            rows.append([f"**{title}**", number(told.n), number(ms), f"{base / ms:.2f}x" if base else "-", f"{best / ms:.2f}x" if best else "-"])
+    return ["### E6: others (paper: PyTorch eager 0.13x, TorchScript 1.97x of XLA's baseline; CUDA by hand 2.7x over XLA's best, 28x over its baseline)", "",
+            *table(["", "N", "ms", "over XLA's plain program", "over XLA's best rung"], rows)]  # fmt: skip
+
+
+def counted(told):
+    """E7"""
+    rows = []
+    for column, title in (("xla", "XLA"), ("rules", "Tokamak `rules`"), ("tokamak", "Tokamak")):
+        for program, text in ((RUNGS[0][1], "before (plain)"), (RUNGS[3][1], "after (by hand: E1, E3, unroll 10)")):
+            record = told.cell(program, column)
+            if record and "ms" in record:
+                busy = f"{100 * min(1, record['device_ms'] / record['ms']):.0f} %" if "device_ms" in record else "-"
+                rows.append([title, text, number(kernels(record)), number(record.get("device_copies")), busy,
+                             f"{number(record.get('temporary_bytes'))}"])  # fmt: skip
+    if not rows:
+        return []
+    return ["### E7: what can be counted, before and after", "",
+            "Hardware counters are not read: the driver gives them to profilers with rights that a benchmark has not. What tells the same story here: how many kernels a "
+            "step has, how long of the wall time the device is at work, and what must be stored between kernels.", "",
+            *table(["", "program", "kernels and copies a step", "copies of these", "device at work", "temporary bytes"], rows)]  # fmt: skip
+
+
+def first_calls(told):
+    """E8"""
+    rows = []
+    for side, title in (("xla", "XLA"), ("tokamak", "Tokamak")):
+        of = [r for r in told.all("E8") if r["side"] == side]
+        call = next((r["first"] for r in of if "first" in r), {})
+        step = next((r["ms"] for r in of if r["program"].startswith("cartpole_naive") and "ms" in r), None)
+        eager = next((r["ms"] for r in of if r["program"].startswith("eager") and "ms" in r), None)
+        if of:
+            rows.append([title, *(number(call.get(k)) for k in ("trace", "lower", "compile", "run")), number(sum(call.values()) if call else None),
+                         number(told.ms(RUNGS[0][1], side)), number(step), number(eager)])  # fmt: skip
+    if not rows:
+        return []
+    return ["### E8: the first call, a loop in Python, eager", "", f"Seconds of the first call of the plain program in a new process; then ms for {STEPS:,} steps in lax.scan, as "
+            "calls of one jitted step, and without jit (op by op, `jax.disable_jit`).", "",
+            *table(["", "trace", "lower", "compile", "run", "first call", "scan", "a call a step", "eager"], rows)]  # fmt: skip
+
+
+def ladder_plot(told):
+    groups = []
+    for name, program, text, _ in RUNGS:
+        groups.append((f"{name}: {text}", [(title.replace("`", ""), told.ms(program, column), color) for color, (column, title) in enumerate(COLUMNS) if told.cell(program, column)]))
+    hand = [(p["peer"].replace("CUDA by hand, ", ""), p.get("ms"), 6) for p in told.peers() if p.get("n") == told.n and p["peer"].startswith("CUDA by hand, JAX")]
+    return svg.rows(f"CartPole, {told.n:,} simulations: ms for {STEPS:,} steps", [g for g in groups if g[1]] + ([("CUDA by hand", hand)] if hand else []), "ms (log)", where(told))
+
+
+def where(told):
+    kinds = sorted({k for k in told.data["devices"].values() if k != "cpu"}) or [f"{told.data['cpu']}, {told.data['cores']} cores"]
+    return f"{', '.join(kinds)}; JAX {told.data['jax']}; {told.data['date']}"
+
+
+def headline(told):
+    """The README's plot: what the paper did by hand on XLA, and the untouched program on Tokamak."""
+    xla = [(text if name != "E0" else "the plain program", told.ms(program, "xla"), 0) for name, program, text, _ in RUNGS]
+    ours = [("the plain program", told.ms(RUNGS[0][1], "tokamak"), 4)]
+    hand = [(p["peer"].replace("CUDA by hand, JAX's own draws, ", ""), p["ms"], 6) for p in told.peers() if p.get("n") == told.n and "ms" in p and "JAX's own draws, keys in" in p["peer"]]
+    groups = [("XLA, rewritten by hand step by step, as in the paper", xla), ("Tokamak, nothing rewritten", ours)] + ([("CUDA by hand, the same draws", hand)] if hand else [])
+    return svg.rows(f"CartPole, {told.n:,} simulations, {STEPS:,} steps: milliseconds", groups, "ms (log)", where(told))
+
+
+def one(told, suffix, out):
+    plots = {f"paper_ladder{suffix}.svg": ladder_plot(told)}
+    unroll, factors = unrolled(told)
+    cross, series = crossing(told)
+    if factors:
+        drawn = {}
+        for (kind, factor), of in factors.items():
+            short = "plain" if kind == "cartpole_scan" else "E3"
+            for side in ("xla", "tokamak"):
+                if "ms" in of.get(side, {}):
+                    drawn.setdefault(f"{side}, {short}: ms", []).append((factor, of[side]["ms"]))
+                    drawn.setdefault(f"{side}, {short}: compile s", []).append((factor, of[side]["compile_s"]))
+        plots[f"paper_unroll{suffix}.svg"] = svg.lines("Unrolling: milliseconds a 1,000 steps, seconds to compile", drawn, "steps a round", "ms, s (log)", where(told))
+    if series:
+        plots[f"paper_sizes{suffix}.svg"] = svg.lines(f"The plain program: ms for {STEPS:,} steps", {k: list(v.items()) for k, v in series.items()},
+                                                      "simulations", "ms (log)", where(told))  # fmt: skip
+    for name, text in plots.items():
+        (out / name).write_text(text)
+    image = lambda name, alt: [f"![{alt}]({name}{suffix}.svg)", ""] if f"{name}{suffix}.svg" in plots else []  # noqa: E731
+    return [f"## On {where(told).split(';')[0]}", "", *facts(told), *image("paper_ladder", "the ladder"), *ladder(told), *kernel_ends(told), *lifted(told), *unroll,
+            *image("paper_unroll", "unrolling"), *cross, *image("paper_sizes", "sizes"), *others(told), *counted(told), *first_calls(told)]  # fmt: skip
+
+
+def write(out):
+    read = [(Told(json.loads((out / name).read_text())), suffix) for name, suffix in FILES if (out / name).is_file()]
+    if not read:
+        print(f"{out} has no paper.json: bench/paper makes it")
+        return 1
+    lines = ["`bench/paper` measured this.", "", "# The paper's experiments, reproduced", "",
+             "*Operator Fusion in XLA: Analysis and Evaluation* (arXiv 2301.13062) makes CartPole 10.5 times faster on XLA by rewriting it: random numbers precomputed, no "
+             "concatenate, unrolled by 10. Here is each step once more, on today's XLA and on Tokamak ([how Tokamak's `rules` are the paper's](../paper.md)).", "",
+             "XLA, `rules` and Tokamak are measured in one process, turn by turn; XLA with other flags in a process a set of flags, of which each cell has the fastest. "
+             "Programs: `workloads.py`. A row that is missing says why.", ""]  # fmt: skip
+    for told, suffix in read:
+        lines += one(told, suffix, out)
+        tried = told.data.get("flags", {})
+        if tried:
+            lines += ["Flags tried on XLA: " + "; ".join(f"{name} (`{flags}`{refused(told, name)})" for name, flags in tried.items()) + ".", ""]
+    (out / "paper_headline.svg").write_text(headline(read[0][0]))
+    (out / "paper.md").write_text("\n".join(lines).rstrip() + "\n")
+    print(f"{out}/paper.md")
+    return 0
+
+
+def refused(told, name):
+    of = [r for r in told.all("flags") if r.get("flags") == name]
+    return "" if any("ms" in r for r in of) or not of else ": " + why(of[0])

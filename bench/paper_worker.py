@@ -1,0 +1,330 @@
+"""One process of bench/paper: measures programs on one or several sides, turns interleaved, and prints a JSON line for each.
+
+The task is a JSON object on standard input:
+  workloads   where workloads.py is
+  sides       [{name, platform, options}]: what measures; options are those of jax.jit's compiler
+  programs    ["cartpole_scan:2048", ...]
+  turns, turn_s   how many turns a side has, and how long one is
+  profile     also the device's own time of one call, at the end
+  first       only the first call: trace, lower, compile, run, in a process that has done nothing else
+  eager       CartPole's step without jit, so many steps
+A line {"begin": ...} comes before what may take long, so that whoever stops this process knows what it was at.
+"""
+import contextlib
+import glob
+import json
+import os
+import re
+import statistics
+import sys
+import tempfile
+import time
+
+STEPS = 1000  # of a CartPole program; bench/paper says milliseconds for so many
+SILENT = ("parameter", "constant", "tuple", "get-tuple-element", "bitcast", "while", "call", "conditional", "after-all", "opt-barrier")
+
+
+def say(**record):
+    print(json.dumps(record), flush=True)
+
+
+def steps_of(name):
+    """How many steps one call of the program makes."""
+    unrolled = re.search(r"unrolled(\d+)", name)
+    return int(unrolled[1]) if unrolled else STEPS
+
+
+def count_given(text):
+    """(outside of loops, inside of them): instructions of XLA's compiled program that run as something of their own."""
+    bodies, current, entry = {}, None, None
+    for line in text.splitlines():
+        head = re.match(r"^(ENTRY )?%?([\w.\-]+) \(.*\{\s*$", line)
+        if head:
+            current = bodies.setdefault(head[2], [])
+            entry = head[2] if head[1] else entry
+        elif line.startswith("}"):
+            current = None
+        elif current is not None and " = " in line:
+            current.append(line)
+
+    def walk(name, depth):
+        outside = inside = 0
+        for line in bodies.get(name, []) if depth < 5 else []:
+            op = re.search(r" = (?:\(.*?\)|\S+) ([a-z][\w\-]*)\(", line)
+            op = op[1] if op else "?"
+            if op == "while":
+                inside += sum(sum(walk(c, depth + 1)) for c in re.findall(r"(?:body|condition)=%?([\w.\-]+)", line))
+            elif op in ("call", "conditional"):
+                for called in re.findall(r"(?:to_apply|calls|true_computation|false_computation)=%?([\w.\-]+)", line):
+                    more = walk(called, depth + 1)
+                    outside, inside = outside + more[0], inside + more[1]
+            elif op not in SILENT:
+                outside += 1
+        return outside, inside
+
+    return walk(entry, 0) if entry else None
+
+
+def device_events(call):
+    """What the device did in one call, by JAX's profiler: kernels, copies, milliseconds; or why it is not known."""
+    import jax
+
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            with jax.profiler.trace(folder):
+                call()
+            files = glob.glob(folder + "/**/*.xplane.pb", recursive=True)
+            if not files:
+                return {"device_why": "the profiler wrote nothing"}
+            kernels = copies = 0
+            busy = 0.0
+            for plane in jax.profiler.ProfileData.from_file(files[0]).planes:
+                if not plane.name.startswith("/device:GPU"):
+                    continue
+                for line in plane.lines:
+                    if not line.name.startswith("Stream"):
+                        continue
+                    for event in line.events:
+                        moved = event.name.lower().startswith(("memcpy", "memset"))
+                        kernels, copies = kernels + (not moved), copies + moved
+                        busy += event.duration_ns
+            if not kernels + copies:
+                return {"device_why": "the profiler saw no event of a device"}
+            return {"device_ms": busy / 1e6, "kernels": kernels, "copies": copies}
+    except Exception as error:  # a figure less, not a run less
+        return {"device_why": f"the profiler: {str(error)[:120]}"}
+
+
+@contextlib.contextmanager
+def configured(flags):
+    """The flags of JAX that a workload asks for, while it is traced, lowered and called."""
+    import jax
+
+    before = {name: getattr(jax.config, name) for name in flags if hasattr(jax.config, name)}
+    try:
+        for name in before:
+            jax.config.update(name, flags[name])
+        yield
+    finally:
+        for name, value in before.items():
+            jax.config.update(name, value)
+
+
+class Side:
+    """A program on one side."""
+
+    def __init__(self, task, label, work):
+        import jax
+
+        self.task, self.label, self.work = task, label, work
+        self.device = jax.devices(task["platform"])[0]
+        self.times, self.calls = [], 1
+        self.record = {"program": label, "side": task["name"], "steps": steps_of(label) if not work.calls else 1}
+
+    def prepare(self):
+        import jax
+
+        work = self.work
+        self.args = tuple(jax.tree.map(lambda x: jax.device_put(x, self.device), a) for a in work.args)
+        jax.block_until_ready(self.args)
+        donated = tuple(range(work.carry)) if work.calls else ()
+        options = self.task.get("options") or {}
+        begin = time.perf_counter()
+        lowered = jax.jit(work.fn, donate_argnums=donated, compiler_options=options or None).lower(*self.args)
+        traced = time.perf_counter()
+        self.fn = lowered.compile()
+        self.record |= {"trace_s": traced - begin, "compile_s": time.perf_counter() - traced}
+        if self.task["platform"] == "tokamak":
+            self.ask_tokamak(lowered, options)
+        else:
+            text = self.fn.as_text()
+            self.record["instructions"] = count_given(text)
+            self.record["hlo"] = text if len(text) < 4_000_000 else None
+        begin = time.perf_counter()
+        self.out = jax.block_until_ready(self.call(1))
+        self.record["first_run_s"] = time.perf_counter() - begin
+
+    def ask_tokamak(self, lowered, options):
+        """The kernels that explain has of it: on a CPU there is no profiler of launches."""
+        try:
+            from tokamak._explain import Explanation
+
+            target = "h200" if os.environ.get("TOKAMAK_DEVICE") == "cuda" else "host"
+            told = Explanation(lowered.as_text().encode(), "program.mlir", {**options, "target": target, "compare": "false"}).data
+            steps = told["kernels"]
+            self.record |= {"launches": sum(k["calls"] or 1 for k in steps), "kinds": len(steps), "host_steps": told["host_steps"],
+                            "bytes": sum((k["reads_bytes"] + k["writes_bytes"]) * (k["calls"] or 1) for k in steps),
+                            "temporary_bytes": told["temporary_bytes"],
+                            "loops": [[d["rule"], d["verdict"], d["because"], d["before_us"], d["after_us"]] for d in told["decisions"]
+                                      if d["rule"] in ("lower.rounds", "loop.shared", "loop.chunks", "lower.persistent")]}  # fmt: skip
+        except Exception as error:
+            self.record["explain_why"] = str(error)[:200]
+
+    def call(self, count):
+        import jax
+
+        args, carry = self.args, self.work.carry if self.work.calls else 0
+        out = None
+        for _ in range(count):
+            out = self.fn(*args)
+            if carry:
+                args = tuple(out[:carry]) + tuple(args[carry:])
+        self.args = args
+        return jax.block_until_ready(out)
+
+    def turn(self, seconds):
+        begin = time.perf_counter()
+        self.call(self.calls)
+        took = (time.perf_counter() - begin) / self.calls
+        self.times.append(took)
+        self.calls = max(1, min(1000, int(seconds / took)))
+
+    def result(self):
+        times = self.times[1:] or self.times  # the first turn warms up
+        scale = 1e3 * STEPS / self.record["steps"]
+        best = min(times)
+        return self.record | {"ms": best * scale, "ms_median": statistics.median(times) * scale, "ms_most": max(times) * scale,
+                              "turns": len(times), "call_ms": best * 1e3}  # fmt: skip
+
+
+def difference(ours, theirs):
+    """Of reals the largest difference, relative beyond 1; of integers the share that differs."""
+    import jax
+    import numpy as np
+
+    worst = 0.0
+    for x, y in zip(jax.tree.leaves(ours), jax.tree.leaves(theirs), strict=True):
+        x, y = np.asarray(x), np.asarray(y)
+        if x.dtype.kind in "biu":
+            worst = max(worst, float(np.mean(x != y)))
+        else:
+            x, y = x.astype(np.float64), y.astype(np.float64)
+            worst = max(worst, float(np.nanmax(np.abs(x - y) / (1 + np.abs(y)), initial=0.0)))
+    return worst
+
+
+def measure(task, workloads, label, cpu):
+    """All sides of one program; gives those that can be profiled later."""
+    import jax
+
+    name, size = label.split(":")
+    with jax.default_device(cpu):
+        work = workloads.workload(name, size)
+    if work.calls:
+        work.args = jax.tree.map(lambda x: jax.device_get(x), work.args)  # each side donates its own copy
+    sides = []
+    with configured(work.config):
+        for one in task["sides"]:
+            say(begin=label, side=one["name"])
+            side = Side(one, label, work)
+            try:
+                side.prepare()
+                sides.append(side)
+            except Exception as error:  # the others go on
+                say(program=label, side=one["name"], error=f"{type(error).__name__}: {str(error)[:300]}")
+        for _ in range(task["turns"] + 1):
+            for side in sides:
+                side.turn(task["turn_s"])
+        for side in sides:
+            record = side.result()
+            if side is not sides[0] and not work.calls:
+                record |= {"difference": difference(side.out, sides[0].out), "against": sides[0].task["name"]}
+            say(**record)
+    for side in sides:
+        side.out = None
+    return sides
+
+
+def first(task, workloads, label, cpu):
+    """What a user waits for at the first call, each part by itself."""
+    import jax
+
+    name, size = label.split(":")
+    one = task["sides"][0]
+    begin = time.perf_counter()
+    device = jax.devices(one["platform"])[0]
+    opened = time.perf_counter() - begin
+    with jax.default_device(cpu):
+        work = workloads.workload(name, size)
+    args = [jax.tree.map(lambda x: jax.device_put(jax.device_get(x), device), a) for a in work.args]
+    jax.block_until_ready(args)
+    say(begin=label, side=one["name"])
+    parts = [time.perf_counter()]
+    traced = jax.jit(work.fn).trace(*args)
+    parts.append(time.perf_counter())
+    lowered = traced.lower()
+    parts.append(time.perf_counter())
+    compiled = lowered.compile()
+    parts.append(time.perf_counter())
+    jax.block_until_ready(compiled(*args))
+    parts.append(time.perf_counter())
+    spent = [b - a for a, b in zip(parts, parts[1:])]
+    say(program=label, side=one["name"], first=dict(zip(("trace", "lower", "compile", "run"), spent)), open_s=opened)
+
+
+def eager(task, workloads, cpu):
+    """CartPole's step op by op, without jit."""
+    import jax
+
+    one = task["sides"][0]
+    device = jax.devices(one["platform"])[0]
+    with jax.default_device(cpu):
+        work = workloads.workload("cartpole_naive", "2048")
+    args = tuple(jax.tree.map(lambda x: jax.device_put(x, device), a) for a in work.args)
+    say(begin="eager", side=one["name"])
+    with jax.disable_jit():
+        begin = time.perf_counter()
+        args = tuple(jax.block_until_ready(work.fn(*args)))
+        once = time.perf_counter() - begin
+        begin = time.perf_counter()
+        for _ in range(task["eager"]):
+            args = tuple(work.fn(*args))
+        jax.block_until_ready(args)
+        took = (time.perf_counter() - begin) / task["eager"]
+    say(program="eager:2048", side=one["name"], steps=1, ms=took * 1e3 * STEPS, first_s=once)
+
+
+def main():
+    task = json.load(sys.stdin)
+    sys.path.insert(0, os.path.dirname(os.path.abspath(task["workloads"])))
+    import jax
+    import numpy as np
+    import workloads
+
+    cpu = jax.devices("cpu")[0]
+    say(jax=jax.__version__, devices={s["platform"]: jax.devices(s["platform"])[0].device_kind for s in task["sides"]})
+    for side in task["sides"] if not task.get("first") else []:  # what a platform does once is nobody's compile time
+        x = jax.device_put(np.ones(8, np.float32), jax.devices(side["platform"])[0])
+        jax.block_until_ready(jax.jit(lambda x: x + 1)(x))
+    kept = []
+    for label in task["programs"]:
+        try:
+            if task.get("first"):
+                first(task, workloads, label, cpu)
+            else:
+                kept += measure(task, workloads, label, cpu)
+        except Exception as error:
+            for side in task["sides"]:
+                say(program=label, side=side["name"], error=f"{type(error).__name__}: {str(error)[:300]}")
+        if not task.get("profile"):
+            kept = []
+    if task.get("eager"):
+        try:
+            eager(task, workloads, cpu)
+        except Exception as error:
+            say(program="eager:2048", side=task["sides"][0]["name"], error=f"{type(error).__name__}: {str(error)[:300]}")
+    for side in kept:  # last: a profiler may slow down what comes after it
+        calls = 20 if side.work.calls else 1
+        say(begin=side.label, side=side.task["name"], profile=True)
+        with configured(side.work.config):
+            told = device_events(lambda: side.call(calls))
+        per = STEPS / (side.record["steps"] * calls)
+        if "device_ms" in told:
+            told = {"device_ms": told["device_ms"] * per, "device_kernels": told["kernels"] * per / STEPS, "device_copies": told["copies"] * per / STEPS}
+        say(program=side.label, side=side.task["name"], profile=told)
+        side.fn = side.args = None
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
