@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <sys/mman.h>
 #include <unistd.h>
 
 namespace tokamak {
@@ -31,6 +32,13 @@ size_t Ask() {
 size_t HostMemory() {
   static const size_t bytes = Ask();
   return bytes;
+}
+
+void WishForLargePages(void* data, size_t bytes) {
+  constexpr uintptr_t kLargePage = uintptr_t{2} << 20;
+  uintptr_t begin = (reinterpret_cast<uintptr_t>(data) + kLargePage - 1) / kLargePage * kLargePage;
+  uintptr_t end = (reinterpret_cast<uintptr_t>(data) + bytes) / kLargePage * kLargePage;
+  if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
 }
 
 }  // namespace tokamak

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "runtime/host_memory.h"
 #include "runtime/thread_pool.h"
 
 namespace tokamak::cuda {
@@ -200,6 +201,7 @@ Status DriverGpu::CopyOutSmall(void* to, Address from, size_t bytes) {
 // While one part is copied to the caller's memory, the next is on its way.
 Status DriverGpu::CopyOutLarge(std::byte* to, Address from, size_t bytes) {
   std::lock_guard<std::mutex> lock(large_mutex_);
+  WishForLargePages(to, bytes);  // it is fresh, most of the time
   PinnedSlot slots[2];
   for (PinnedSlot& slot : slots) {
     Result<PinnedSlot> taken = large_slots_.Take();
