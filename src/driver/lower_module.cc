@@ -11,6 +11,7 @@
 #include "fusion/scatter_places.h"
 #include "fusion/scatter_selects.h"
 #include "fusion/share_rounds.h"
+#include "fusion/sort_scatters.h"
 #include "fusion/sorts.h"
 #include "fusion/split_reductions.h"
 #include "fusion/split_rounds.h"
@@ -43,6 +44,7 @@ Result<LoweredProgram> LowerModule(Module& module, const LowerOptions& options, 
   ExpandConvolutions(module, log);
   PrepareContractions(module, options.machine, log);
   ExpandRandom(module, log);
+  SortScatters(module, log, options.machine);
   PrepareScans(module, log, options.machine);
   SplitWindows(module, log);
   PrepareSorts(module, log, options.machine);

@@ -145,18 +145,42 @@ Scalar ScatterElements::FirstPlace(const Coordinates& batch, const std::vector<S
 
 void ScatterElements::Combine(const Coordinates& batch, const std::vector<Scalar>& starts,
                               const Coordinates& window) {
+  Scalar place = PlaceOf(batch, starts, window);
+  Store(place, Joined(Old(place), UpdateAt(batch, window)));
+}
+
+Element ScatterElements::UpdateAt(const Coordinates& batch, const Coordinates& window) {
   Coordinates update;
   const Dims& update_dims = scatter_.operand(2)->shape().dims();
   for (size_t d = 0, in_window = 0, in_batch = 0; d < update_dims.size(); ++d)
     update.push_back(Contains(attrs_.update_window_dims, d) ? window[in_window++]
                                                             : batch[in_batch++]);
-  Scalar index = PlaceOf(batch, starts, window);
-  Element both[2] = {emitter_.ReadRoot(scatter_, index), emitter_.At(*scatter_.operand(2), update)};
-  if (!emitter_.fault().empty()) return;
+  return emitter_.At(*scatter_.operand(2), update);
+}
+
+Element ScatterElements::Old(Scalar place) {
+  return emitter_.ReadRoot(scatter_, place);
+}
+
+Element ScatterElements::Joined(const Element& old, const Element& update) {
+  if (!emitter_.fault().empty()) return old;
+  Element both[2] = {old, update};
   std::optional<std::vector<Element>> results =
       ApplyBody(b_, *scatter_.called(0), both, /*wide=*/false);
-  if (!results) return emitter_.Fail("scatter: its computation has no formula");
-  emitter_.StoreLinear(scatter_, 0, index, (*results)[0]);
+  if (results) return (*results)[0];
+  emitter_.Fail("scatter: its computation has no formula");
+  return old;
+}
+
+void ScatterElements::Store(Scalar place, const Element& value) {
+  if (emitter_.fault().empty()) emitter_.StoreLinear(scatter_, 0, place, value);
+}
+
+Scalar ScatterElements::AreEqual(const std::vector<Scalar>& x, const std::vector<Scalar>& y) {
+  Scalar equal = b_.ConstantBits(ScalarType::kPred, 1);
+  for (size_t d = 0; d < x.size(); ++d)
+    if (x[d].ok()) equal = equal & (x[d] == y[d]);
+  return equal;
 }
 
 }  // namespace tokamak

@@ -45,6 +45,16 @@ class ScatterElements {
   // Combines the element of the update into the array, whose window must fit.
   void Combine(const Coordinates& batch, const std::vector<Scalar>& starts,
                const Coordinates& window);
+  // The same step by step: where an element of a window that fits lies, row-major, what is there,
+  // the update of it, both in one, and its store.
+  Scalar PlaceOf(const Coordinates& batch, const std::vector<Scalar>& starts,
+                 const Coordinates& window);
+  Element Old(Scalar place);
+  Element UpdateAt(const Coordinates& batch, const Coordinates& window);
+  Element Joined(const Element& old, const Element& update);
+  void Store(Scalar place, const Element& value);
+  // Whether two windows begin at the same index.
+  Scalar AreEqual(const std::vector<Scalar>& x, const std::vector<Scalar>& y);
 
  private:
   bool IsOutsideOfWindow(size_t d) const;
@@ -52,8 +62,6 @@ class ScatterElements {
   std::vector<bool> IsBatching() const;
   // The dimension of the windows of batching dimension i.
   size_t BatchingDim(size_t i) const;
-  Scalar PlaceOf(const Coordinates& batch, const std::vector<Scalar>& starts,
-                 const Coordinates& window);
   // Where a batching dimension of the array is, in the windows' coordinates.
   Scalar BatchingPlace(const Coordinates& batch, size_t i) const;
 

@@ -97,17 +97,16 @@ class ScanBuilder {
   }
 
   void Rows(Scalar vector) {
-    Carries carries(b_, scan_, 1);
+    Carries carries(b_, scan_, lanes_);
     Dims dims = {scan_.outer, scan_.inner / lanes_};
     Coordinates at = Delinearized(b_, vector, dims);
     auto inner = [&](Scalar lane) { return at[1] * b_.Index(lanes_) + lane; };
-    Scalar zero = b_.Index(0);
     ForLanes(b_, lanes_,
-             [&](Scalar lane) { carries.Write(zero, elements_.First(at[0], inner(lane))); });
+             [&](Scalar lane) { carries.Write(lane, elements_.First(at[0], inner(lane))); });
     auto step = [&](Scalar t) {
       Scalar along = scan_.is_reverse ? b_.Index(scan_.length - 1) - t : t;
       ForLanes(b_, lanes_,
-               [&](Scalar lane) { Step(carries, elements_.At(at[0], along, inner(lane))); });
+               [&](Scalar lane) { Step(carries, lane, elements_.At(at[0], along, inner(lane))); });
     };
     int64_t rounds = scan_.length / kUnroll, next = rounds * kUnroll;
     if (rounds > 0)
@@ -120,15 +119,14 @@ class ScanBuilder {
              [&](Scalar k) { step(k + b_.Index(next)); });
     if (!elements_.StoresLast()) return;
     ForLanes(b_, lanes_,
-             [&](Scalar lane) { elements_.StoreLast(at[0], inner(lane), carries.Read(zero)); });
+             [&](Scalar lane) { elements_.StoreLast(at[0], inner(lane), carries.Read(lane)); });
   }
 
-  void Step(Carries& carries, const Coordinates& at) {
-    Scalar zero = b_.Index(0);
+  void Step(Carries& carries, Scalar lane, const Coordinates& at) {
     std::vector<Element> inputs = elements_.Inputs(at);
-    std::vector<Element> results = elements_.Apply(inputs, carries.Read(zero), /*wide=*/false);
+    std::vector<Element> results = elements_.Apply(inputs, carries.Read(lane), /*wide=*/false);
     if (results.empty()) return;
-    carries.Write(zero, {results.begin() + static_cast<int64_t>(scan_.outputs), results.end()});
+    carries.Write(lane, {results.begin() + static_cast<int64_t>(scan_.outputs), results.end()});
     elements_.Store(at, results);
   }
 
