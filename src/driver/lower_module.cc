@@ -44,11 +44,11 @@ Result<LoweredProgram> LowerModule(Module& module, const LowerOptions& options, 
   ExpandConvolutions(module, log);
   PrepareContractions(module, options.machine, log);
   ExpandRandom(module, log);
+  SelectScatters(module, log);
   SortScatters(module, log, options.machine);
   PrepareScans(module, log, options.machine);
   SplitWindows(module, log);
   PrepareSorts(module, log, options.machine);
-  SelectScatters(module, log);
   SplitScatters(module, log, options.machine);
   PlaceScatters(module, log, options.machine);
   SplitReductions(module, log, options.machine);
