@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Random loops, as programs of simulations have them: 3 to 9 carried values of several shapes around one dimension, 1 to 40
 ops a round, with draws under keys that are split every round, concatenations, slices, transposes, small reductions and
-contractions, selects, slices read and stacked by the counter, loops and branches inside, rounds known and not, one number for all or for
+contractions, selects, also of what is dear, slices read and stacked by the counter, loops and branches inside, rounds known
+and not, one number for all or for
 each place its own. Each runs
 on a backend and must have the interpreter's values; then the share that is one kernel is told, which has a bar.
 
@@ -138,9 +139,21 @@ class Loop:
         holds = b.put("pred[]", f"compare({of}, {two}), direction=LT", False)
         b.put(shape, f"conditional({holds}, {x}, {y}), true_computation={names[0]}, false_computation={names[1]}")
 
+    def costly(self, b):
+        """Selects that take what is dear for some places only: it stands behind a branch."""
+        r, n = self.r, self.n
+        holds = b.put(f"pred[{n}]", f"compare({b.pick(self.words)}, {b.pick(self.words)}), direction={r.choice(['LT', 'NE'])}")
+        for _ in range(r.choice([1, 3])):
+            x = b.pick(self.vector)
+            for _ in range(r.choice([4, 12, 24])):
+                x = b.put(self.vector, f"{r.choice(['sine', 'cosine', 'tanh'])}({x})", False)
+            arms = [x, b.pick(self.vector)]
+            r.shuffle(arms)
+            b.put(self.vector, f"select({holds}, {arms[0]}, {arms[1]})")
+
     def step(self, b):
         r, n, k = self.r, self.n, self.k
-        kind = r.randrange(16)
+        kind = r.randrange(17)
         floats = [s for s in (self.vector, self.rows, self.columns, "f32[]") if b.has(s)]
         shape = r.choice(floats)
         if kind < 3:
@@ -177,6 +190,8 @@ class Loop:
             b.put(self.rows, f"broadcast({b.pick(self.vector)}), dimensions={{1}}")
         elif kind == 14:
             self.inner(b)
+        elif kind == 15 and b.has(self.words):
+            self.costly(b)
         else:
             clamp = [b.put("f32[]", f"constant({c})", False) for c in (-4, 4)]
             b.put(self.vector, f"clamp({clamp[0]}, {b.pick(self.vector)}, {clamp[1]})")

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "gen/arms.h"
 #include "gen/gpu/gpu.h"
 
 namespace tokamak {
@@ -88,8 +89,10 @@ BuildOutcome BuildRegion(const Region& region, RegionKind kind, const Machine& m
         (instr->op() == Op::kSort && kind != RegionKind::kSort) ||
         (instr->op() == Op::kScatter && kind != RegionKind::kScatter))
       return {std::nullopt, std::string(instr->info().name) + ": has a generator of its own"};
-  return machine.is_gpu() ? BuildGpu(region, kind, machine, name)
-                          : BuildCpu(region, kind, machine, name);
+  BuildOutcome outcome = machine.is_gpu() ? BuildGpu(region, kind, machine, name)
+                                          : BuildCpu(region, kind, machine, name);
+  if (outcome.built) BranchAroundArms(outcome.built->kernel, machine);
+  return outcome;
 }
 
 std::vector<std::string> NotesOf(const Region& region) {

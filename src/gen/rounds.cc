@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "gen/arms.h"
 #include "gen/gpu/gpu.h"
 
 namespace tokamak {
@@ -193,9 +194,10 @@ BuildOutcome RoundsKernel::Finish(int64_t grid, bool exact) {
   return {std::move(built), ""};
 }
 
-BuildOutcome BuildRounds(const RoundsRegion& region, const Machine& machine,
-                         const std::string& name) {
-  if (machine.is_gpu()) return gpu::BuildRounds(region, machine, name);
+namespace {
+
+BuildOutcome BuildOnCpu(const RoundsRegion& region, const Machine& machine,
+                        const std::string& name) {
   KernelBuilder b(name);
   RoundsKernel kernel(b, region);
   int64_t count = region.form.Places();
@@ -212,6 +214,16 @@ BuildOutcome BuildRounds(const RoundsRegion& region, const Machine& machine,
     b.For("l", LoopRole::kVector, b.Index(lanes), [&](Scalar l) { run(begin + l); });
   });
   return kernel.Finish(teams, count % lanes == 0);
+}
+
+}  // namespace
+
+BuildOutcome BuildRounds(const RoundsRegion& region, const Machine& machine,
+                         const std::string& name) {
+  BuildOutcome outcome = machine.is_gpu() ? gpu::BuildRounds(region, machine, name)
+                                          : BuildOnCpu(region, machine, name);
+  if (outcome.built) BranchAroundArms(outcome.built->kernel, machine);
+  return outcome;
 }
 
 }  // namespace tokamak

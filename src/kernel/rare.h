@@ -7,8 +7,11 @@
 
 namespace tokamak {
 
-// What is computed for rare numbers only: of a select whose condition compares with something huge
-// or tiny, the values that nobody needs but its first arm. They are worth a branch around them.
+// Whether a condition holds for few numbers: it compares with something huge or tiny.
+bool IsRare(const Kernel& kernel, ValueId condition);
+
+// What is computed for rare numbers only: of a select whose condition is rare, the values that
+// nobody needs but its first arm. They are worth a branch around them.
 class RareArms {
  public:
   // The kernel must outlive this and stay as it is.
@@ -19,33 +22,35 @@ class RareArms {
     std::vector<ValueId> selects = {};  // with this condition, all that share the values
     std::vector<ValueId> values = {};   // operands first
   };
-  // The arms among values that are computed in this order, none within another. All that an arm
-  // reads from outside, conditions and second arms included, stands before its first select.
+  // The arms among values that are computed in this order, none within another.
   std::vector<Arm> In(std::span<const ValueId> ids) const;
 
-  // Calls `value` for each of these values in their order, but `arm` for each arm that is `kept`,
-  // in place of its selects and values: where the first of its selects stands.
+  // Calls `value` for each of these values, but `arm` for each arm that is `kept`, in place of its
+  // selects and values: operands first, else in their order. An arm whose selects need one another
+  // is none.
   template <typename Kept, typename Value, typename OfArm>
   void Walk(std::span<const ValueId> ids, Kept kept, Value value, OfArm arm) const {
     std::vector<Arm> arms = In(ids);
     std::erase_if(arms, [&](const Arm& some) { return !kept(some); });
-    std::vector<bool> done(arms.empty() ? 0 : kernel_.nodes.size());
-    for (const Arm& some : arms)
-      for (const auto& part : {some.values, some.selects})
-        for (ValueId id : part) done[static_cast<size_t>(id)] = true;
-    for (ValueId id : ids) {
-      if (done.empty() || !done[static_cast<size_t>(id)]) {
-        value(id);
-        continue;
+    if (arms.empty()) {
+      for (ValueId id : ids) value(id);
+      return;
+    }
+    for (const Step& step : Ordered(ids, arms)) {
+      if (step.arm == nullptr) {
+        value(step.value);
+      } else {
+        arm(*step.arm);
       }
-      for (const Arm& some : arms)
-        if (some.selects.front() == id) arm(some);
     }
   }
 
  private:
-  bool IsRare(ValueId condition) const;
-  double Magnitude(ValueId constant) const;
+  struct Step {
+    ValueId value = kNoValue;
+    const Arm* arm = nullptr;
+  };
+  std::vector<Step> Ordered(std::span<const ValueId> ids, std::vector<Arm>& arms) const;
   bool FillArm(std::span<const ValueId> ids, Arm& arm) const;
 
   const Kernel& kernel_;

@@ -1,0 +1,343 @@
+#include "gen/arms.h"
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "cost/pipes.h"
+#include "cost/rates.h"
+#include "kernel/choice.h"
+#include "kernel/placement.h"
+#include "kernel/rare.h"
+#include "kernel/variance.h"
+
+namespace tokamak {
+namespace {
+
+// An arm is worth a branch when one vector of it, or one thread's, takes as long as so many simple
+// operations. Nobody knows how often it is taken, a branch whose way was not foreseen takes as long
+// as some 50 of them, and what stands behind one does not fill the time in which others wait.
+constexpr double kWorthABranch = 192;
+// Branches of a kernel.
+constexpr int kMostBranches = 16;
+
+// Selects by one condition, in one block, that can all be made before its statement `at`.
+struct Arms {
+  Block* block = nullptr;
+  size_t at = 0;
+  ValueId condition = kNoValue;
+  std::vector<ValueId> selects = {};
+  size_t dear = 1;  // the operand that is computed behind the branch
+  double ns = 0;    // what it takes
+};
+
+class ArmFinder {
+ public:
+  ArmFinder(Kernel& kernel, const Machine& machine)
+      : kernel_(kernel),
+        machine_(machine),
+        rates_(RatesOf(machine)),
+        placement_(kernel),
+        rare_(kernel),
+        variance_(kernel),
+        uses_(kernel.nodes.size()),
+        places_(kernel.nodes.size()) {
+    CountUses(kernel.body);
+  }
+
+  // The dearest arms, if they are worth it.
+  std::optional<Arms> Find() {
+    Walk(kernel_.body, 1);
+    return std::move(best_);
+  }
+
+ private:
+  void CountUse(ValueId id) {
+    if (id != kNoValue) ++uses_[static_cast<size_t>(id)];
+  }
+  // Values that are computed in several blocks count in each.
+  void CountUses(const Block& block) {
+    for (size_t i = 0; i <= block.size(); ++i) {
+      for (ValueId id : placement_.Before(block, i)) {
+        ++places_[static_cast<size_t>(id)];
+        for (ValueId operand : kernel_.operands(id)) CountUse(operand);
+      }
+      if (i == block.size()) break;
+      const Stmt& stmt = block[i];
+      switch (stmt.kind) {
+        case StmtKind::kFor:
+          CountUse(kernel_.loop(stmt.loop).extent);
+          break;
+        case StmtKind::kIf:
+        case StmtKind::kWhile:
+          CountUse(stmt.condition);
+          break;
+        case StmtKind::kStore:
+          CountUse(stmt.index);
+          CountUse(stmt.value);
+          break;
+        case StmtKind::kRead:
+        case StmtKind::kShuffle:
+          for (ValueId operand : kernel_.operands(stmt.value)) CountUse(operand);
+          break;
+        case StmtKind::kMultiply:
+          for (ValueId operand : OperandsOf(stmt)) CountUse(operand);
+          break;
+        case StmtKind::kBarrier:
+          break;
+      }
+      if (stmt.kind == StmtKind::kWhile) CountUses(stmt.head);
+      if (!stmt.body.empty()) CountUses(stmt.body);
+      if (!stmt.otherwise.empty()) CountUses(stmt.otherwise);
+    }
+  }
+
+  void Walk(Block& block, double lanes) {
+    Look(block, lanes);
+    for (Stmt& stmt : block) {
+      double inner = lanes;
+      if (stmt.kind == StmtKind::kFor && IsVector(kernel_, kernel_.loop(stmt.loop))) {
+        const ScalarNode& extent = kernel_.node(kernel_.loop(stmt.loop).extent);
+        inner = static_cast<double>(IntOfBits(extent.type, extent.bits));
+      }
+      if (stmt.kind == StmtKind::kWhile) Walk(stmt.head, inner);
+      if (!stmt.body.empty()) Walk(stmt.body, inner);
+      if (!stmt.otherwise.empty()) Walk(stmt.otherwise, inner);
+    }
+  }
+
+  // Whether it is the same for every team and in every round: threads and lanes differ for sure.
+  bool IsOfTeam(ValueId condition) const {
+    std::vector<ValueId> open = {condition};
+    std::unordered_set<ValueId> seen;
+    while (!open.empty()) {
+      ValueId id = open.back();
+      open.pop_back();
+      if (!seen.insert(id).second) continue;
+      const ScalarNode& node = kernel_.node(id);
+      if (node.prim == Prim::kLoop) {
+        LoopRole role = kernel_.loop(node.loop()).role;
+        if (role == LoopRole::kGrid || role == LoopRole::kSerial) return false;
+      }
+      bool is_data = node.prim == Prim::kLoad || node.prim == Prim::kRead ||
+                     node.prim == Prim::kShuffle || node.prim == Prim::kExtent;
+      if (is_data) return false;
+      for (ValueId operand : kernel_.operands(id)) open.push_back(operand);
+    }
+    return true;
+  }
+
+  // A select that can be an `if`, of a number that registers hold.
+  bool IsCandidate(ValueId id, double lanes) const {
+    const ScalarNode& node = kernel_.node(id);
+    if (node.prim != Prim::kSelect || node.type == ScalarType::kPred ||
+        node.type == ScalarType::kIndex || places_[static_cast<size_t>(id)] != 1)
+      return false;
+    // Those of rare numbers have branches as it is (kernel/rare.h).
+    return (lanes == 1 || variance_.ByLane(id)) && !IsRare(kernel_, node.operands[0]) &&
+           !IsOfTeam(node.operands[0]) && !RepeatedChoice(kernel_, id);
+  }
+
+  void Look(Block& block, double lanes) {
+    // For each value of the block, the statement before which it can be computed at the earliest.
+    std::unordered_map<ValueId, size_t> ready;
+    auto ready_of = [&](ValueId id) {
+      auto it = ready.find(id);
+      return it == ready.end() ? 0 : it->second;
+    };
+    std::vector<Arms> all;
+    std::unordered_map<ValueId, size_t> last;  // by condition
+    for (size_t i = 0; i <= block.size(); ++i) {
+      for (ValueId id : placement_.Before(block, i)) {
+        size_t when = 0;
+        for (ValueId operand : kernel_.operands(id)) when = std::max(when, ready_of(operand));
+        ready[id] = when;
+        if (!IsCandidate(id, lanes)) continue;
+        ValueId condition = kernel_.node(id).operands[0];
+        auto it = last.find(condition);
+        if (it == last.end() || all[it->second].at < when) {
+          last[condition] = all.size();
+          all.push_back({.block = &block, .at = i, .condition = condition, .selects = {id}});
+        } else {
+          all[it->second].selects.push_back(id);
+        }
+      }
+      if (i == block.size()) break;
+      if (block[i].kind == StmtKind::kRead || block[i].kind == StmtKind::kShuffle)
+        ready[block[i].value] = i + 1;
+    }
+    for (const Arms& arms : all)
+      for (size_t operand : {1, 2}) Consider(arms, operand, ready, lanes);
+  }
+
+  void Consider(Arms arms, size_t operand, const std::unordered_map<ValueId, size_t>& in_block,
+                double lanes) {
+    arms.dear = operand;
+    if (!IsWorth(arms, in_block, lanes)) return;
+    DropDependent(arms);
+    if (IsWorth(arms, in_block, lanes) && (!best_ || arms.ns > best_->ns)) best_ = std::move(arms);
+  }
+
+  bool IsWorth(Arms& arms, const std::unordered_map<ValueId, size_t>& in_block, double lanes) {
+    std::unordered_set<ValueId> own = OwnValues(arms, in_block);
+    std::erase_if(arms.selects,
+                  [&](ValueId id) { return !own.contains(kernel_.node(id).operands[arms.dear]); });
+    arms.ns = NsOf(own, lanes);
+    return arms.ns >= kWorthABranch * rates_.ns[static_cast<size_t>(Pipe::kSimple)];
+  }
+
+  // All operands are computed before any of the selects is known.
+  void DropDependent(Arms& arms) {
+    std::unordered_set<ValueId> late, selects(arms.selects.begin(), arms.selects.end());
+    arms.selects.clear();
+    for (size_t i = 0; i <= arms.block->size(); ++i)
+      for (ValueId id : placement_.Before(*arms.block, i)) {
+        bool depends = std::ranges::any_of(kernel_.operands(id),
+                                           [&](ValueId operand) { return late.contains(operand); });
+        if (!depends && selects.contains(id)) arms.selects.push_back(id);
+        if (depends || selects.contains(id)) late.insert(id);
+      }
+  }
+
+  // Those of the block that nobody needs but these arms.
+  std::unordered_set<ValueId> OwnValues(const Arms& arms,
+                                        const std::unordered_map<ValueId, size_t>& in_block) const {
+    std::unordered_map<ValueId, int> used;
+    std::unordered_set<ValueId> own;
+    std::vector<ValueId> open;
+    auto use = [&](ValueId id) {
+      Prim prim = kernel_.node(id).prim;
+      bool is_pure = in_block.contains(id) && prim != Prim::kRead && prim != Prim::kShuffle;
+      if (is_pure && ++used[id] == uses_[static_cast<size_t>(id)]) open.push_back(id);
+    };
+    for (ValueId id : arms.selects) use(kernel_.node(id).operands[arms.dear]);
+    while (!open.empty()) {
+      ValueId id = open.back();
+      open.pop_back();
+      own.insert(id);
+      for (ValueId inner : kernel_.operands(id)) use(inner);
+    }
+    return own;
+  }
+
+  // What rare numbers need has a branch of its own.
+  double NsOf(std::unordered_set<ValueId> values, double lanes) const {
+    lanes = machine_.is_gpu() ? 1 : std::min(lanes, static_cast<double>(machine_.Lanes(32)));
+    std::vector<ValueId> ordered(values.begin(), values.end());
+    std::ranges::sort(ordered);
+    for (const RareArms::Arm& rare : rare_.In(ordered))
+      for (ValueId id : rare.values) values.erase(id);
+    Work work;
+    for (ValueId id : values) {
+      if (kernel_.node(id).prim == Prim::kLoad) {
+        work[Pipe::kLoad] += 1;
+      } else {
+        AddPrim(work, kernel_, id, 1, variance_.ByLane(id) ? lanes : 1, machine_);
+      }
+    }
+    double ns = 0;
+    for (size_t i = 0; i < kPipes; ++i) ns += work.ops[i] * rates_.ns[i];
+    return ns;
+  }
+
+  Kernel& kernel_;
+  const Machine& machine_;
+  const Rates& rates_;
+  Placement placement_;
+  RareArms rare_;
+  Variance variance_;
+  std::vector<int> uses_, places_;  // per value; places: in how many blocks it is computed
+  std::optional<Arms> best_;
+};
+
+// Operands are older than their users: makes room for a constant that is older than all. False when
+// it is there.
+bool MakeZeroFirst(Kernel& kernel) {
+  ScalarNode zero{.prim = Prim::kConst, .type = ScalarType::kIndex};
+  if (kernel.nodes.front() == zero) return false;
+  auto move = [](ValueId& id) {
+    if (id != kNoValue) id = ValueId{static_cast<uint32_t>(id) + 1};
+  };
+  for (ScalarNode& node : kernel.nodes)
+    for (ValueId& operand : node.operands) move(operand);
+  for (Loop& loop : kernel.loops) move(loop.extent);
+  std::vector<Block*> open = {&kernel.body};
+  while (!open.empty()) {
+    Block* block = open.back();
+    open.pop_back();
+    for (Stmt& stmt : *block) {
+      for (ValueId* id : {&stmt.condition, &stmt.index, &stmt.value, &stmt.product.lhs_at,
+                          &stmt.product.rhs_at, &stmt.product.depth})
+        move(*id);
+      for (Block* inner : {&stmt.head, &stmt.body, &stmt.otherwise}) open.push_back(inner);
+    }
+  }
+  kernel.nodes.insert(kernel.nodes.begin(), zero);
+  return true;
+}
+
+void Branch(Kernel& kernel, const Arms& arms) {
+  ValueId zero{0};
+  ValueId condition = arms.condition;
+  if (arms.dear == 2) {
+    auto add = [&](const ScalarNode& node) {
+      kernel.nodes.push_back(node);
+      return ValueId{static_cast<uint32_t>(kernel.nodes.size() - 1)};
+    };
+    ValueId yes = add({.prim = Prim::kConst, .type = ScalarType::kPred, .bits = 1});
+    condition = add(
+        {.prim = Prim::kXor, .type = ScalarType::kPred, .operands = {condition, yes, kNoValue}});
+  }
+  Block made, behind, reads;
+  for (ValueId id : arms.selects) {
+    ScalarNode& node = kernel.nodes[static_cast<size_t>(id)];
+    ArrayId array{static_cast<uint32_t>(kernel.arrays.size())};
+    kernel.arrays.push_back({.name = "chosen" + std::to_string(kernel.arrays.size()),
+                             .type = node.type,
+                             .space = Space::kRegisters,
+                             .size = 1});
+    auto store = [&](size_t operand) {
+      Stmt stmt;
+      stmt.kind = StmtKind::kStore;
+      stmt.array = array;
+      stmt.index = zero;
+      stmt.value = node.operands[operand];
+      return stmt;
+    };
+    made.push_back(store(3 - arms.dear));
+    behind.push_back(store(arms.dear));
+    reads.emplace_back().kind = StmtKind::kRead;
+    reads.back().value = id;
+    node = {.prim = Prim::kRead,
+            .type = node.type,
+            .operands = {zero, kNoValue, kNoValue},
+            .bits = static_cast<Bits>(array)};
+  }
+  Stmt& branch = made.emplace_back();
+  branch.kind = StmtKind::kIf;
+  branch.condition = condition;
+  branch.body = std::move(behind);
+  std::ranges::move(reads, std::back_inserter(made));
+  arms.block->insert(arms.block->begin() + static_cast<int64_t>(arms.at),
+                     std::make_move_iterator(made.begin()), std::make_move_iterator(made.end()));
+}
+
+}  // namespace
+
+void BranchAroundArms(Kernel& kernel, const Machine& machine) {
+  auto is_select = [](const ScalarNode& node) { return node.prim == Prim::kSelect; };
+  for (int i = 0; i < kMostBranches; ++i) {
+    // Every kernel that is priced comes here; most are small.
+    bool may_hold = static_cast<double>(kernel.nodes.size()) > kWorthABranch / 8 &&
+                    std::ranges::any_of(kernel.nodes, is_select);
+    if (!may_hold) return;
+    std::optional<Arms> arms = ArmFinder(kernel, machine).Find();
+    if (!arms) return;
+    if (MakeZeroFirst(kernel)) arms = ArmFinder(kernel, machine).Find();
+    Branch(kernel, *arms);
+  }
+}
+
+}  // namespace tokamak

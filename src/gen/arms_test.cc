@@ -1,0 +1,137 @@
+#include "gen/arms.h"
+
+#include <gtest/gtest.h>
+
+#include "kernel/builder.h"
+#include "kernel/simulate.h"
+#include "kernel/verify.h"
+
+namespace tokamak {
+namespace {
+
+constexpr ScalarType kF32 = ScalarType::kF32;
+constexpr int64_t kCount = 64;
+
+Scalar Dear(Scalar x, int steps, double by) {
+  for (int i = 0; i < steps; ++i) x = Fma(x, x.Like(0.5), x.Like(by));
+  return x;
+}
+
+// y and z of x, by the code of one element; 16 lanes of a CPU, or a thread each.
+template <typename Body>
+Kernel Elements(const Machine& machine, Body body) {
+  KernelBuilder b("k", machine.is_gpu() ? Dialect::kGpu : Dialect::kCpu);
+  ArrayId x = b.Argument({.name = "x", .type = kF32, .access = Access::kRead, .size = kCount});
+  ArrayId y = b.Argument({.name = "y", .type = kF32, .access = Access::kWrite, .size = kCount});
+  ArrayId z = b.Argument({.name = "z", .type = kF32, .access = Access::kWrite, .size = kCount});
+  LoopRole inner = machine.is_gpu() ? LoopRole::kThread : LoopRole::kVector;
+  b.For("g", LoopRole::kGrid, b.Index(kCount / 16), [&](Scalar g) {
+    b.For("l", inner, b.Index(16), [&](Scalar l) {
+      Scalar at = g * b.Index(16) + l;
+      auto [first, second] = body(b, b.Load(x, at), l);
+      b.Store(y, at, first);
+      b.Store(z, at, second);
+    });
+  });
+  return b.Finish();
+}
+
+std::vector<float> Run(const Kernel& kernel) {
+  EXPECT_TRUE(VerifyKernel(kernel).ok());
+  std::vector<float> x(kCount), out(2 * kCount);
+  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i % 7) - 3;
+  SimArgument arguments[] = {{x.data(), kCount}, {out.data(), kCount}, {&out[kCount], kCount}};
+  Result<SimReport> report = SimulateKernel(kernel, arguments);
+  EXPECT_TRUE(report.ok()) << report.error().message;
+  return out;
+}
+
+int BranchesOf(const Block& block) {
+  int count = 0;
+  for (const Stmt& stmt : block) {
+    count += stmt.kind == StmtKind::kIf ? 1 : 0;
+    for (const Block* inner : {&stmt.head, &stmt.body, &stmt.otherwise})
+      count += BranchesOf(*inner);
+  }
+  return count;
+}
+
+// Checks values, and gives the number of branches.
+template <typename Body>
+int Branched(Body body) {
+  int branches = -1;
+  for (MachineKind kind : {MachineKind::kCpu, MachineKind::kGpu}) {
+    Machine machine{.kind = kind, .vector_bits = 512};
+    Kernel kernel = Elements(machine, body);
+    std::vector<float> before = Run(kernel);
+    BranchAroundArms(kernel, machine);
+    EXPECT_EQ(Run(kernel), before);
+    if (branches >= 0) {
+      EXPECT_EQ(BranchesOf(kernel.body), branches);
+    }
+    branches = BranchesOf(kernel.body);
+  }
+  return branches;
+}
+
+using Pair = std::pair<Scalar, Scalar>;
+
+TEST(Arms, OneBranchForAllSelectsOfACondition) {
+  EXPECT_EQ(Branched([](KernelBuilder&, Scalar x, Scalar) {
+              Scalar holds = x < 0.0;
+              return Pair{Choose(holds, Dear(x, 120, 1), x), Choose(holds, Dear(x, 120, 2), x * x)};
+            }),
+            1);
+}
+
+TEST(Arms, TheSecondArm) {
+  EXPECT_EQ(Branched([](KernelBuilder&, Scalar x, Scalar) {
+              return Pair{Choose(x < 0.0, x, Dear(x, 400, 1)), x};
+            }),
+            1);
+}
+
+TEST(Arms, CheapArmsStay) {
+  EXPECT_EQ(Branched([](KernelBuilder&, Scalar x, Scalar) {
+              return Pair{Choose(x < 0.0, Dear(x, 40, 1), x), x};
+            }),
+            0);
+}
+
+// What others need is computed in any case.
+TEST(Arms, SharedValuesStay) {
+  EXPECT_EQ(Branched([](KernelBuilder&, Scalar x, Scalar) {
+              Scalar dear = Dear(x, 400, 1);
+              return Pair{Choose(x < 0.0, dear, x), dear + 1.0};
+            }),
+            0);
+}
+
+// One select needs what another of the same condition gives.
+TEST(Arms, OneAfterTheOther) {
+  EXPECT_EQ(Branched([](KernelBuilder&, Scalar x, Scalar) {
+              Scalar holds = x < 0.0;
+              Scalar first = Choose(holds, Dear(x, 400, 1), x);
+              return Pair{Choose(holds, Dear(first, 400, 2), x), first};
+            }),
+            2);
+}
+
+TEST(Arms, OneWithinTheOther) {
+  EXPECT_EQ(Branched([](KernelBuilder&, Scalar x, Scalar) {
+              Scalar inner = Choose(x < -1.0, Dear(x, 400, 1), x);
+              return Pair{Choose(x < 0.0, Dear(inner, 400, 2), x), x};
+            }),
+            2);
+}
+
+// Lanes that differ for sure would wait for each other.
+TEST(Arms, ConditionsOfLanesStay) {
+  EXPECT_EQ(Branched([](KernelBuilder&, Scalar x, Scalar lane) {
+              return Pair{Choose(lane < 2.0, Dear(x, 400, 1), x), x};
+            }),
+            0);
+}
+
+}  // namespace
+}  // namespace tokamak
