@@ -61,7 +61,7 @@ void CudaWriter::FindPacks(const Stmt& stmt, int64_t lanes) {
       FindPackedRead(stmt, lanes, stmt.body[i].value, stored);
     if (stmt.body[i].kind != StmtKind::kStore) continue;
     const Stmt& store = stmt.body[i];
-    if (read.contains(store.array)) continue;
+    if (read.contains(store.array) && !IsReplaced(stmt.body, store.array)) continue;
     // Several of one array stay in their order only if none of them is done before.
     if (stored[store.array] > 1 && !AreWide(stmt, lanes, store.array)) continue;
     // It waits until all lanes are done.
@@ -75,9 +75,39 @@ void CudaWriter::FindPacks(const Stmt& stmt, int64_t lanes) {
 void CudaWriter::FindPackedRead(const Stmt& loop, int64_t lanes, ValueId id,
                                 const std::map<ArrayId, int>& stored) {
   const ScalarNode& node = kernel_.node(id);
-  if (kernel_.array(node.array()).space != Space::kTeam || stored.contains(node.array())) return;
+  if (kernel_.array(node.array()).space != Space::kTeam) return;
+  if (stored.contains(node.array()) && !IsReplaced(loop.body, node.array())) return;
   std::string base = PackBase(loop.loop, lanes, node.array(), node.operands[0]);
   if (!base.empty()) packed_loads_.emplace(id, base);
+}
+
+bool CudaWriter::IsReplaced(const Block& body, ArrayId array) const {
+  if (kernel_.array(array).space != Space::kTeam) return false;
+  ValueId place = kNoValue;
+  bool is_stored = false;
+  for (const Stmt& stmt : body) {
+    for (const Block* inner : {&stmt.head, &stmt.body, &stmt.otherwise})
+      for (const Stmt& below : *inner)
+        if (Touches(below, array)) return false;
+    if (!Touches(stmt, array)) continue;
+    bool is_read = stmt.kind == StmtKind::kRead;
+    if ((!is_read && stmt.kind != StmtKind::kStore) || is_stored) return false;
+    ValueId index = is_read ? kernel_.node(stmt.value).operands[0] : stmt.index;
+    if (place != kNoValue && place != index) return false;
+    place = index;
+    is_stored = !is_read;
+  }
+  return is_stored;
+}
+
+bool CudaWriter::Touches(const Stmt& stmt, ArrayId array) const {
+  if (stmt.kind == StmtKind::kRead && kernel_.node(stmt.value).array() == array) return true;
+  if ((stmt.kind == StmtKind::kStore || stmt.kind == StmtKind::kMultiply) && stmt.array == array)
+    return true;
+  for (const Block* inner : {&stmt.head, &stmt.body, &stmt.otherwise})
+    for (const Stmt& below : *inner)
+      if (Touches(below, array)) return true;
+  return false;
 }
 
 std::string CudaWriter::StoredName(const Stmt& stmt) const {

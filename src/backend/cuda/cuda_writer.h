@@ -146,6 +146,10 @@ class CudaWriter {
   std::string StoredName(const Stmt& stmt) const;
   // Whether all stores of a vector loop to an array are wide ones, of the loop's own block.
   bool AreWide(const Stmt& loop, int64_t lanes, ArrayId array);
+  // Whether the lanes of a loop read an array of the team, if at all, and then store to the same
+  // place, and touch it nowhere else.
+  bool IsReplaced(const Block& body, ArrayId array) const;
+  bool Touches(const Stmt& stmt, ArrayId array) const;
   static size_t StoresTo(const Stmt& stmt, ArrayId array);
   // Whether something that may overlap other arrays is loaded after a statement of a block.
   bool LoadsAfter(const Block& block, size_t stmt) const;

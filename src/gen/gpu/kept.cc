@@ -1,6 +1,7 @@
 #include "gen/gpu/kept.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace tokamak::gpu {
 
@@ -52,32 +53,83 @@ int64_t KeptValues::Find(const Region& region, const RowLevels& levels, const Di
   return MostWords(levels.levels.size() + 1);
 }
 
-void KeptValues::Keep(int64_t count) {
+std::vector<KeptValues::Slot> KeptValues::FindSlots(
+    std::vector<std::vector<size_t>>& of_values) const {
+  std::vector<Slot> slots;
+  std::vector<size_t> order(values_.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t x, size_t y) { return values_[x].made < values_[y].made; });
+  of_values.assign(values_.size(), {});
+  for (size_t i : order) {
+    const Value& value = values_[i];
+    ElementType type = value.instr->shape().type();
+    for (size_t part = 0; part < (IsComplex(type) ? 2u : 1u); ++part) {
+      // A pass reads an element's old values before it keeps new ones.
+      size_t slot = 0;
+      while (slot < slots.size() &&
+             (slots[slot].type != ComputeType(type) || slots[slot].last > value.made))
+        ++slot;
+      if (slot == slots.size()) slots.push_back({.type = ComputeType(type)});
+      slots[slot].last = value.last;
+      of_values[i].push_back(slot);
+    }
+  }
+  return slots;
+}
+
+int64_t KeptValues::TeamBytes() const {
+  std::vector<std::vector<size_t>> of_values;
+  int64_t bytes = 0;
+  for (const Slot& slot : FindSlots(of_values)) bytes += BytesOf(slot.type);
+  return bytes;
+}
+
+void KeptValues::Keep(int64_t count, int64_t team_count) {
   is_kept_ = true;
-  for (Value& value : values_) {
+  std::vector<std::vector<size_t>> of_values;
+  std::vector<Slot> slots = FindSlots(of_values);
+  if (team_count > 0)
+    for (Slot& slot : slots)
+      slot.array = b_.Local("team_kept", slot.type, Space::kTeam, team_count);
+  for (size_t i = 0; i < values_.size(); ++i) {
+    Value& value = values_[i];
     ElementType type = value.instr->shape().type();
     value.is_complex = IsComplex(type);
-    for (size_t part = 0; part < (value.is_complex ? 2u : 1u); ++part)
+    for (size_t part = 0; part < of_values[i].size(); ++part) {
       value.arrays[part] = b_.Local("kept", ComputeType(type), Space::kRegisters, count);
+      value.team_arrays[part] = slots[of_values[i][part]].array;
+    }
   }
 }
 
-void KeptValues::Bind(size_t pass, const Coordinates& at, Scalar number) {
+std::pair<ArrayId, Scalar> KeptValues::PlaceOf(const Value& value, size_t part,
+                                               const KeptElement& element) const {
+  if (!element.in_team.ok()) return {value.arrays[part], element.number};
+  return {value.team_arrays[part], element.in_team};
+}
+
+void KeptValues::Bind(size_t pass, const Coordinates& at, const KeptElement& kept_at) {
   for (const Value& value : kept()) {
     if (pass <= value.made || pass > value.last) continue;
-    Element element{b_.Read(value.arrays[0], number), {}};
-    if (value.is_complex) element[1] = b_.Read(value.arrays[1], number);
+    Element element;
+    for (size_t part = 0; part < (value.is_complex ? 2u : 1u); ++part) {
+      auto [array, place] = PlaceOf(value, part, kept_at);
+      element[part] = b_.Read(array, place);
+    }
     emitter_.Remember(*value.instr, at, element);
   }
 }
 
-void KeptValues::Keep(size_t pass, const Coordinates& at, Scalar number) {
+void KeptValues::Keep(size_t pass, const Coordinates& at, const KeptElement& kept_at) {
   for (const Value& value : kept()) {
     if (pass != value.made) continue;
     Element element = emitter_.At(*value.instr, at);
     if (!emitter_.fault().empty()) return;
-    b_.Store(value.arrays[0], number, element[0]);
-    if (value.is_complex) b_.Store(value.arrays[1], number, element[1]);
+    for (size_t part = 0; part < (value.is_complex ? 2u : 1u); ++part) {
+      auto [array, place] = PlaceOf(value, part, kept_at);
+      b_.Store(array, place, element[part]);
+    }
   }
 }
 

@@ -8,7 +8,8 @@
 //   each thread writes its elements
 //
 // What a thread has read or computed of its elements stays in its registers for the passes that
-// follow, when it has few of them; else it is read again. Every thread comes to every shuffle and
+// follow, when it has few of them; of long rows, a part of it in team memory. What is too much for
+// both is read again. Every thread comes to every shuffle and
 // barrier: rows beyond the last are the last one again.
 //
 // Sums along columns of the same rows (column_sums.h) are made on the way: a block goes through the
@@ -34,7 +35,14 @@ constexpr int64_t kKeptWords = 64;
 // Registers of a thread for what it keeps and sums of columns, if more threads a row can make them
 // so few.
 constexpr int64_t kColumnWords = 96;
-// Loads in flight of a thread whose vectors are too many to be kept.
+// Of long rows, whose elements are kept in registers and in team memory: how many threads share a
+// row, so that two teams fit on a multiprocessor and one reads while the other computes; else one
+// team.
+struct LongRow {
+  int64_t threads, words, team_bytes;
+};
+constexpr LongRow kLongRows[] = {{512, 16, 112 << 10}, {kMostThreads, 32, 224 << 10}};
+// Loads in flight of a thread whose vectors are not all in registers.
 constexpr int64_t kUnroll = 4;
 
 class RowsBuilder {
@@ -114,6 +122,7 @@ class RowsBuilder {
     block_rows_ = std::min(most, PowerAbove(columns_.empty() ? found_.rows : columns_.folded()));
     while (columns_.empty() && block_rows_ > 1 && found_.rows < block_rows_ * machine_.cores)
       block_rows_ /= 2;
+    if (kept > 0 && columns_.empty() && threads_ == kMostThreads && KeepLong(kept)) return "";
     steps_ = CeilDiv(vectors_, threads_);
     unrolled_ = steps_ <= kWarpSteps;
     if (!columns_.empty() && (!unrolled_ || !any_order))
@@ -121,6 +130,22 @@ class RowsBuilder {
     int64_t words = threads_ == kMostThreads ? kKeptWords / 2 : kKeptWords;
     if (kept > 0 && unrolled_ && kept * steps_ * lanes_ <= words) kept_.Keep(steps_ * lanes_);
     return "";
+  }
+
+  // Whether a long row, of `kept` words an element, fits into registers and team memory.
+  bool KeepLong(int64_t kept) {
+    for (const LongRow& way : kLongRows) {
+      int64_t steps = CeilDiv(vectors_, way.threads);
+      int64_t in_registers = std::min(steps, way.words / (kept * lanes_));
+      int64_t in_team = (steps - in_registers) * lanes_;
+      if (in_team * way.threads * kept_.TeamBytes() > way.team_bytes) continue;
+      threads_ = way.threads;
+      steps_ = steps;
+      register_steps_ = in_registers;
+      kept_.Keep(in_registers * lanes_, in_team * threads_);
+      return true;
+    }
+    return false;
   }
 
   // Values whose elements the last pass over a row needs.
@@ -151,44 +176,53 @@ class RowsBuilder {
       if (threads_ > kWarp && !found_.levels.empty()) b_.Barrier(Scope::kBlock);
     });
     columns_.Finish(part, block_row_, block_rows_, [&](auto&& body) {
-      ForElements([&](Scalar element, Scalar number, Scalar) { body(element, number); });
+      ForElements([&](Scalar element, const KeptElement& kept, Scalar) {
+        body(element, kept.number);
+      });
     });
   }
 
-  // Runs body(element of the row, its number among those of the thread, lane) for all elements of
-  // a thread.
+  // Runs body(element of the row, where its values are kept, lane) for all elements of a thread.
   template <typename Body>
   void ForElements(Body&& body) {
-    auto vector = [&](Scalar step) {
+    auto vector = [&](Scalar step, bool in_team) {
       Scalar number = step * b_.Index(threads_) + thread_;
       auto lanes = [&] {
         // Where arrays of other shapes are read, it must be seen that the element is in its row.
         Scalar inside = columns_.empty() ? number : LesserOf(number, b_.Index(vectors_ - 1));
         ForLanes(b_, lanes_, [&](Scalar lane) {
-          body(inside * b_.Index(lanes_) + lane, step * b_.Index(lanes_) + lane, lane);
+          KeptElement kept{step * b_.Index(lanes_) + lane, {}};
+          if (in_team)
+            kept.in_team =
+                (number - b_.Index(register_steps_ * threads_)) * b_.Index(lanes_) + lane;
+          body(inside * b_.Index(lanes_) + lane, kept, lane);
         });
       };
       b_.If(number < b_.Index(vectors_), lanes);
     };
     int64_t whole = vectors_ / threads_, next = 0;
-    if (unrolled_) {
-      if (whole > 1) b_.For("k", LoopRole::kUnrolled, b_.Index(whole), vector);
-      next = whole > 1 ? whole : 0;
-    } else {
-      int64_t rounds = whole / kUnroll;
-      if (rounds > 0)
-        b_.For("k", LoopRole::kSerial, b_.Index(rounds), [&](Scalar k) {
-          b_.For("u", LoopRole::kUnrolled, b_.Index(kUnroll),
-                 [&](Scalar u) { vector(k * b_.Index(kUnroll) + u); });
-        });
-      next = rounds * kUnroll;
-      if (next < whole) {
-        b_.For("k", LoopRole::kSerial, b_.Index(whole - next),
-               [&](Scalar k) { vector(k + b_.Index(next)); });
-        next = whole;
-      }
+    int64_t unrolled = unrolled_ ? whole : std::min(whole, register_steps_);
+    if (unrolled > 1) {
+      b_.For("k", LoopRole::kUnrolled, b_.Index(unrolled), [&](Scalar k) { vector(k, false); });
+      next = unrolled;
     }
-    for (; next * threads_ < vectors_; ++next) vector(b_.Index(next));
+    auto at_once = [&](int64_t count) {
+      int64_t begin = next, rounds = (whole - begin) / count;
+      if (rounds == 0) return;
+      b_.For("k", LoopRole::kSerial, b_.Index(rounds), [&](Scalar k) {
+        Scalar first = k * b_.Index(count) + b_.Index(begin);
+        if (count == 1) return vector(first, register_steps_ > 0);
+        b_.For("u", LoopRole::kUnrolled, b_.Index(count),
+               [&](Scalar u) { vector(first + u, register_steps_ > 0); });
+      });
+      next += rounds * count;
+    };
+    if (!unrolled_) {
+      at_once(kUnroll);
+      at_once(1);
+    }
+    for (; next * threads_ < vectors_; ++next)
+      vector(b_.Index(next), register_steps_ > 0 && next >= register_steps_);
   }
 
   Coordinates InputAt(const Reducer& reducer, Scalar element) {
@@ -215,11 +249,11 @@ class RowsBuilder {
       ForLanes(b_, lanes_, [&](Scalar lane) {
         for (Accumulators& sum : sums) sum.Write(lane, sum.Begin());
       });
-      ForElements([&](Scalar element, Scalar number, Scalar lane) {
+      ForElements([&](Scalar element, const KeptElement& kept, Scalar lane) {
         Coordinates at = InputAt(level[0], element);
-        kept_.Bind(pass, at, number);
+        kept_.Bind(pass, at, kept);
         for (Accumulators& sum : sums) sum.Fold(lane, InputAt(sum.reducer(), element), {});
-        kept_.Keep(pass, at, number);
+        kept_.Keep(pass, at, kept);
       });
       for (Accumulators& sum : sums) results.push_back(sum.Combined());
       Join(sums, results);
@@ -318,10 +352,10 @@ class RowsBuilder {
       roots.push_back(root);
     }
     if (roots.empty() && columns_.empty()) return;
-    ForElements([&](Scalar element, Scalar number, Scalar) {
+    ForElements([&](Scalar element, const KeptElement& kept, Scalar) {
       Scalar linear = row_at_ * b_.Index(found_.row) + element;
       Coordinates own = OwnAt(element);
-      kept_.Bind(found_.levels.size(), own, number);
+      kept_.Bind(found_.levels.size(), own, kept);
       std::vector<Element> values;
       for (const Instr* root : roots) {
         const Dims& dims = root->shape().dims();
@@ -329,7 +363,7 @@ class RowsBuilder {
       }
       for (size_t i = 0; i < roots.size(); ++i)
         emitter_.StoreLinear(*roots[i], 0, linear, values[i]);
-      columns_.Fold(number, own, dims_, linear, is_row_);
+      columns_.Fold(kept.number, own, dims_, linear, is_row_);
     });
   }
 
@@ -345,6 +379,7 @@ class RowsBuilder {
   Dims dims_;         // of arrays whose elements rows are made of
   size_t split_ = 0;  // of dims_: those before it count rows
   int64_t lanes_ = 1, vectors_ = 1, threads_ = 1, block_rows_ = 1, steps_ = 1;
+  int64_t register_steps_ = 0;  // those before them are kept in registers, others in team memory
   Scalar row_at_, block_row_, thread_;
   Scalar is_row_;  // where rows beyond the last are not to be counted
 };
