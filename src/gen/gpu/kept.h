@@ -14,9 +14,9 @@ struct KeptElement {
   Scalar number, in_team;
 };
 
-// Values of a row's elements that stay from one pass over the row to later ones: those of a thread's
-// first elements in its registers, of the others in team memory. The passes are the levels of
-// reductions, then the one that writes elements.
+// Values of a row's elements that stay from one pass over the row to later ones: those of a
+// thread's first elements in its registers, of the others in team memory. The passes are the levels
+// of reductions, then the one that writes elements.
 class KeptValues {
  public:
   KeptValues(KernelBuilder& b, ElementEmitter& emitter) : b_(b), emitter_(emitter) {}

@@ -176,9 +176,8 @@ class RowsBuilder {
       if (threads_ > kWarp && !found_.levels.empty()) b_.Barrier(Scope::kBlock);
     });
     columns_.Finish(part, block_row_, block_rows_, [&](auto&& body) {
-      ForElements([&](Scalar element, const KeptElement& kept, Scalar) {
-        body(element, kept.number);
-      });
+      ForElements(
+          [&](Scalar element, const KeptElement& kept, Scalar) { body(element, kept.number); });
     });
   }
 
