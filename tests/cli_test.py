@@ -83,7 +83,8 @@ class CliTest(unittest.TestCase):
     def tokamak(self, *words, expect=0, **env):
         done = subprocess.run([TOKAMAK, *words], capture_output=True, text=True, check=False, timeout=120,
                               env={**os.environ, **env})
-        self.assertEqual(done.returncode, expect, f"{words}\n{done.stdout}\n{done.stderr}")
+        if expect is not None:
+            self.assertEqual(done.returncode, expect, f"{words}\n{done.stdout}\n{done.stderr}")
         return done
 
     def run_array(self, program, array, save=np.savez):
@@ -326,6 +327,31 @@ ENTRY e {
                 prices.append(sum(kernel["predicted_us"] for kernel in kernels))
             self.assertGreaterEqual(prices[1], prices[0], generator)
         self.assertIn("prices: ", self.tokamak("explain", self.write("priced.hlo", text)).stdout)
+
+    def test_bench(self):
+        file = self.write("steps.hlo", STEPS)
+        told = json.loads(self.tokamak("bench", file, "--backend", "cpu", "--fusion", "none,search", "--seconds", "0.05", "--json").stdout)
+        self.assertEqual([way["fusion"] for way in told["ways"]], ["none", "search"])
+        self.assertLess(told["ways"][1]["launches"], told["ways"][0]["launches"])
+        for way in told["ways"]:
+            self.assertGreaterEqual(way["rounds"], 3)
+            self.assertTrue(0 < way["least_us"] <= way["median_us"] <= way["most_us"], way)
+            self.assertGreater(way["compile_ms"], 0)
+        text = self.tokamak("bench", file, "--backend", "cpu", "--seconds", "0.05").stdout
+        for part in ("none", "rules", "greedy", "search", "rounds in turn", "compiling by search takes"):
+            self.assertIn(part, text)
+        self.assertIn("TK6001", self.tokamak("bench", file, "--fusion", "all", expect=2).stderr)
+        counted = self.tokamak("bench", file, "--backend", "cpu", "--fusion", "none,search", "--seconds", "0.05", "--json", "--counters", expect=None)
+        if counted.returncode == 4:  # no NVRTC here, or no CUDA backend
+            self.assertRegex(counted.stderr, "TK4122|TK6003")
+            return
+        counters = json.loads(counted.stdout)["counters"]
+        self.assertGreater(len(counters["none"]), len(counters["search"]))
+        kernels = [step for way in counters.values() for step in way if step["generator"] in ("loop", "rows")]
+        self.assertGreater(len(kernels), 2)
+        for kernel in kernels:
+            self.assertGreater(kernel["registers"], 0, kernel)
+            self.assertTrue(0 < kernel["occupancy"] <= 1, kernel)
 
     def test_check_kernels(self):
         words = ("run", self.write("steps.hlo", STEPS), "--seed", "1", "--backend", "sim")

@@ -94,6 +94,22 @@ Examples:
   tokamak explain xla.concat-multi-user    what a rule means
   tokamak explain --as-given module_0001.jit_f.after_optimizations.txt   what XLA decided
 )";
+constexpr char kBenchHelp[] =
+    "Measures FILE fused by each way, in turn, and what its kernels take.";
+constexpr char kBenchExamples[] =
+    R"(Each way is compiled, called once, then called in turn with the others, round after round.
+Below the table stands after how many calls the last way has paid for its compilation.
+
+--counters has NVRTC compile the kernels for an H200, which takes no GPU: registers and spills of a
+thread, threads of a team, teams, team memory, and the share of a multiprocessor's threads that
+these leave room for. Counters of the hardware (instructions, stalls, bytes of DRAM) are not among
+them: `ncu tokamak run FILE --backend cuda --seed 1` shows those where ncu may read them.
+
+Examples:
+  tokamak bench model.hlo
+  tokamak bench model.mlir --fusion none,search --seconds 10 --json
+  tokamak bench model.mlir --backend cuda --counters
+)";
 constexpr char kLintHelp[] = "Names the lines of FILE that cost more than they need.";
 constexpr char kLintExamples[] =
     R"(Each remark has its rule, the microseconds of a call that it is about, the lines of the user's
@@ -331,6 +347,27 @@ void AddKernels(CLI::App& app, KernelsCommand& kernels) {
       "No rewrite that may change a bit of a result, no instruction without a kernel");
 }
 
+void AddBench(CLI::App& app, BenchCommand& bench) {
+  CLI::App* command = app.add_subcommand("bench", kBenchHelp);
+  command->footer(kBenchExamples);
+  command->add_option("FILE", bench.file, "A program; - is standard input")->required();
+  command->add_option("--backend", bench.backend, "cpu or cuda (default: the best one built in)");
+  command
+      ->add_option("--fusion", bench.modes,
+                   "Ways to compare, with commas between them (none,rules,greedy,search)")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"none", "rules", "greedy", "search"}));
+  command->add_option("--effort", bench.effort, "What planning may take: fast, default or max");
+  command->add_option("--seconds", bench.seconds, "Of measuring, in all (3 rounds at least)")
+      ->check(CLI::Range(0.0, 1e6));
+  command->add_option("--rounds", bench.rounds, "At most so many")
+      ->check(CLI::Range(int64_t{3}, int64_t{1} << 20));
+  command->add_option("--seed", bench.seed, "Of the inputs, which are drawn");
+  command->add_flag("--counters", bench.counters,
+                    "Also what each kernel takes of an H200, by the first way and by the last");
+  command->add_flag("--json", bench.json, "One line of JSON a program");
+}
+
 void AddCalibrate(CLI::App& app, CalibrateCommand& calibrate) {
   CLI::App* command = app.add_subcommand("calibrate", kCalibrateHelp);
   command->footer(kCalibrateExamples);
@@ -401,6 +438,7 @@ struct Commands {
   ExplainCommand explain;
   ExplainCommand lint;
   CalibrateCommand calibrate;
+  BenchCommand bench;
 };
 
 int Dispatch(const CLI::App& app, const Commands& commands, Console& console) {
@@ -416,6 +454,7 @@ int Dispatch(const CLI::App& app, const Commands& commands, Console& console) {
     lint.lints = true;
     return Explain(lint, console);
   }
+  if (app.got_subcommand("bench")) return Bench(commands.bench, console);
   if (app.got_subcommand("calibrate")) return Calibrate(commands.calibrate, console);
   if (app.got_subcommand("bisect")) return Bisect(commands.bisect, console);
   return Reduce(commands.reduce, console);
@@ -439,6 +478,7 @@ int ParseAndRun(const std::vector<std::string>& words, Console& console) {
   AddExplain(app, commands.explain);
   AddLint(app, commands.lint);
   AddCalibrate(app, commands.calibrate);
+  AddBench(app, commands.bench);
   try {
     std::vector<std::string> reversed(words.rbegin(), words.rend());  // as CLI11 wants them
     app.parse(reversed);

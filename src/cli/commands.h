@@ -44,6 +44,16 @@ struct RunCommand {
 };
 int Run(const RunCommand& command, Console& console);
 
+struct BenchCommand {
+  std::string file, backend, effort = "default";
+  std::vector<std::string> modes;  // empty: all
+  double seconds = 2;
+  int64_t rounds = 15;
+  uint64_t seed = 1;
+  bool counters = false, json = false;
+};
+int Bench(const BenchCommand& command, Console& console);
+
 struct CheckCommand {
   std::vector<std::string> files;
   bool json = false, hash = false, histogram = false, round_trip = false;

@@ -1,11 +1,9 @@
 #include "driver/compiled_run.h"
 
-#include <cstdlib>
 #include <utility>
 
 #include "driver/array_bytes.h"
 #include "ir/clone.h"
-#include "runtime/host_memory.h"
 
 namespace tokamak {
 namespace {
@@ -114,16 +112,6 @@ Result<std::vector<Value>> Hoist(Module& module) {
   return values;
 }
 
-struct FreeDeleter {
-  void operator()(void* data) const { std::free(data); }
-};
-using Memory = std::unique_ptr<void, FreeDeleter>;
-
-Memory Allocate(int64_t bytes) {
-  auto rounded = (static_cast<size_t>(bytes) + 63) / 64 * 64 + 64;
-  return Memory(std::aligned_alloc(64, rounded));
-}
-
 }  // namespace
 
 Result<std::vector<Value>> HoistConstants(Module& module) {
@@ -147,50 +135,24 @@ Result<CompiledRun> CompiledRun::Make(const Module& module, const CompiledRunOpt
   return run;
 }
 
-Result<RunOutcome> CompiledRun::Run(std::span<const Value> arguments) const {
+std::vector<Value> CompiledRun::Leaves(std::span<const Value> arguments) const {
   std::vector<Value> leaves;
   for (const Value& argument : arguments) AddLeaves(argument, leaves);
   leaves.insert(leaves.end(), hoisted_.begin(), hoisted_.end());
-  const std::vector<ParameterInfo>& parameters = executable_->parameters();
-  if (leaves.size() != parameters.size())
-    return MakeError(ErrorCode::kBadArguments,
-                     "run: the program takes " + std::to_string(parameters.size()) +
-                         " arrays, given are " + std::to_string(leaves.size()));
-  const MemoryAnalysis& needed = executable_->memory();
-  int64_t bytes = needed.arguments + needed.results;
-  auto refused = [&] {
-    return MakeError(ErrorCode::kOutOfMemory,
-                     "run: the program takes " + std::to_string(bytes) +
-                         " bytes for arguments and results; the machine has " +
-                         std::to_string(HostMemory()),
-                     root_);
-  };
-  if (static_cast<uint64_t>(bytes) > HostMemory()) return refused();
-  std::vector<Memory> memory;
-  std::vector<const void*> inputs;
-  for (size_t i = 0; i < leaves.size(); ++i) {
-    memory.push_back(Allocate(parameters[i].bytes));
-    if (memory.back() == nullptr) return refused();
-    if (!parameters[i].is_token) StoreBytes(leaves[i], memory.back().get());
-    inputs.push_back(memory.back().get());
-  }
-  std::vector<void*> outputs;
-  for (size_t i = 0; i < executable_->results().size(); ++i) {
-    void* shared = nullptr;
-    for (size_t p = 0; p < parameters.size(); ++p)
-      if (parameters[p].alias_result == static_cast<int64_t>(i))
-        shared = const_cast<void*>(inputs[p]);
-    if (shared == nullptr) {
-      memory.push_back(Allocate(executable_->results()[i].bytes));
-      if (memory.back() == nullptr) return refused();
-      shared = memory.back().get();
-    }
-    outputs.push_back(shared);
-  }
+  return leaves;
+}
+
+Result<HeldArrays> CompiledRun::Hold(std::span<const Value> arguments) const {
+  return HeldArrays::Make(*executable_, Leaves(arguments), root_);
+}
+
+Result<RunOutcome> CompiledRun::Run(std::span<const Value> arguments) const {
+  TOK_TRY(HeldArrays held, Hold(arguments));
   CheckTally checks;
-  TOK_RETURN_IF_ERROR(executable_->Run(inputs, outputs, {.stop = nullptr, .checks = &checks}));
+  TOK_RETURN_IF_ERROR(
+      executable_->Run(held.inputs(), held.outputs(), {.stop = nullptr, .checks = &checks}));
   RunOutcome outcome;
-  for (size_t i = 0; i < outputs.size(); ++i) {
+  for (size_t i = 0; i < held.outputs().size(); ++i) {
     const ArrayInfo& info = executable_->results()[i];
     if (info.is_token) {
       outcome.results.push_back(Value::Token());
@@ -198,7 +160,7 @@ Result<RunOutcome> CompiledRun::Run(std::span<const Value> arguments) const {
     }
     const Shape& shape = results_[i];
     Shape known = shape.HasDynamicDims() ? shape.WithDims(info.dims) : shape;
-    TOK_TRY(Value value, ValueFromBytes(known.WithoutLayout(), outputs[i]));
+    TOK_TRY(Value value, ValueFromBytes(known.WithoutLayout(), held.outputs()[i]));
     outcome.results.push_back(std::move(value));
   }
   outcome.checks_passed = checks.passed;

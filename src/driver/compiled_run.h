@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "driver/executable.h"
+#include "driver/held_arrays.h"
 #include "interp/interp.h"
 #include "ir/ir.h"
 #include "support/result.h"
@@ -30,10 +31,13 @@ class CompiledRun {
 
   // The arguments have the shapes of the entry's parameters, tuples too.
   Result<RunOutcome> Run(std::span<const Value> arguments) const;
+  // The arguments, and room for the results, as the executable wants them.
+  Result<HeldArrays> Hold(std::span<const Value> arguments) const;
   const Executable& executable() const { return *executable_; }
 
  private:
   CompiledRun() = default;
+  std::vector<Value> Leaves(std::span<const Value> arguments) const;
   std::shared_ptr<const Executable> executable_;
   std::vector<Value> hoisted_;
   std::vector<Shape> results_;

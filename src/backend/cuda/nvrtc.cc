@@ -110,6 +110,7 @@ Result<CudaCode> Nvrtc::Compile(const CudaSource& source, const std::string& arc
   }
   code.registers = NumberBefore(code.log, " registers");
   code.spilled_bytes = NumberBefore(code.log, " bytes spill stores");
+  code.team_bytes = NumberBefore(code.log, " bytes smem");
   return code;
 }
 

@@ -13,6 +13,7 @@ struct CudaCode {
   std::string log;  // what the compiler said, registers and spills among it
   int registers = 0;
   int spilled_bytes = 0;
+  int team_bytes = 0;  // that its text declares
 };
 
 // NVRTC, opened once: where the loader finds it, in NVIDIA's Python packages, in /usr/local/cuda*.

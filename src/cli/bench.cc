@@ -1,0 +1,202 @@
+#include "driver/bench.h"
+
+#include <cmath>
+#include <cstdlib>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/json_error.h"
+#include "cli/programs.h"
+#include "driver/account/write.h"
+#include "driver/backend.h"
+#include "driver/counters.h"
+#include "interp/arguments.h"
+#include "ir/clone.h"
+
+// `tokamak bench`: what a program takes by each way of fusing it, measured in turn; and what its
+// kernels take of a GPU, before and after fusion.
+
+namespace tokamak {
+namespace {
+
+using nlohmann::json;
+
+// Whether the one that took longer to compile is worth it, and after how many calls.
+std::string PaysText(const BenchRow& last, const BenchRow& other) {
+  double more = last.compile_ms - other.compile_ms, saves = other.median() - last.median();
+  std::string text =
+      more > 0 ? fmt::format("compiling by {} takes {} ms more than by {}", last.mode,
+                             NumberText(more), other.mode)
+               : fmt::format("compiling by {} takes no longer than by {}", last.mode, other.mode);
+  if (saves <= 0) return text + ", and saves nothing\n";
+  text += fmt::format(" and saves {} us a call", NumberText(saves));
+  if (more <= 0) return text + ": pays at once\n";
+  return text + fmt::format(": pays after {:.0f} calls\n", std::ceil(more * 1000 / saves));
+}
+
+std::string TableOf(const std::vector<BenchRow>& rows) {
+  std::string text =
+      fmt::format("{:8} {:>8} {:>6} {:>12} {:>12} {:>12} {:>12} {:>8}\n", "fusion", "launches",
+                  "host", "compile ms", "least us", "median us", "most us", "speed");
+  const BenchRow& last = rows.back();
+  for (const BenchRow& row : rows)
+    text += fmt::format("{:8} {:>8} {:>6} {:>12} {:>12} {:>12} {:>12} {:>8.2f}\n", row.mode,
+                        row.launches, row.host_steps, NumberText(row.compile_ms),
+                        NumberText(row.best()), NumberText(row.median()), NumberText(row.most()),
+                        last.median() / row.median());
+  text += fmt::format("{} rounds in turn; speed: {}'s median over its own\n", last.us.size(),
+                      last.mode);
+  for (const BenchRow& row : rows)
+    if (&row != &last) text += PaysText(last, row);
+  return text;
+}
+
+json JsonOf(const std::vector<BenchRow>& rows) {
+  json all = json::array();
+  for (const BenchRow& row : rows)
+    all.push_back({{"fusion", row.mode},
+                   {"launches", row.launches},
+                   {"host_steps", row.host_steps},
+                   {"compile_ms", row.compile_ms},
+                   {"least_us", row.best()},
+                   {"median_us", row.median()},
+                   {"most_us", row.most()},
+                   {"rounds", row.us.size()}});
+  return all;
+}
+
+// ---- counters
+
+struct CounterTotals {
+  int64_t launches = 0, bytes = 0, spilled = 0;
+  double registers = 0, occupancy = 0, us = 0;  // the first two: means over launches of kernels
+};
+
+CounterTotals TotalsOf(const std::vector<LaunchCounters>& all) {
+  CounterTotals totals;
+  double kernels = 0;
+  for (const LaunchCounters& one : all) {
+    totals.launches += one.runs;
+    totals.bytes += one.runs * one.bytes;
+    totals.us += static_cast<double>(one.runs) * one.predicted_us;
+    if (!one.code) continue;
+    auto runs = static_cast<double>(one.runs);
+    kernels += runs;
+    totals.registers += runs * one.code->registers;
+    totals.occupancy += runs * one.code->occupancy;
+    totals.spilled += one.code->spilled_bytes;
+  }
+  totals.registers /= std::max(kernels, 1.0);
+  totals.occupancy /= std::max(kernels, 1.0);
+  return totals;
+}
+
+constexpr char kRow[] = "{:28.28} {:>10} {:>7} {:>10} {:>9} {:>7} {:>8} {:>8} {:>9} {:>9} {:>10}\n";
+
+std::string CounterTable(const std::string& mode, const std::vector<LaunchCounters>& all) {
+  std::string text = fmt::format("\nkernels of fusion={} on an H200:\n", mode);
+  text += fmt::format(kRow, "kernel", "generator", "runs", "bytes", "registers", "spills",
+                      "threads", "teams", "memory", "occupancy", "us, priced");
+  for (const LaunchCounters& one : all) {
+    auto of_code = [&](auto text_of) { return one.code ? text_of(*one.code) : std::string("-"); };
+    using Code = LaunchCounters::Code;
+    text += fmt::format(
+        kRow, one.name, one.generator, one.runs, BytesText(one.bytes),
+        of_code([](const Code& code) { return std::to_string(code.registers); }),
+        of_code([](const Code& code) { return std::to_string(code.spilled_bytes); }),
+        of_code([](const Code& code) { return std::to_string(code.threads); }),
+        of_code([](const Code& code) { return std::to_string(code.teams); }),
+        of_code([](const Code& code) { return BytesText(code.team_bytes); }),
+        of_code([](const Code& code) { return fmt::format("{:.0f} %", code.occupancy * 100); }),
+        NumberText(one.predicted_us));
+  }
+  CounterTotals totals = TotalsOf(all);
+  return text + fmt::format(
+                    "in all: {} launches, {}, {:.1f} registers a thread, {} bytes spilled, "
+                    "occupancy {:.0f} %, {} us by price\n",
+                    totals.launches, BytesText(totals.bytes), totals.registers, totals.spilled,
+                    totals.occupancy * 100, NumberText(totals.us));
+}
+
+json JsonOf(const std::vector<LaunchCounters>& all) {
+  json rows = json::array();
+  for (const LaunchCounters& one : all) {
+    json row = {{"kernel", one.name},
+                {"generator", one.generator},
+                {"runs", one.runs},
+                {"bytes", one.bytes},
+                {"predicted_us", one.predicted_us}};
+    if (one.code)
+      row.update({{"registers", one.code->registers},
+                  {"spilled_bytes", one.code->spilled_bytes},
+                  {"threads", one.code->threads},
+                  {"teams", one.code->teams},
+                  {"team_bytes", one.code->team_bytes},
+                  {"occupancy", one.code->occupancy}});
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+class Bencher {
+ public:
+  Bencher(const BenchCommand& command, Console& console) : command_(command), console_(console) {}
+
+  int Run() {
+    setenv("TOKAMAK_CACHE", "off", 1);  // compile times are those of a first compilation
+    Result<const BackendInfo*> backend = FindBackend(command_.backend);
+    if (!backend.ok()) return console_.Report(backend.error());
+    options_.backend = backend.value()->name;
+    if (!command_.modes.empty()) options_.modes = command_.modes;
+    options_.effort = command_.effort;
+    options_.seconds = command_.seconds;
+    options_.rounds = command_.rounds;
+    return ForEachProgram(command_.file, console_, [&](Module& program, std::string_view source) {
+      if (program.entry() == nullptr) return 0;
+      Status status = BenchProgram(program);
+      Progress("");
+      return status.ok() ? 0 : console_.Report(status.error(), source);
+    });
+  }
+
+ private:
+  Status BenchProgram(const Module& program) {
+    json told = {{"file", command_.file}, {"backend", options_.backend}};
+    TOK_TRY(std::vector<Value> arguments, DrawArguments(command_.seed, *program.entry()));
+    TOK_TRY(std::vector<BenchRow> rows,
+            Bench(program, arguments, options_, [&](const std::string& now) { Progress(now); }));
+    Progress("");
+    told["ways"] = JsonOf(rows);
+    if (!command_.json)
+      console_.Out(fmt::format("{} on {}\n", command_.file, options_.backend) + TableOf(rows));
+    if (command_.counters)
+      for (const std::string& mode : {options_.modes.front(), options_.modes.back()}) {
+        std::unique_ptr<Module> copy = CloneModule(program);
+        Progress("compiling kernels for an H200: " + mode);
+        TOK_TRY(std::vector<LaunchCounters> counters, CountersOf(*copy, mode));
+        Progress("");
+        told["counters"][mode] = JsonOf(counters);
+        if (!command_.json) console_.Out(CounterTable(mode, counters));
+      }
+    if (command_.json) console_.Out(JsonLine(told));
+    return Ok();
+  }
+
+  void Progress(const std::string& now) {
+    if (console_.ShowsProgress()) console_.Err("\r" + now + "\x1b[K");
+  }
+
+  const BenchCommand& command_;
+  Console& console_;
+  BenchOptions options_;
+};
+
+}  // namespace
+
+int Bench(const BenchCommand& command, Console& console) {
+  return Bencher(command, console).Run();
+}
+
+}  // namespace tokamak

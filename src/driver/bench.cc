@@ -1,0 +1,107 @@
+#include "driver/bench.h"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+
+#include "driver/compiled_run.h"
+
+namespace tokamak {
+namespace {
+
+constexpr double kTurnUs = 5000;  // of one turn at least, where there is time
+constexpr int64_t kMostCalls = 100000;
+
+double Micros(std::chrono::steady_clock::time_point since) {
+  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - since)
+      .count();
+}
+
+// A program with its arrays, to be called again and again.
+class Contestant {
+ public:
+  static Result<Contestant> Make(const Module& module, std::span<const Value> arguments,
+                                 const CompiledRunOptions& options, BenchRow& row) {
+    auto begin = std::chrono::steady_clock::now();
+    TOK_TRY(CompiledRun run, CompiledRun::Make(module, options));
+    row.compile_ms = Micros(begin) / 1000;
+    row.launches = run.executable().Launches();
+    row.host_steps = run.executable().HostSteps().size();
+    TOK_TRY(HeldArrays held, run.Hold(arguments));
+    Contestant made(std::move(run), std::move(held));
+    if (made.run_.executable().device() != nullptr) {
+      TOK_TRY(made.device_, DeviceArrays::Make(made.run_.executable(), made.held_));
+    }
+    return made;
+  }
+
+  // Microseconds of a call.
+  Result<double> Turn(int64_t calls) {
+    const Executable& program = run_.executable();
+    auto begin = std::chrono::steady_clock::now();
+    for (int64_t i = 0; i < calls; ++i) {
+      CheckTally checks;
+      RunControl control{.stop = nullptr, .checks = &checks};
+      TOK_RETURN_IF_ERROR(device_ ? program.Issue(device_->inputs(), device_->outputs(), control)
+                                  : program.Run(held_.inputs(), held_.outputs(), control));
+    }
+    if (device_) TOK_RETURN_IF_ERROR(program.device()->Synchronize());
+    return Micros(begin) / static_cast<double>(calls);
+  }
+
+ private:
+  Contestant(CompiledRun run, HeldArrays held) : run_(std::move(run)), held_(std::move(held)) {}
+
+  CompiledRun run_;
+  HeldArrays held_;
+  std::optional<DeviceArrays> device_;
+};
+
+}  // namespace
+
+Result<std::vector<BenchRow>> Bench(const Module& module, std::span<const Value> arguments,
+                                    const BenchOptions& options,
+                                    const std::function<void(const std::string&)>& progress) {
+  std::vector<BenchRow> rows;
+  std::vector<Contestant> contestants;
+  auto options_of = [&](const std::string& mode) {
+    CompiledRunOptions compile;
+    compile.compile.backend = options.backend;
+    compile.compile.fusion = mode;
+    compile.compile.effort = options.effort;
+    return compile;
+  };
+  // What a process does once, the first of all pays for.
+  progress("compiling once");
+  TOK_RETURN_IF_ERROR(CompiledRun::Make(module, options_of(options.modes.front())));
+  for (const std::string& mode : options.modes) {
+    progress("compiling: " + mode);
+    CompiledRunOptions compile = options_of(mode);
+    rows.emplace_back().mode = mode;
+    TOK_TRY(Contestant made, Contestant::Make(module, arguments, compile, rows.back()));
+    contestants.push_back(std::move(made));
+  }
+  std::vector<int64_t> calls;
+  double round_us = 0;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    progress("calling once: " + rows[i].mode);
+    TOK_RETURN_IF_ERROR(contestants[i].Turn(1));
+    TOK_TRY(double us, contestants[i].Turn(1));
+    calls.push_back(
+        std::clamp(static_cast<int64_t>(kTurnUs / std::max(us, 0.01)), int64_t{1}, kMostCalls));
+    round_us += us * static_cast<double>(calls.back());
+  }
+  auto fitting = static_cast<int64_t>(options.seconds * 1e6 / std::max(round_us, 1.0));
+  int64_t rounds = std::clamp(fitting, int64_t{3}, std::max<int64_t>(options.rounds, 3));
+  for (int64_t round = 0; round < rounds; ++round) {
+    progress("round " + std::to_string(round + 1) + " of " + std::to_string(rounds));
+    for (size_t i = 0; i < rows.size(); ++i) {
+      TOK_TRY(double us, contestants[i].Turn(calls[i]));
+      rows[i].us.push_back(us);
+    }
+  }
+  for (BenchRow& row : rows) std::sort(row.us.begin(), row.us.end());
+  return rows;
+}
+
+}  // namespace tokamak

@@ -1,0 +1,84 @@
+#include "driver/held_arrays.h"
+
+#include "driver/array_bytes.h"
+#include "runtime/host_memory.h"
+
+namespace tokamak {
+namespace {
+
+// The parameter whose memory a result takes; -1: none.
+int64_t AliasOf(const Executable& executable, size_t result) {
+  const std::vector<ParameterInfo>& parameters = executable.parameters();
+  for (size_t i = 0; i < parameters.size(); ++i)
+    if (parameters[i].alias_result == static_cast<int64_t>(result)) return static_cast<int64_t>(i);
+  return -1;
+}
+
+}  // namespace
+
+Result<HeldArrays> HeldArrays::Make(const Executable& executable, std::span<const Value> leaves,
+                                    const TextSpan& root) {
+  const std::vector<ParameterInfo>& parameters = executable.parameters();
+  if (leaves.size() != parameters.size())
+    return MakeError(ErrorCode::kBadArguments,
+                     "run: the program takes " + std::to_string(parameters.size()) +
+                         " arrays, given are " + std::to_string(leaves.size()));
+  int64_t bytes = executable.memory().arguments + executable.memory().results;
+  auto refused = [&] {
+    return MakeError(ErrorCode::kOutOfMemory,
+                     "run: the program takes " + std::to_string(bytes) +
+                         " bytes for arguments and results; the machine has " +
+                         std::to_string(HostMemory()),
+                     root);
+  };
+  if (static_cast<uint64_t>(bytes) > HostMemory()) return refused();
+  HeldArrays held;
+  auto take = [&](int64_t size) {
+    auto rounded = (static_cast<size_t>(size) + 63) / 64 * 64 + 64;
+    held.memory_.emplace_back(std::aligned_alloc(64, rounded));
+    return held.memory_.back().get();
+  };
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    void* data = take(parameters[i].bytes);
+    if (data == nullptr) return refused();
+    if (!parameters[i].is_token) StoreBytes(leaves[i], data);
+    held.inputs_.push_back(data);
+  }
+  for (size_t i = 0; i < executable.results().size(); ++i) {
+    int64_t alias = AliasOf(executable, i);
+    void* data = alias >= 0 ? const_cast<void*>(held.inputs_[static_cast<size_t>(alias)])
+                            : take(executable.results()[i].bytes);
+    if (data == nullptr) return refused();
+    held.outputs_.push_back(data);
+  }
+  return held;
+}
+
+Result<DeviceArrays> DeviceArrays::Make(const Executable& executable, const HeldArrays& host) {
+  Device& device = *executable.device();
+  std::string user = "arrays of '" + executable.name() + "'";
+  DeviceArrays arrays;
+  auto take = [&](int64_t bytes) -> Result<void*> {
+    TOK_TRY(DeviceMemory taken, DeviceMemory::Take(device, static_cast<size_t>(bytes), user));
+    arrays.memory_.push_back(std::move(taken));
+    return arrays.memory_.back().data();
+  };
+  for (size_t i = 0; i < host.inputs().size(); ++i) {
+    int64_t bytes = executable.parameters()[i].bytes;
+    TOK_TRY(void* data, take(bytes));
+    TOK_RETURN_IF_ERROR(device.CopyIn(data, host.inputs()[i], static_cast<size_t>(bytes)));
+    arrays.inputs_.push_back(data);
+  }
+  for (size_t i = 0; i < host.outputs().size(); ++i) {
+    int64_t alias = AliasOf(executable, i);
+    if (alias >= 0) {
+      arrays.outputs_.push_back(const_cast<void*>(arrays.inputs_[static_cast<size_t>(alias)]));
+      continue;
+    }
+    TOK_TRY(void* data, take(executable.results()[i].bytes));
+    arrays.outputs_.push_back(data);
+  }
+  return arrays;
+}
+
+}  // namespace tokamak
