@@ -312,9 +312,9 @@ def first_calls(told):
 def ladder_plot(told):
     groups = []
     for name, program, text, _ in RUNGS:
-        groups.append((f"{name}: {text}", [(title.replace("`", ""), told.ms(program, column), color) for color, (column, title) in enumerate(COLUMNS) if told.cell(program, column)]))
+        groups.append((f"{name}: {text}", [(title.replace("`", ""), told.ms(program, column), color) for color, (column, title) in zip((0, 1, 2, 4), COLUMNS) if told.cell(program, column)]))
     hand = [(p["peer"].replace("CUDA by hand, ", ""), p.get("ms"), 6) for p in told.peers() if p.get("n") == told.n and p["peer"].startswith("CUDA by hand, JAX")]
-    return svg.rows(f"CartPole, {told.n:,} simulations: ms for {STEPS:,} steps", [g for g in groups if g[1]] + ([("CUDA by hand", hand)] if hand else []), "ms (log)", where(told))
+    return svg.rows(f"CartPole, {told.n:,} simulations: ms for {STEPS:,} steps", [g for g in groups if g[1]] + ([("CUDA by hand", hand)] if hand else []), "ms", where(told))
 
 
 def where(told):
@@ -328,7 +328,7 @@ def headline(told):
     ours = [("the plain program", told.ms(RUNGS[0][1], "tokamak"), 4)]
     hand = [(p["peer"].replace("CUDA by hand, JAX's own draws, ", ""), p["ms"], 6) for p in told.peers() if p.get("n") == told.n and "ms" in p and "JAX's own draws, keys in" in p["peer"]]
     groups = [("XLA, rewritten by hand step by step, as in the paper", xla), ("Tokamak, nothing rewritten", ours)] + ([("CUDA by hand, the same draws", hand)] if hand else [])
-    return svg.rows(f"CartPole, {told.n:,} simulations, {STEPS:,} steps: milliseconds", groups, "ms (log)", where(told))
+    return svg.rows(f"CartPole, {told.n:,} simulations, {STEPS:,} steps: milliseconds", groups, "ms", where(told))
 
 
 def one(told, suffix, out):

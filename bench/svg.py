@@ -1,4 +1,4 @@
-"""Plots as SVG text: bars in groups and lines over a logarithmic axis. Nothing but the standard library, so that pages have plots wherever
+"""Plots as SVG text: bars in groups, and lines over logarithmic axes. Nothing but the standard library, so that pages have plots wherever
 they are made; a white ground, so that they read on a dark page too."""
 import math
 from xml.sax.saxutils import escape
@@ -39,52 +39,56 @@ def _page(width, height, title, note, parts):
     return "\n".join([*head, *parts, "</svg>"]) + "\n"
 
 
-def _legend(names, x, y, width):
+def _legend(names, colors, x, y, width):
     parts = []
-    for number, name in enumerate(names):
-        wide = 26 + 6.4 * len(name)
+    for name, color in zip(names, colors):
+        wide = 30 + 6.8 * len(name)
         if x + wide > width:
             x, y = 16, y + 18
-        parts += [f'<rect x="{x}" y="{y - 10}" width="12" height="12" fill="{COLORS[number % len(COLORS)]}"/>', _text(x + 17, y, name, 12)]
+        parts += [f'<rect x="{x}" y="{y - 10}" width="12" height="12" fill="{color}"/>', _text(x + 17, y, name, 12)]
         x += wide
     return parts, y
 
 
 def rows(title, groups, unit, note="", width=860):
-    """Horizontal bars, logarithmic: groups is [(name, [(label, value or None, color's number)])]; what has no value says so."""
+    """Horizontal bars: groups is [(name, [(label, value or None, color's number)])]; what has no value says so."""
     values = [v for _, of in groups for _, v, _ in of if v]
     if not values:
         return _page(width, 80, title, "nothing was measured", [])
-    axis = _Axis([min(values) / 1.6, max(values) * 1.25], 250, width - 90)
+    left, right = 250, width - 80
     parts, y = [], 62
     bottom = y + sum(24 + 21 * len(of) for _, of in groups)
-    for tick in _ticks(min(values) / 1.6, max(values) * 1.25):
-        if axis.low <= math.log10(tick) <= axis.high:
-            parts += [f'<line x1="{axis(tick):.1f}" y1="{y - 6}" x2="{axis(tick):.1f}" y2="{bottom}" stroke="#e4e4e4"/>',
-                      _text(axis(tick), bottom + 15, _shown(tick), 11, "middle", "#666")]  # fmt: skip
+    step = 10.0 ** math.floor(math.log10(max(values)))
+    step = step if max(values) / step > 3 else step / 2 if max(values) / step > 1.5 else step / 5
+    place = lambda value: left + (right - left) * value / max(values)  # noqa: E731
+    for number in range(int(max(values) / step) + 1):
+        x = place(number * step)
+        parts += [f'<line x1="{x:.1f}" y1="{y - 6}" x2="{x:.1f}" y2="{bottom}" stroke="#e4e4e4"/>', _text(x, bottom + 15, _shown(number * step), 11, "middle", "#666")]
     for name, of in groups:
         parts.append(_text(16, y + 10, name, 12, more='font-weight="bold"'))
         y += 18
         for label, value, color in of:
             parts.append(_text(240, y + 12, label, 12, "end"))
             if value:
-                parts += [f'<rect x="250" y="{y + 1}" width="{max(2, axis(value) - 250):.1f}" height="15" rx="2" fill="{COLORS[color % len(COLORS)]}"/>',
-                          _text(axis(value) + 6, y + 13, _shown(value), 12)]  # fmt: skip
+                parts += [f'<rect x="{left}" y="{y + 1}" width="{max(2, place(value) - left):.1f}" height="15" rx="2" fill="{COLORS[color % len(COLORS)]}"/>',
+                          _text(place(value) + 6, y + 13, _shown(value), 12)]  # fmt: skip
             else:
                 parts.append(_text(256, y + 12, "not measured", 11, color="#999"))
             y += 21
         y += 6
-    parts.append(_text(width - 90, bottom + 15, unit, 11, color="#666"))
+    parts.append(_text(width - 16, bottom + 15, unit, 11, "end", "#666"))
     return _page(width, int(bottom + 30), title, note, parts)
 
 
-def lines(title, series, across, unit, note="", width=860, height=420):
-    """Lines over two logarithmic axes: series is {name: [(x, y)]}."""
+def lines(title, series, across, unit, note="", width=860, height=420, looks=None):
+    """Lines over two logarithmic axes: series is {name: [(x, y)]}; looks gives some a color's number, and whether they are dashed."""
     series = {name: sorted((x, y) for x, y in points if x and y) for name, points in series.items()}
     series = {name: points for name, points in series.items() if points}
     if not series:
         return _page(width, 80, title, "nothing was measured", [])
-    legend, top = _legend(series, 16, 66, width)
+    looks = {name: (looks or {}).get(name, (number, False)) for number, name in enumerate(series)}
+    colors = [COLORS[looks[name][0] % len(COLORS)] for name in series]
+    legend, top = _legend([name + (" (dashed)" if looks[name][1] else "") for name in series], colors, 16, 66, width)
     top += 18
     xs = sorted({x for points in series.values() for x, _ in points})
     ys = [y for points in series.values() for _, y in points]
@@ -100,10 +104,10 @@ def lines(title, series, across, unit, note="", width=860, height=420):
             last = ax(x)
             parts += [f'<line x1="{last:.1f}" y1="{top}" x2="{last:.1f}" y2="{height - 50}" stroke="#f2f2f2"/>',
                       _text(last, height - 34, _shown(x), 11, "middle", "#666")]  # fmt: skip
-    for number, points in enumerate(series.values()):
-        color = COLORS[number % len(COLORS)]
+    for (name, points), color in zip(series.items(), colors):
+        dashes = ' stroke-dasharray="6 4"' if looks[name][1] else ""
         path = " ".join(f"{ax(x):.1f},{ay(y):.1f}" for x, y in points)
-        parts.append(f'<polyline points="{path}" fill="none" stroke="{color}" stroke-width="2.2"/>')
+        parts.append(f'<polyline points="{path}" fill="none" stroke="{color}" stroke-width="2.2"{dashes}/>')
         parts += [f'<circle cx="{ax(x):.1f}" cy="{ay(y):.1f}" r="3.2" fill="{color}"/>' for x, y in points]
     parts += [_text((width + 40) / 2, height - 14, across, 12, "middle", "#444"), _text(16, top - 4, unit, 11, color="#666")]
     return _page(width, height, title, note, parts)

@@ -189,7 +189,8 @@ void AddFusion(CLI::App& command, FusionWords& fusion) {
 
 void AddExplainFlag(CLI::App& command, bool& flag) {
   command.add_flag("--explain_fusion_decisions,--explain-fusion-decisions", flag,
-                   "Also print what `tokamak explain --decisions` tells, on standard error");
+                   "Also print what `tokamak explain --decisions` tells of kernels, on standard "
+                   "error");
 }
 
 void AddRun(CLI::App& app, RunCommand& run) {

@@ -124,6 +124,7 @@ struct ExplainCommand {
   bool as_given = false;        // FILE is what another compiler made of a program
   std::string file, packs;
   bool json = false, decisions = false, strict = false;
+  bool rewrites = true;           // among decisions
   bool unfused = false;           // one kernel for each instruction
   bool compare = true;            // with that
   std::string kernel;             // print this one alone, as kernel form and as code

@@ -19,6 +19,7 @@ Result<ExplainRequest> RequestOf(const ExplainCommand& command) {
     request.targets = command.target;
   request.json = command.json;
   request.decisions = command.decisions;
+  request.rewrites = command.rewrites;
   request.lints = command.lints;
   request.dot = command.dot;
   request.kernel = command.kernel;
@@ -68,6 +69,7 @@ int ExplainBeside(const std::string& file, const FusionWords& fusion, Console& c
   command.file = file;
   command.fusion = fusion;
   command.decisions = true;
+  command.rewrites = false;
   StringConsole told;
   int exit = Explain(command, told);
   console.Err(told.out + told.err);

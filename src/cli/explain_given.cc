@@ -9,6 +9,7 @@
 #include "driver/as_given.h"
 #include "driver/kernel_codes.h"
 #include "driver/lower_module.h"
+#include "explain/planner_rules.h"
 #include "explain/rules.h"
 #include "ir/clone.h"
 #include "passes/passes.h"
@@ -160,6 +161,10 @@ std::optional<int> ExplainRule(const ExplainCommand& command, Console& console) 
     constexpr std::string_view kKinds[] = {"a move", "a factor: --lift leaves it out", "a law"};
     console.Out(fmt::format("{}: {}\n{} of --fusion=rules\n\n{}\n", rule->name, rule->meaning,
                             kKinds[static_cast<size_t>(rule->kind)], rule->paragraph));
+    return 0;
+  }
+  if (const PlannerRuleInfo* rule = FindPlannerRule(command.file)) {
+    console.Out(fmt::format("{}: {}\n\n{}\n", rule->name, rule->meaning, rule->paragraph));
     return 0;
   }
   for (const Rule* rule : SimplifyRules().all()) {

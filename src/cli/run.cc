@@ -140,6 +140,11 @@ class Runner : private ProgressListener {
     if (command_.seed) return DrawArguments(*command_.seed, entry);
     std::vector<Shape> shapes = FlattenParameters(entry);
     if (shapes.empty()) return DrawArguments(0, entry);
+    // Whoever asks for times or reasons can do without the values.
+    if (command_.expect.empty() && (command_.repeat > 1 || command_.explain)) {
+      console_.Err("note: arguments are drawn (--seed 0); --inputs F.npz gives others\n");
+      return DrawArguments(0, entry);
+    }
     return MakeError(
         ErrorCode::kNoInputs,
         fmt::format("run: the program takes in_0 ({}){}; give --inputs F.npz, or "

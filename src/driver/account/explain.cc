@@ -109,7 +109,10 @@ Result<std::string> Explained(Module& module, const ExplainRequest& request) {
     if (request.json) return LineOfJson({{"lints", JsonOf(lints)}});
     return lints.empty() ? "nothing to remark\n" : TextOf(lints);
   }
-  if (!request.json) return TextOf(*account, request.decisions) + TextOf(lints);
+  Records records = !request.decisions ? Records::kNone
+                    : request.rewrites ? Records::kAll
+                                       : Records::kOfKernels;
+  if (!request.json) return TextOf(*account, records) + TextOf(lints);
   json out = JsonOf(*account, options.target);
   out["lints"] = JsonOf(lints);
   return LineOfJson(out);

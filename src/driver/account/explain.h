@@ -14,6 +14,7 @@ struct ExplainRequest {
   AccountOptions account;
   bool json = false;
   bool decisions = false;  // each record, in the text; JSON has them always
+  bool rewrites = true;    // with them those of the passes before fusion; else their number
   bool lints = false;      // nothing but these
   bool dot = false;        // for Graphviz
   std::string kernel;      // this one alone, as kernel form and as code

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <iterator>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -45,25 +47,47 @@ std::string ResourcesText(const StepAccount& step, const Machine& machine) {
   return text;
 }
 
+// What goes into which kernel, and in what form; not the rewrites of the program before that.
+bool IsOfKernels(const Decision& decision) {
+  constexpr std::string_view kPasses[] = {"fuse",
+                                          "lower",
+                                          "instruction-fusion",
+                                          "fusion-merger",
+                                          "multi-output-fusion",
+                                          "horizontal-fusion"};
+  return std::find(std::begin(kPasses), std::end(kPasses), decision.pass) != std::end(kPasses);
+}
+
 class TextWriter {
  public:
   explicit TextWriter(const ProgramAccount& account) : account_(account) {}
 
-  std::string Write(bool decisions) {
+  std::string Write(Records records) {
     if (!account_.why_interpreted.empty())
       return "the interpreter runs all of it: " + account_.why_interpreted + "\n";
     AddHeading();
     AddSteps();
     AddMachine();
-    if (decisions) AddDecisions();
+    if (records != Records::kNone) AddDecisions(records);
     return std::move(out_);
   }
 
  private:
-  void AddDecisions() {
+  void AddDecisions(Records records) {
     std::vector<std::string> facts = CounterFacts(account_);
-    for (size_t i = 0; i < facts.size(); ++i)
-      out_ += ToString(account_.log.all()[i]) + (facts[i].empty() ? "" : "; " + facts[i]) + "\n";
+    std::map<std::string_view, int> rewrites;
+    for (size_t i = 0; i < facts.size(); ++i) {
+      const Decision& decision = account_.log.all()[i];
+      if (records == Records::kOfKernels && !IsOfKernels(decision))
+        ++rewrites[decision.pass];
+      else
+        out_ += ToString(decision) + (facts[i].empty() ? "" : "; " + facts[i]) + "\n";
+    }
+    if (rewrites.empty()) return;
+    out_ += "rewrites of passes before that:";
+    for (const auto& [pass, count] : rewrites) out_ += fmt::format(" {} {},", pass, count);
+    out_.back() = ' ';
+    out_ += "(`tokamak explain --decisions` lists them, `tokamak explain RULE` tells a rule)\n";
   }
 
   void AddHeading() {
@@ -141,8 +165,8 @@ class TextWriter {
 
 }  // namespace
 
-std::string TextOf(const ProgramAccount& account, bool decisions) {
-  return TextWriter(account).Write(decisions);
+std::string TextOf(const ProgramAccount& account, Records records) {
+  return TextWriter(account).Write(records);
 }
 
 std::string BytesText(int64_t bytes) {

@@ -8,9 +8,10 @@
 
 namespace tokamak {
 
+enum class Records { kNone, kOfKernels, kAll };  // kOfKernels: rewrites before fusion are counted
 // As a person reads it: what there is in all, fused against unfused; a row for each step, grouped
 // by phase; the decisions, where they are asked for.
-std::string TextOf(const ProgramAccount& account, bool decisions);
+std::string TextOf(const ProgramAccount& account, Records records);
 
 // The same for programs: all of it.
 nlohmann::json JsonOf(const ProgramAccount& account, const std::string& target);
