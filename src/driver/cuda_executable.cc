@@ -91,7 +91,7 @@ class CudaExecutable final : public Executable {
     if (compile.require_kernels) TOK_RETURN_IF_ERROR(CheckAllKernels(program_, *module_));
     predicted_us_ = PriceOf(program_.steps, program_, options.machine);
     AlternateLoops(program_.steps);
-    TOK_TRY(steps_, PrepareSteps(program_, gpu_));
+    TOK_TRY(steps_, PrepareSteps(program_, gpu_, check_kernels_));
     for (const Instr* instr : program_.host_instrs) {
       functions_.push_back(MakeHostStep(*instr));
       function_pointers_.push_back(functions_.back().get());

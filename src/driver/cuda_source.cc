@@ -2,6 +2,9 @@
 
 #if TOK_HAVE_CUDA
 #include "backend/cuda/cuda_text.h"
+#include "backend/cuda/launch_source.h"
+#include "driver/device_loops.h"
+#include "lower/alternate.h"
 #endif
 
 namespace tokamak {
@@ -27,6 +30,19 @@ Result<std::string> CudaTextOfPack(const std::string& name,
   return MakeError(ErrorCode::kBackendNotBuilt, "pack " + name + " of " +
                                                     std::to_string(parts.size()) +
                                                     " kernels: this build has no CUDA backend");
+#endif
+}
+
+Result<std::string> CudaTextOfLoop(const RunStep& loop, const LoweredProgram& program) {
+#if TOK_HAVE_CUDA
+  std::vector<RunStep> steps = {loop};
+  AlternateLoops(steps);
+  cuda::LaunchForm form = LoopLaunchOf(steps[0], program).form;
+  TOK_TRY(cuda::LaunchSource made, cuda::SourceOf(form, "loop"));
+  return std::move(made.source.text);
+#else
+  return MakeError(ErrorCode::kBackendNotBuilt, "loop " + program.loops[loop.target]->name() +
+                                                    ": this build has no CUDA backend");
 #endif
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernel/kernel.h"
+#include "lower/lower.h"
 #include "support/result.h"
 
 namespace tokamak {
@@ -16,5 +17,8 @@ Result<std::string> CudaTextOf(const Kernel& kernel);
 // Of kernels that are one launch, each with its number of teams.
 Result<std::string> CudaTextOfPack(const std::string& name,
                                    const std::vector<std::pair<const Kernel*, int64_t>>& parts);
+
+// Of a loop that is one launch (LoweredProgram::persistent).
+Result<std::string> CudaTextOfLoop(const RunStep& loop, const LoweredProgram& program);
 
 }  // namespace tokamak

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <unordered_map>
 
-#include "analysis/loops.h"
+#include "driver/device_loops.h"
 
 namespace tokamak {
 namespace {
@@ -33,7 +33,8 @@ constexpr int64_t kRunsBefore = 2;
 
 class Preparer {
  public:
-  explicit Preparer(const LoweredProgram& program) : program_(program) {}
+  Preparer(const LoweredProgram& program, bool one_by_one)
+      : program_(program), one_by_one_(one_by_one) {}
 
   std::vector<DeviceStep> Prepare(const std::vector<RunStep>& steps) {
     std::vector<DeviceStep> made;
@@ -48,7 +49,7 @@ class Preparer {
       if (step.kind == StepKind::kHost) AddHost(next);
       if (step.kind == StepKind::kWhile) AddWhile(next);
       waits_ = waits_ || step.kind == StepKind::kConditional;
-      if (step.kind != StepKind::kPack)
+      if (step.kind != StepKind::kPack && next.rounds_a_launch == 0)
         for (const std::vector<RunStep>& block : step.blocks) next.blocks.push_back(Prepare(block));
       made.push_back(std::move(next));
     }
@@ -59,7 +60,8 @@ class Preparer {
   void SetCodes(std::vector<DeviceStep>& steps,
                 std::span<const std::shared_ptr<const cuda::LaunchCode>> codes) {
     for (DeviceStep& step : steps) {
-      if (step.step->kind == StepKind::kLaunch || step.step->kind == StepKind::kPack)
+      if (step.step->kind == StepKind::kLaunch || step.step->kind == StepKind::kPack ||
+          step.rounds_a_launch > 0)
         step.code = codes[next_code_++];
       for (std::vector<DeviceStep>& block : step.blocks) SetCodes(block, codes);
     }
@@ -92,7 +94,7 @@ class Preparer {
       begin = i + 1;
     }
     for (DeviceStep& step : steps) {
-      if (step.rounds) FindRounds(step);
+      if (step.rounds && step.rounds_a_launch == 0) FindRounds(step);
       if (step.graph == nullptr || step.graph->rounds == 0)
         for (std::vector<DeviceStep>& block : step.blocks) FindGraphs(block);
     }
@@ -145,10 +147,15 @@ class Preparer {
   }
 
   void AddWhile(DeviceStep& step) {
-    const Instr* loop = program_.loops[step.step->target];
-    std::optional<WhileLoop> found = LoopOf(const_cast<Instr*>(loop));  // looks only
-    if (found) step.rounds = TripCount(*found);
+    step.rounds = RoundsOf(*step.step, program_);
     waits_ = waits_ || !step.rounds;
+    size_t number = step.step->target;
+    if (one_by_one_ || number >= program_.persistent.size()) return;
+    step.rounds_a_launch = program_.persistent[number];
+    if (step.rounds_a_launch == 0) return;
+    LoopLaunch launch = LoopLaunchOf(*step.step, program_);
+    step.places = std::move(launch.places);
+    forms_.push_back(std::move(launch.form));
   }
 
   // As many rounds of a loop as a graph holds.
@@ -177,6 +184,7 @@ class Preparer {
   }
 
   const LoweredProgram& program_;
+  bool one_by_one_;
   std::vector<cuda::LaunchForm> forms_;
   size_t next_code_ = 0;
   bool waits_ = false;
@@ -288,6 +296,7 @@ class Issuer {
         return run_.gpu.CopyWithin(At(of.places[0]), At(of.places[1]),
                                    static_cast<size_t>(of.bytes));
       case StepKind::kWhile:
+        if (step.rounds_a_launch > 0) return RunLaunches(step);
         return step.rounds ? RunRounds(step) : RunWhile(step);
       case StepKind::kConditional:
         return RunConditional(step);
@@ -379,6 +388,24 @@ class Issuer {
     return odd ? Run(step.blocks[2]) : Ok();
   }
 
+  // A loop whose rounds are of one launch, or of a few when there are many.
+  Status RunLaunches(const DeviceStep& step) {
+    pointers_.clear();
+    for (const Place& place : step.places) pointers_.push_back(At(place));
+    auto most = static_cast<uint64_t>(step.rounds_a_launch);
+    for (uint64_t done = 0; !step.rounds || done < *step.rounds;) {
+      TOK_RETURN_IF_ERROR(CheckStop());
+      uint64_t left = step.rounds ? *step.rounds - done : most;
+      cuda::LoopTurn turn{.rounds = static_cast<int64_t>(std::min(left, most)),
+                          .odd = done % 2 != 0,
+                          .closes = step.rounds && left <= most};
+      TOK_TRY(cuda::LoopEnd end, run_.gpu.LaunchLoop(*step.code, pointers_, turn));
+      if (end.ended) break;
+      done += static_cast<uint64_t>(end.rounds);
+    }
+    return Ok();
+  }
+
   // One round: rounds take turns where there are two bodies, else what they carry is moved.
   Status RunRound(const DeviceStep& step, bool& odd) {
     TOK_RETURN_IF_ERROR(Run(step.blocks[odd ? 4 : 1]));
@@ -426,8 +453,8 @@ class Issuer {
 
 }  // namespace
 
-Result<DeviceSteps> PrepareSteps(const LoweredProgram& program, cuda::Gpu& gpu) {
-  Preparer preparer(program);
+Result<DeviceSteps> PrepareSteps(const LoweredProgram& program, cuda::Gpu& gpu, bool one_by_one) {
+  Preparer preparer(program, one_by_one);
   DeviceSteps steps;
   steps.all = preparer.Prepare(program.steps);
   steps.waits = preparer.waits();

@@ -34,6 +34,7 @@ struct DeviceStep {
   // Bytes of each place, where the host looks at them: of calls, host steps and checked launches.
   std::vector<int64_t> bytes;
   std::optional<uint64_t> rounds;  // while: how many, when that is known
+  int64_t rounds_a_launch = 0;     // while: 0 unless it is one launch
   std::vector<std::vector<DeviceStep>> blocks;
   std::unique_ptr<GraphRun> graph;  // of the first of several
 };
@@ -43,8 +44,9 @@ struct DeviceSteps {
   bool waits = false;  // the host has to wait for the device in between
 };
 
-// Loads the code of all launches. The program must outlive the steps.
-Result<DeviceSteps> PrepareSteps(const LoweredProgram& program, cuda::Gpu& gpu);
+// Loads the code of all launches. The program must outlive the steps. `one_by_one`: loops, too, are
+// made of launches of single steps.
+Result<DeviceSteps> PrepareSteps(const LoweredProgram& program, cuda::Gpu& gpu, bool one_by_one);
 
 // One run.
 struct DeviceRun {

@@ -10,6 +10,7 @@
 #include "fusion/sorts.h"
 #include "fusion/values.h"
 #include "lower/lowerer.h"
+#include "lower/persistent.h"
 #include "lower/poison.h"
 #include "support/check.h"
 
@@ -280,11 +281,16 @@ std::vector<Shape> LeavesOf(const Shape& shape) {
 Result<LoweredProgram> Lower(const Module& module, const LowerOptions& options, DecisionLog& log) {
   Lowerer lowerer(module, options, log);
   LoweredProgram program = lowerer.Run();
-  if (!lowerer.is_cyclic()) return program;
-  // A fault of the planner's: one kernel for each instruction cannot have it.
-  LowerOptions plain = options;
-  plain.plan.mode = FusionMode::kNone;
-  return Lowerer(module, plain, log).Run();
+  if (lowerer.is_cyclic()) {
+    // A fault of the planner's: one kernel for each instruction cannot have it.
+    LowerOptions plain = options;
+    plain.plan.mode = FusionMode::kNone;
+    program = Lowerer(module, plain, log).Run();
+  }
+  FusionMode mode = options.plan.mode;
+  if (options.machine.is_gpu() && mode != FusionMode::kNone && mode != FusionMode::kRules)
+    ChoosePersistent(program, options.machine, log);
+  return program;
 }
 
 }  // namespace tokamak

@@ -40,7 +40,10 @@ struct LoweredProgram {
   std::vector<const Instr*> host_instrs;  // what host steps name; one step each
   std::vector<std::string> host_reasons;  // why each has no kernel
   std::vector<const Instr*> loops;        // what while steps name
-  std::vector<const Instr*> constants;    // memories after parameters and results
+  // Of each of them: rounds of a launch, where it is one whose teams stay (lower/persistent.h); 0:
+  // it runs step by step.
+  std::vector<int64_t> persistent;
+  std::vector<const Instr*> constants;  // memories after parameters and results
   int64_t arena_bytes = 0;
   int64_t launches = 0, copies = 0;  // steps, those of loops counted once
   std::vector<std::pair<const Computation*, PlanningFacts>> planning;  // of each that was planned

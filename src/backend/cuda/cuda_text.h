@@ -69,4 +69,39 @@ struct CudaPackPart {
 };
 Result<CudaPackSource> CudaPackText(const std::string& name, std::span<const CudaPackPart> parts);
 
+// A loop as one kernel whose teams all run at the same time: each phase of a round runs kernels, or
+// copies, and teams meet before those phases that need what others made.
+struct LoopShape {
+  struct Phase {
+    size_t parts = 0;    // the next so many kernels, side by side; 0: a copy
+    int64_t bytes = 0;   // of a copy, to the first of two pointers from the second
+    bool meets = false;  // all teams meet before it; they always do at the end of a round
+    bool operator==(const Phase&) const = default;
+  };
+  // What computes whether another round follows: a byte, whose pointer comes after the condition's.
+  // None: so many rounds as the launch says.
+  std::vector<Phase> condition;
+  std::vector<Phase> body;
+  std::vector<Phase> closing;  // copies, after an odd number of rounds
+  // Odd rounds have pointers of their own, which come after those of even ones.
+  bool in_turn = false;
+
+  bool has_condition() const { return !condition.empty(); }
+  bool operator==(const LoopShape&) const = default;
+};
+
+// How many pointers a loop has: of a round (both kinds have as many), and of all.
+struct LoopPointers {
+  size_t condition = 0, round = 0, closing = 0, all = 0;
+};
+LoopPointers PointersOf(const LoopShape& shape, std::span<const CudaPackPart> parts);
+
+// Parts: kernels of the condition, then those of the body. Parameters of the kernel: all pointers
+// by value; memory of kLoopMemory bytes, all zero, where teams meet; the most rounds of this
+// launch; whether the first is odd; whether the loop closes after them. It leaves the number of
+// rounds that it did, and whether the condition ended them, in the last two words of that memory.
+inline constexpr size_t kLoopMemory = 512;
+Result<CudaSource> CudaLoopText(const std::string& name, std::span<const CudaPackPart> parts,
+                                const LoopShape& shape);
+
 }  // namespace tokamak::cuda

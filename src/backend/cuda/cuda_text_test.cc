@@ -252,5 +252,35 @@ TEST(CudaPack, KernelsOfOneLaunch) {
   }
 }
 
+// A loop over kernels of several sizes: the smaller ones' barriers are their own.
+TEST(CudaLoop, RoundsOfOneLaunch) {
+  Kernel small = AddOne(64, 100), large = AddOne(96, 20000);
+  std::vector<CudaPackPart> parts = {{&small, 4}, {&small, 4}, {&large, 4}};
+  LoopShape shape;
+  shape.in_turn = true;
+  shape.condition = {{.parts = 1}};
+  shape.body = {{.parts = 1, .meets = true}, {.bytes = 24}, {.parts = 1, .meets = true}};
+  shape.closing = {{.bytes = 24}};
+  LoopPointers pointers = PointersOf(shape, parts);
+  EXPECT_EQ(pointers.condition, 2);
+  EXPECT_EQ(pointers.round, 2 + 1 + 2 + 2 + 2);
+  EXPECT_EQ(pointers.all, 2 * pointers.round + 2);
+  Result<CudaSource> made = CudaLoopText("loop", parts, shape);
+  ASSERT_TRUE(made.ok()) << made.error().message;
+  const CudaSource& source = made.value();
+  EXPECT_EQ(source.threads, (std::array<int, 3>{96, 1, 1}));
+  EXPECT_EQ(source.dynamic_bytes, 80000);
+  EXPECT_NE(source.text.find("bar.sync 1, 64;"), std::string::npos);
+  EXPECT_NE(source.text.find("if (threadIdx.x < 64)"), std::string::npos);
+  Result<const Nvrtc*> nvrtc = Nvrtc::Open();
+  if (nvrtc.ok()) {
+    Result<CudaCode> code = nvrtc.value()->Compile(source, "sm_90");
+    ASSERT_TRUE(code.ok()) << Render(code.error()) << source.text;
+  }
+  Kernel uneven = AddOne(40, 100);
+  parts[0].kernel = &uneven;
+  EXPECT_FALSE(CudaLoopText("loop", parts, shape).ok());
+}
+
 }  // namespace
 }  // namespace tokamak::cuda

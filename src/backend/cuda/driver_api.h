@@ -84,6 +84,11 @@ struct CopyNode {
   TOK_DRIVER(set_copy, "cuGraphExecMemcpyNodeSetParams",                                           \
              (Handle, Handle, const CopyNode*, Handle))                                            \
   TOK_DRIVER(launch_graph, "cuGraphLaunch", (Handle, Handle))                                      \
+  TOK_DRIVER(teams_at_a_time, "cuOccupancyMaxActiveBlocksPerMultiprocessor",                       \
+             (int*, Handle, int, size_t))                                                          \
+  TOK_DRIVER(launch_together, "cuLaunchCooperativeKernel",                                         \
+             (Handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,        \
+              Handle, void**))                                                                     \
   TOK_DRIVER(launch, "cuLaunchKernel",                                                             \
              (Handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,        \
               Handle, void**, void**))

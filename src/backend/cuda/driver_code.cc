@@ -46,6 +46,15 @@ Result<std::shared_ptr<const LaunchCode>> DriverGpu::MakeCode(
                                          static_cast<int>(code->dynamic_bytes));
   if (result == 0)
     result = api_.function_attribute(&code->registers_, kFunctionRegisters, code->function);
+  if (result == 0 && source.is_loop) {
+    // All its teams must be there when they meet. One a multiprocessor meets fastest.
+    int at_a_time = 0;
+    result =
+        api_.teams_at_a_time(&at_a_time, code->function, code->threads[0], code->dynamic_bytes);
+    int64_t most = int64_t{std::max(at_a_time, 1)} * std::max(info_.multiprocessors, 1);
+    code->grid = static_cast<unsigned>(std::min(source.grid, most));
+    code->has_condition = source.has_condition;
+  }
   if (result != 0) return Fault(result, "kernel " + label);
   code->module = std::move(module);
   return std::shared_ptr<const LaunchCode>(std::move(code));
@@ -142,6 +151,28 @@ Status DriverGpu::Launch(const LaunchCode& launch, std::span<void* const> pointe
   if (result != 0) [[unlikely]]
     return Fault(result, "kernel " + *code.label);
   return Ok();
+}
+
+Result<LoopEnd> DriverGpu::LaunchLoop(const LaunchCode& launch, std::span<void* const> pointers,
+                                      const LoopTurn& turn) {
+  const auto& code = static_cast<const LoadedCode&>(launch);
+  TOK_RETURN_IF_ERROR(Enter());
+  // Of this launch alone: another thread may launch the same.
+  TOK_TRY(DeviceMemory memory, DeviceMemory::Take(*this, kLoopMemory, "a loop in one launch"));
+  TOK_RETURN_IF_ERROR(Fill(memory.data(), 0, kLoopMemory));
+  void* meeting = memory.data();
+  long long rounds = turn.rounds;
+  int odd = turn.odd ? 1 : 0, closes = turn.closes ? 1 : 0;
+  void* parameters[] = {const_cast<void**>(pointers.data()), &meeting, &rounds, &odd, &closes};
+  NoteLaunch(code.label);
+  int result =
+      api_.launch_together(code.function, code.grid, 1, 1, static_cast<unsigned>(code.threads[0]),
+                           1, 1, code.dynamic_bytes, stream_, parameters);
+  if (result != 0) return Fault(result, "kernel " + *code.label);
+  if (!code.has_condition) return LoopEnd{turn.rounds, false};
+  std::array<int64_t, 2> end{};
+  TOK_RETURN_IF_ERROR(CopyOut(end.data(), memory.data() + kLoopMemory - sizeof end, sizeof end));
+  return LoopEnd{end[0], end[1] != 0};
 }
 
 // ---- products

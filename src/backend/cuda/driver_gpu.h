@@ -39,6 +39,8 @@ class DriverGpu final : public Gpu, private RegionSource, private Completions::J
   Result<std::vector<std::shared_ptr<const LaunchCode>>> Load(
       std::span<const LaunchForm> forms) override;
   Status Launch(const LaunchCode& code, std::span<void* const> pointers) override;
+  Result<LoopEnd> LaunchLoop(const LaunchCode& code, std::span<void* const> pointers,
+                             const LoopTurn& turn) override;
   Result<std::unique_ptr<StepGraph>> MakeGraph(std::span<const GraphStep> steps) override;
   Status RunGraph(StepGraph& graph, std::span<void* const> pointers) override;
   bool HasProducts() override;

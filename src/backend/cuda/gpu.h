@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,6 +19,20 @@ namespace tokamak::cuda {
 struct LaunchForm {
   std::string label;  // of messages
   std::vector<CudaPackPart> parts;
+  // A loop over them, whose pointers are those that CudaLoopText says.
+  std::optional<LoopShape> loop = std::nullopt;
+};
+
+// Some rounds of a loop that is one launch.
+struct LoopTurn {
+  int64_t rounds = 0;   // at most
+  bool odd = false;     // the first of them is
+  bool closes = false;  // the loop ends after them
+};
+// What became of them.
+struct LoopEnd {
+  int64_t rounds = 0;
+  bool ended = false;  // the condition says so
 };
 
 // Code of a launch, loaded into a GPU.
@@ -63,6 +78,10 @@ class Gpu : public Device {
   virtual Result<std::vector<std::shared_ptr<const LaunchCode>>> Load(
       std::span<const LaunchForm> forms) = 0;
   virtual Status Launch(const LaunchCode& code, std::span<void* const> pointers) = 0;
+
+  // Runs rounds of a loop. Waits for them, where it has a condition.
+  virtual Result<LoopEnd> LaunchLoop(const LaunchCode& code, std::span<void* const> pointers,
+                                     const LoopTurn& turn) = 0;
 
   // Null when the device has no graphs of such steps. The code must outlive the graph.
   virtual Result<std::unique_ptr<StepGraph>> MakeGraph(std::span<const GraphStep> steps) = 0;

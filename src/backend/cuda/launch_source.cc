@@ -1,5 +1,7 @@
 #include "backend/cuda/launch_source.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "kernel/hash.h"
@@ -17,7 +19,19 @@ std::string LaunchName(const LaunchForm& form) {
   Hasher hasher;
   for (const CudaPackPart& part : form.parts) {
     hasher.Add(HashOf(*part.kernel));
-    if (form.parts.size() > 1) hasher.Add(part.teams);
+    if (form.parts.size() > 1 || form.loop) hasher.Add(part.teams);
+  }
+  if (form.loop) {
+    for (const auto* phases : {&form.loop->condition, &form.loop->body, &form.loop->closing}) {
+      hasher.Add(phases->size());
+      for (const LoopShape::Phase& phase : *phases) {
+        hasher.Add(phase.parts);
+        hasher.Add(phase.bytes);
+        hasher.Add(phase.meets);
+      }
+    }
+    hasher.Add(form.loop->in_turn);
+    return fmt::format("loop_{:016x}", hasher.digest());
   }
   return fmt::format("kernel_{:016x}", hasher.digest());
 }
@@ -30,6 +44,22 @@ Result<LaunchSource> SourceOf(const LaunchForm& form, const std::string& name) {
                        fmt::format("launch {}: extents that are not known", form.label));
     made.grid += part.teams;
     made.arguments += part.kernel->ArgumentCount();
+  }
+  if (form.loop) {
+    made.arguments = PointersOf(*form.loop, form.parts).all;
+    if (made.arguments > kMostParameters)
+      return MakeError(ErrorCode::kCudaText,
+                       fmt::format("loop {}: {} arrays, {} at most", form.label, made.arguments,
+                                   kMostParameters));
+    made.is_loop = true;
+    made.has_condition = form.loop->has_condition();
+    made.grid = 1;
+    for (const CudaPackPart& part : form.parts) made.grid = std::max(made.grid, part.teams);
+    if (made.grid > INT32_MAX / 2)
+      return MakeError(ErrorCode::kCudaText,
+                       fmt::format("loop {}: a grid of {} teams", form.label, made.grid));
+    TOK_TRY(made.source, CudaLoopText(name, form.parts, *form.loop));
+    return made;
   }
   if (made.grid > INT32_MAX)
     return MakeError(ErrorCode::kCudaText,

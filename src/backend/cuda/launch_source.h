@@ -15,6 +15,7 @@ struct LaunchSource {
   Pointers pointers{};
   int64_t grid = 0;
   size_t arguments = 0;
+  bool is_loop = false, has_condition = false;
 };
 
 // The name follows from what the launch does: launches of one name do the same, and where their

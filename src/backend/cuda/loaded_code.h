@@ -38,6 +38,7 @@ class LoadedCode final : public LaunchCode {
   unsigned grid = 1, dynamic_bytes = 0;
   std::array<int, 3> threads{1, 1, 1};
   LaunchSource::Pointers pointers{};
+  bool has_condition = false;  // of a loop
   const std::string* label = nullptr;
   int registers_ = -1;
 };

@@ -12,6 +12,7 @@
 
 #include "backend/cuda/gpu.h"
 #include "backend/cuda/launch_source.h"
+#include "backend/cuda/simulated_loop.h"
 #include "kernel/scalar.h"
 #include "kernel/simulate.h"
 #include "runtime/process.h"
@@ -94,6 +95,7 @@ class SimulatedCode final : public LaunchCode {
  public:
   // Of launches that are not done, too, when the code is gone.
   std::shared_ptr<const std::vector<Kernel>> kernels;
+  std::optional<LoopShape> loop;
 };
 
 class SimulatedGraph final : public StepGraph {
@@ -227,17 +229,29 @@ class HostGpu final : public Gpu, private RegionSource {
       for (const CudaPackPart& part : form.parts) kernels->push_back(*part.kernel);
       auto code = std::make_shared<SimulatedCode>();
       code->kernels = std::move(kernels);
+      code->loop = form.loop;
       codes.push_back(std::move(code));
     }
     return codes;
   }
   Status Launch(const LaunchCode& launch, std::span<void* const> pointers) override {
     const auto& code = static_cast<const SimulatedCode&>(launch);
-    queue_.Add([this, kernels = code.kernels,
-                pointers = std::vector<void*>(pointers.begin(), pointers.end())] {
-      Note(Simulate(*kernels, pointers));
+    std::vector<void*> near;
+    for (const void* pointer : pointers) near.push_back(Near(pointer));
+    queue_.Add([this, kernels = code.kernels, near = std::move(near)] {
+      Note(SimulateTogether(*kernels, near));
     });
     return Ok();
+  }
+
+  // Rounds in order, and what teams do between two meetings as one launch.
+  Result<LoopEnd> LaunchLoop(const LaunchCode& launch, std::span<void* const> pointers,
+                             const LoopTurn& turn) override {
+    const auto& code = static_cast<const SimulatedCode&>(launch);
+    TOK_RETURN_IF_ERROR(Synchronize());
+    std::vector<void*> near;
+    for (const void* pointer : pointers) near.push_back(Near(pointer));
+    return SimulateLoop(*code.loop, *code.kernels, near, turn);
   }
 
   Result<std::unique_ptr<StepGraph>> MakeGraph(std::span<const GraphStep> steps) override {
@@ -272,20 +286,6 @@ class HostGpu final : public Gpu, private RegionSource {
   }
 
  private:
-  static Result<SimReport> Simulate(const std::vector<Kernel>& kernels,
-                                    const std::vector<void*>& pointers) {
-    std::vector<std::vector<SimArgument>> given;
-    std::vector<SimPart> parts;
-    size_t next = 0;
-    for (const Kernel& kernel : kernels) {
-      given.emplace_back();
-      for (size_t i = 0; i < kernel.ArgumentCount(); ++i)
-        given.back().push_back({Near(pointers[next++]), kernel.arrays[i].size});
-    }
-    for (size_t i = 0; i < kernels.size(); ++i) parts.push_back({&kernels[i], given[i]});
-    return SimulatePack(parts);
-  }
-
   // On the thread of the queue. A real device would be lost now; this one tells who waits next.
   void Note(Result<SimReport> report) {
     std::lock_guard<std::mutex> lock(fault_mutex_);
