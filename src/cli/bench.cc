@@ -140,7 +140,7 @@ json JsonOf(const std::vector<LaunchCounters>& all) {
   return rows;
 }
 
-class Bencher {
+class Bencher : private BenchWatcher {
  public:
   Bencher(const BenchCommand& command, Console& console) : command_(command), console_(console) {}
 
@@ -165,8 +165,7 @@ class Bencher {
   Status BenchProgram(const Module& program) {
     json told = {{"file", command_.file}, {"backend", options_.backend}};
     TOK_TRY(std::vector<Value> arguments, DrawArguments(command_.seed, *program.entry()));
-    TOK_TRY(std::vector<BenchRow> rows,
-            Bench(program, arguments, options_, [&](const std::string& now) { Progress(now); }));
+    TOK_TRY(std::vector<BenchRow> rows, Bench(program, arguments, options_, *this));
     Progress("");
     told["ways"] = JsonOf(rows);
     if (!command_.json)
@@ -184,7 +183,7 @@ class Bencher {
     return Ok();
   }
 
-  void Progress(const std::string& now) {
+  void Progress(const std::string& now) override {
     if (console_.ShowsProgress()) console_.Err("\r" + now + "\x1b[K");
   }
 

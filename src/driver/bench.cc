@@ -60,8 +60,7 @@ class Contestant {
 }  // namespace
 
 Result<std::vector<BenchRow>> Bench(const Module& module, std::span<const Value> arguments,
-                                    const BenchOptions& options,
-                                    const std::function<void(const std::string&)>& progress) {
+                                    const BenchOptions& options, BenchWatcher& watcher) {
   std::vector<BenchRow> rows;
   std::vector<Contestant> contestants;
   auto options_of = [&](const std::string& mode) {
@@ -72,10 +71,10 @@ Result<std::vector<BenchRow>> Bench(const Module& module, std::span<const Value>
     return compile;
   };
   // What a process does once, the first of all pays for.
-  progress("compiling once");
+  watcher.Progress("compiling once");
   TOK_RETURN_IF_ERROR(CompiledRun::Make(module, options_of(options.modes.front())));
   for (const std::string& mode : options.modes) {
-    progress("compiling: " + mode);
+    watcher.Progress("compiling: " + mode);
     CompiledRunOptions compile = options_of(mode);
     rows.emplace_back().mode = mode;
     TOK_TRY(Contestant made, Contestant::Make(module, arguments, compile, rows.back()));
@@ -84,7 +83,7 @@ Result<std::vector<BenchRow>> Bench(const Module& module, std::span<const Value>
   std::vector<int64_t> calls;
   double round_us = 0;
   for (size_t i = 0; i < rows.size(); ++i) {
-    progress("calling once: " + rows[i].mode);
+    watcher.Progress("calling once: " + rows[i].mode);
     TOK_RETURN_IF_ERROR(contestants[i].Turn(1));
     TOK_TRY(double us, contestants[i].Turn(1));
     calls.push_back(
@@ -94,7 +93,7 @@ Result<std::vector<BenchRow>> Bench(const Module& module, std::span<const Value>
   auto fitting = static_cast<int64_t>(options.seconds * 1e6 / std::max(round_us, 1.0));
   int64_t rounds = std::clamp(fitting, int64_t{3}, std::max<int64_t>(options.rounds, 3));
   for (int64_t round = 0; round < rounds; ++round) {
-    progress("round " + std::to_string(round + 1) + " of " + std::to_string(rounds));
+    watcher.Progress("round " + std::to_string(round + 1) + " of " + std::to_string(rounds));
     for (size_t i = 0; i < rows.size(); ++i) {
       TOK_TRY(double us, contestants[i].Turn(calls[i]));
       rows[i].us.push_back(us);

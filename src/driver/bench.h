@@ -1,6 +1,5 @@
 #pragma once
 
-#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -34,11 +33,16 @@ struct BenchRow {
   double most() const { return us.back(); }
 };
 
+class BenchWatcher {
+ public:
+  virtual ~BenchWatcher() = default;
+  virtual void Progress(const std::string& now) = 0;
+};
+
 // Compiles the program by each way, then calls them in turn, round after round, each long enough
-// for the clock. Arrays of a program for a device lie in the device's memory. `progress` is told
-// what is done now.
+// for the clock. Arrays of a program for a device lie in the device's memory. The watcher is
+// told what is done now.
 Result<std::vector<BenchRow>> Bench(const Module& module, std::span<const Value> arguments,
-                                    const BenchOptions& options,
-                                    const std::function<void(const std::string&)>& progress);
+                                    const BenchOptions& options, BenchWatcher& watcher);
 
 }  // namespace tokamak
