@@ -11,6 +11,7 @@
 #include "fusion/scatter_places.h"
 #include "fusion/scatter_selects.h"
 #include "fusion/share_rounds.h"
+#include "fusion/short_dimensions.h"
 #include "fusion/sort_scatters.h"
 #include "fusion/sorts.h"
 #include "fusion/split_reductions.h"
@@ -51,6 +52,7 @@ Result<LoweredProgram> LowerModule(Module& module, const LowerOptions& options, 
   PrepareSorts(module, log, options.machine);
   SplitScatters(module, log, options.machine);
   PlaceScatters(module, log, options.machine);
+  UnrollShortDimensions(module, log, options.machine);
   SplitReductions(module, log, options.machine);
   if (options.plan.mode != FusionMode::kRules && options.plan.mode != FusionMode::kNone) {
     ShareRounds(module, log, options.machine);

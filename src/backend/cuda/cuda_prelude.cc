@@ -100,6 +100,11 @@ constexpr std::string_view kApproximationsText =
     "  asm(\"rcp.approx.ftz.f32 %0, %1;\" : \"=f\"(inverse) : \"f\"(x));\n"
     "  return inverse;\n"
     "}\n"
+    "__device__ inline float InverseRoot(float x) {\n"
+    "  float inverse;\n"
+    "  asm(\"rsqrt.approx.f32 %0, %1;\" : \"=f\"(inverse) : \"f\"(x));\n"
+    "  return inverse;\n"
+    "}\n"
     "__device__ inline double Exp2(double x) { return exp2(x); }\n"
     "__device__ inline double Inverse(double x) { return 1.0 / x; }\n\n";
 

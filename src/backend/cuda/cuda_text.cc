@@ -60,6 +60,10 @@ void CudaWriter::Define(ValueId id) {
       source_.helpers.insert(Helper::kApproximations);
     if (auto choice = RepeatedChoice(kernel_, id)) operands[0] = Hidden(*choice);
     value = spelling_.Prim(node.prim, node.type, from, operands);
+    // 2 ulp, of subnormal numbers, too; the root itself is dead code then.
+    const ScalarNode& root = kernel_.node(node.operands[0]);
+    if (node.prim == Prim::kInverse && node.type == ScalarType::kF32 && root.prim == Prim::kSqrt)
+      value = fmt::format("InverseRoot({})", Operand(root.operands[0]));
   }
   Line("const {} {} = {};", Type(node.type), names_.Operand(id), value);
   defining_ = kNoValue;

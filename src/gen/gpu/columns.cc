@@ -63,6 +63,9 @@ class ColumnsBuilder {
     }
     if (any_order && along_results)
       lanes_ = LanesFor(region_, machine_, folds_.dims.back(), folded_ * results_);
+    // Where nothing large is read, lanes save but loads from caches: more threads are worth more.
+    while (lanes_ > 1 && !ReadsLarge() && results_ / lanes_ < kLeastX * 2 * machine_.cores)
+      lanes_ /= 2;
     vectors_ = results_ / lanes_;
     if (!any_order) {
       x_ = ThreadsFor(vectors_, kThreads, kFewThreads, machine_);
@@ -72,6 +75,12 @@ class ColumnsBuilder {
     while (x_ > kLeastX && vectors_ < x_ * 2 * machine_.cores) x_ = CeilDiv(x_, 2);
     y_ = PowerBelow(std::clamp<int64_t>(folded_ / kLeastFolds, 1, std::min(kMostY, kThreads / x_)));
     if (y_ == 1 && vectors_ > x_) x_ = std::min(kThreads / 2, vectors_);
+  }
+
+  bool ReadsLarge() const {
+    return std::any_of(region_.inputs.begin(), region_.inputs.end(), [&](const Instr* input) {
+      return input->shape().ElementCount() >= folded_ * results_;
+    });
   }
 
   Coordinates ResultAt(Scalar linear) { return Delinearized(b_, linear, folds_.dims); }

@@ -191,6 +191,8 @@ std::optional<Scalar> RealOp(Op op, std::span<const Element> operands) {
     case Op::kSqrt:
       return SqrtOf(x);
     case Op::kRsqrt:
+      // The device has one instruction for both.
+      if (HasApproximations(x)) return x.builder().Make(Prim::kInverse, {SqrtOf(x)});
       return 1 / SqrtOf(x);
     case Op::kReal:
     case Op::kConj:
