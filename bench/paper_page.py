@@ -286,9 +286,27 @@ def counted(told):
     if not rows:
         return []
     return ["### E7: what can be counted, before and after", "",
-            "Hardware counters are not read: the driver gives them to profilers with rights that a benchmark has not. What tells the same story here: how many kernels a "
+            "Counters of the hardware are not read: the driver gives them to profilers with rights that a benchmark has not. What tells the same story here: how many kernels a "
             "step has, how long of the wall time the device is at work, and what must be stored between kernels.", "",
-            *table(["", "program", "kernels and copies a step", "copies of these", "device at work", "temporary bytes"], rows)]  # fmt: skip
+            *table(["", "program", "kernels and copies a step", "copies of these", "device at work", "temporary bytes"], rows), *taken_of_gpu(told)]  # fmt: skip
+
+
+def taken_of_gpu(told):
+    """The kernels of `tokamak bench --counters`: compiled for an H200, wherever this runs."""
+    counted = told.data.get("counters")
+    if not counted:
+        return []
+    if "why" in counted:
+        return [f"What kernels take of a GPU was not counted: {counted['why']}", ""]
+    rows = []
+    for way, title in (("rules", "before: the paper's rules"), ("search", "after: Tokamak")):
+        of = counted.get(way, [])
+        code = [k for k in of if "registers" in k]
+        moved = sum(k["bytes"] * (k["runs"] or 1) for k in of)
+        rows.append([title, number(sum(k["runs"] or 1 for k in of)), number(moved), ", ".join(str(k["registers"]) for k in code), number(sum(k["spilled_bytes"] for k in code)),
+                     ", ".join(f"{100 * k['occupancy']:.0f} %" for k in code)])  # fmt: skip
+    return ["`tokamak bench examples/cartpole.mlir --counters`: the same plain program, its kernels compiled for an H200.", "",
+            *table(["", "launches and copies", "bytes moved", "registers of a thread, each kernel", "bytes spilled", "occupancy, each kernel"], rows)]  # fmt: skip
 
 
 def first_calls(told):
