@@ -94,8 +94,17 @@ class ArmFinder {
     }
   }
 
+  // Nothing may stand beside the loops of teams and threads.
+  bool HoldsThreads(const Block& block) const {
+    return std::any_of(block.begin(), block.end(), [&](const Stmt& stmt) {
+      if (stmt.kind != StmtKind::kFor) return false;
+      LoopRole role = kernel_.loop(stmt.loop).role;
+      return role == LoopRole::kGrid || role == LoopRole::kThread;
+    });
+  }
+
   void Walk(Block& block, double lanes) {
-    Look(block, lanes);
+    if (!HoldsThreads(block)) Look(block, lanes);
     for (Stmt& stmt : block) {
       double inner = lanes;
       if (stmt.kind == StmtKind::kFor && IsVector(kernel_, kernel_.loop(stmt.loop))) {
