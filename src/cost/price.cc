@@ -16,6 +16,7 @@ constexpr double kVectorsUnderWay = 8;
 double Greater(double x, double y, double softness) {
   double most = std::max(x, y), least = std::min(x, y);
   if (most <= 0) return 0;
+  if (least == 0) return most;
   return most * std::pow(1 + std::pow(least / most, softness), 1 / softness);
 }
 
@@ -36,6 +37,18 @@ Bandwidth BandwidthOf(const Rates& rates, double bytes, double threads) {
           std::min(one.copy * threads, all.copy)};
 }
 
+// What is read once more, or lies apart; on one core.
+double AgainNs(const Work& work, const Rates& rates) {
+  double ns = 0;
+  if (work.rereads > 0) ns += work.rereads / BandwidthAt(rates.one, rates.l2_bytes / 2).read;
+  if (work.far_rereads > 0) {
+    double far =
+        std::max(rates.l2_bytes * 2, std::min(work.reads + work.writes, rates.l3_bytes / 2));
+    ns += work.far_rereads / BandwidthAt(rates.one, far).read;
+  }
+  return ns + work.lines * rates.line_ns;
+}
+
 double MemoryUs(const Work& work, const Rates& rates, double threads) {
   double bytes = work.reads + work.writes;
   Bandwidth rate = BandwidthOf(rates, bytes, threads);
@@ -48,12 +61,7 @@ double MemoryUs(const Work& work, const Rates& rates, double threads) {
   } else if (bytes > 0) {
     ns = work.reads / rate.read + work.writes / rate.write;
   }
-  Bandwidth near = BandwidthAt(rates.one, rates.l2_bytes / 2);
-  Bandwidth far =
-      BandwidthAt(rates.one, std::max(rates.l2_bytes * 2, std::min(bytes, rates.l3_bytes / 2)));
-  ns += (work.rereads / near.read + work.far_rereads / far.read + work.lines * rates.line_ns) /
-        threads;
-  return ns / kNsPerUs;
+  return (ns + AgainNs(work, rates) / threads) / kNsPerUs;
 }
 
 double ForkUs(const Rates& rates, double threads) {

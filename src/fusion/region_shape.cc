@@ -50,7 +50,8 @@ bool IsFold(const Instr& instr) {
 }
 
 int64_t CountOf(const Instr& instr) {
-  return PartsOf(instr.shape())[0].ElementCount();
+  const Shape& shape = instr.shape();
+  return (shape.IsTuple() ? shape.elements()[0] : shape).ElementCount();
 }
 
 int64_t ElementsOf(const Instr& instr) {

@@ -24,81 +24,133 @@ double StretchOf(const Instr& broadcast) {
   return stretch;
 }
 
+std::vector<PipeOps> ListOf(const Work& work) {
+  std::vector<PipeOps> list;
+  for (size_t pipe = 0; pipe < kPipes; ++pipe)
+    if (work.ops[pipe] != 0) list.push_back({pipe, work.ops[pipe]});
+  return list;
+}
+
+void Add(Work& work, const std::vector<PipeOps>& list, double times) {
+  for (const PipeOps& ops : list) work.ops[ops.pipe] += ops.count * times;
+}
+
 }  // namespace
 
-const Summarizer::Facts& Summarizer::FactsOf(const Instr& instr) {
+Summarizer::Facts& Summarizer::FactsOf(const Instr& instr) {
   Facts& facts = facts_[&instr];
   if (facts.count >= 0) return facts;
   const Shape& shape = instr.shape();
   const Shape& first = shape.IsTuple() ? shape.elements()[0] : shape;
   facts.count = std::max(1.0, static_cast<double>(first.ElementCount()));
   facts.bytes = static_cast<double>(BytesOfParts(instr));
-  facts.elementwise = instr.info().Is(kElementwise);
   return facts;
 }
 
-// The instruction is computed `times` times: how often its operand is.
-void Summarizer::CountOperand(const Instr& instr, size_t operand, double times) {
-  const Instr& of = *instr.operand(operand);
-  Evals& evals = evals_[&of];
-  double count = CountOf(of), own = CountOf(instr);
-  auto alike = [&](double n) { evals.alike = std::max(evals.alike, n); };
+Summarizer::Facts& Summarizer::FullFactsOf(const Instr& instr) {
+  Facts& facts = FactsOf(instr);
+  if (facts.is_known) return facts;
+  facts.is_known = true;
+  if (instr.op() == Op::kReduce) facts.folded = CountOf(*instr.operand(0)) / facts.count;
+  facts.uses.reserve(instr.operand_count());
+  for (size_t i = 0; i < instr.operand_count(); ++i) facts.uses.push_back(UseOf(instr, i));
+  Work unit;
+  AddElementOp(unit, instr, 1, machine_);
+  facts.unit = ListOf(unit);
+  return facts;
+}
+
+Summarizer::Use Summarizer::UseOf(const Instr& instr, size_t operand) {
+  Facts& of = FactsOf(*instr.operand(operand));
+  double count = of.count, own = CountOf(instr);
   switch (instr.op()) {
     case Op::kReshape:
     case Op::kCopy:
     case Op::kGetTupleElement:
     case Op::kScan:
-      return alike(times);
+      return {&of, Reach::kSame, 1, own};
     case Op::kBroadcast:
-      return alike(std::max(times / StretchOf(instr), std::min(times, count)));
+      return {&of, Reach::kStretched, StretchOf(instr), own};
     case Op::kReduce:
-      if (operand < instr.operand_count() / 2) return alike(times * count / own);
-      return alike(times);
+      return {&of, operand < instr.operand_count() / 2 ? Reach::kFolded : Reach::kSame, 1, own};
     case Op::kDot:
       // The panels of a contraction are made for some of its tiles again; other loops ask for both
       // operands at every multiplication.
       if (IsForContract(instr, machine_))
-        return alike(count * static_cast<double>(TimesMade(instr, operand, machine_)));
-      evals.elsewhere += times * std::max(1.0, count / own);
-      return;
+        return {&of, Reach::kFixed,
+                count * static_cast<double>(TimesMade(instr, operand, machine_)), own};
+      return {&of, Reach::kTimes, std::max(1.0, count / own), own};
     case Op::kConcatenate:
     case Op::kPad:
-      evals.elsewhere += std::min(times, times * count / own);
-      return;
+      return {&of, Reach::kPart, 1, own};
     case Op::kReduceWindow:
-      evals.elsewhere += operand == 0 ? times * static_cast<double>(TapsOf(instr)) : times;
-      return;
+      return {&of, Reach::kTimes, operand == 0 ? static_cast<double>(TapsOf(instr)) : 1, own};
     case Op::kScatter:
     case Op::kSort:
     case Op::kDynamicUpdateSlice:
-      return alike(count);
+      return {&of, Reach::kFixed, count, own};
     default:
       break;
   }
-  if (FactsOf(instr).elementwise && count == own) return alike(times);
-  evals.elsewhere += times;
+  bool same = instr.info().Is(kElementwise) && count == own;
+  return {&of, same ? Reach::kSame : Reach::kTimes, 1, own};
 }
 
 void Summarizer::CountElements(const Region& region) {
-  for (const Instr* instr : region.instrs) evals_[instr] = {};
-  for (const Instr* input : region.inputs) evals_[input] = {};
+  auto clear = [](Facts& facts) { facts.alike = facts.elsewhere = 0; };
+  for (const Instr* instr : region.instrs) clear(FullFactsOf(*instr));
+  for (const Instr* input : region.inputs) clear(FactsOf(*input));
   for (const Instr* root : region.roots)
-    evals_[root].alike =
+    facts_[root].alike =
         root->op() == Op::kDynamicUpdateSlice ? CountOf(*root->operand(1)) : CountOf(*root);
   for (size_t i = region.instrs.size(); i-- > 0;) {
-    const Instr& instr = *region.instrs[i];
-    for (size_t operand = 0; operand < instr.operand_count(); ++operand)
-      CountOperand(instr, operand, evals_[&instr].all());
+    const Facts& facts = facts_[region.instrs[i]];
+    double times = facts.evals();
+    for (const Use& use : facts.uses) {
+      Facts& of = *use.operand;
+      auto alike = [&](double n) { of.alike = std::max(of.alike, n); };
+      switch (use.reach) {
+        case Reach::kSame:
+          alike(times);
+          break;
+        case Reach::kStretched:
+          alike(std::max(times / use.number, std::min(times, of.count)));
+          break;
+        case Reach::kFolded:
+          alike(times * of.count / use.own);
+          break;
+        case Reach::kFixed:
+          alike(use.number);
+          break;
+        case Reach::kTimes:
+          of.elsewhere += times * use.number;
+          break;
+        case Reach::kPart:
+          of.elsewhere += std::min(times, times * of.count / use.own);
+          break;
+      }
+    }
   }
 }
 
-const Work& Summarizer::UnitOf(const Instr& instr) {
-  std::vector<Work>& unit = facts_[&instr].unit;
-  if (unit.empty()) {
-    unit.emplace_back();
-    AddElementOp(unit[0], instr, 1, machine_);
+void Summarizer::AddAccess(Access access, ElementType type, double elements, Work& work) {
+  auto [it, is_new] = accesses_.try_emplace({access, type});
+  if (is_new) {
+    Work unit;
+    (access == Access::kLoad ? AddLoads : AddStores)(unit, 1, type, machine_);
+    it->second = ListOf(unit);
   }
-  return unit[0];
+  Add(work, it->second, elements);
+}
+
+void Summarizer::AddStoresOf(const Instr& root, Work& work) {
+  for (const Shape& part : PartsOf(root.shape())) {
+    double stored = IsUpdate(root) ? CountOf(*root.operand(root.op() == Op::kScatter ? 2 : 1))
+                                   : static_cast<double>(part.ElementCount());
+    work.writes += stored * static_cast<double>(part.ByteSize()) /
+                   std::max(static_cast<double>(part.ElementCount()), 1.0);
+    AddAccess(Access::kStore, part.type(), stored, work);
+  }
 }
 
 Work Summarizer::Of(const Region& region) {
@@ -106,27 +158,19 @@ Work Summarizer::Of(const Region& region) {
   Work work;
   double most = 1;
   for (const Instr* instr : region.instrs) {
-    double times = evals_[instr].all();
+    const Facts& facts = facts_[instr];
     // Of a reduction, what is folded.
-    if (instr->op() == Op::kReduce) times *= CountOf(*instr->operand(0)) / CountOf(*instr);
+    double times = facts.evals() * facts.folded;
     most = std::max(most, times);
-    const Work& unit = UnitOf(*instr);
-    for (size_t pipe = 0; pipe < kPipes; ++pipe) work.ops[pipe] += unit.ops[pipe] * times;
+    Add(work, facts.unit, times);
   }
   for (const Instr* input : region.inputs) {
-    double loads = evals_[input].all();
-    work.reads += FactsOf(*input).bytes * std::min(1.0, loads / CountOf(*input));
-    if (input->shape().IsArray()) AddLoads(work, loads, input->shape().type(), machine_);
+    const Facts& facts = facts_[input];
+    double loads = facts.evals();
+    work.reads += facts.bytes * std::min(1.0, loads / facts.count);
+    if (input->shape().IsArray()) AddAccess(Access::kLoad, input->shape().type(), loads, work);
   }
-  for (const Instr* root : region.roots)
-    for (const Shape& part : PartsOf(root->shape())) {
-      bool update = IsUpdate(*root);
-      double stored = update ? CountOf(*root->operand(root->op() == Op::kScatter ? 2 : 1))
-                             : static_cast<double>(part.ElementCount());
-      work.writes += stored * static_cast<double>(part.ByteSize()) /
-                     std::max(static_cast<double>(part.ElementCount()), 1.0);
-      AddStores(work, stored, part.type(), machine_);
-    }
+  for (const Instr* root : region.roots) AddStoresOf(*root, work);
   work.tasks = std::max(1.0, most / kElementsOfTask);
   if (machine_.is_gpu()) {
     work.threads = 256;

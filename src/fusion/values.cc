@@ -65,6 +65,7 @@ std::string WhyNoKernel(const Instr& instr, const Machine& machine) {
 }
 
 int64_t BytesOfParts(const Instr& instr) {
+  if (instr.shape().IsArray()) return instr.shape().ByteSize();
   int64_t bytes = 0;
   for (const Shape& part : PartsOf(instr.shape())) bytes += part.ByteSize();
   return bytes;
