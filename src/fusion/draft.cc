@@ -257,7 +257,7 @@ void Draft::Link(int number, bool add) {
   for (const Instr* instr : region(number).instrs) link(computed_[instr]);
 }
 
-void Draft::Apply(const Change& change) {
+void Draft::Apply(const Change& change, std::vector<Region> regions) {
   int next = static_cast<int>(groups_.size());
   bool narrows = IsNarrowing(change);
   if (IsMerge(change)) {
@@ -271,10 +271,7 @@ void Draft::Apply(const Change& change) {
   for (int i : change.removed) Link(i, false);
   Rehome(change, true);
   for (int i : change.removed) groups_[static_cast<size_t>(i)] = {};
-  for (const Group& group : change.added) {
-    Region region = RegionOf(group, static_cast<int>(groups_.size()));
-    AddGroup(group, std::move(region));
-  }
+  for (size_t i = 0; i < regions.size(); ++i) AddGroup(change.added[i], std::move(regions[i]));
   for (int i = next; narrows && i < static_cast<int>(groups_.size()); ++i)
     if (!group_order_.Fits(*this, region(i), i)) return group_order_.Forget();
 }

@@ -74,7 +74,9 @@ class Draft {
 
   // The regions that the groups added would be.
   std::vector<Region> Try(const Change& change);
-  void Apply(const Change& change);
+  void Apply(const Change& change) { Apply(change, Try(change)); }
+  // With the regions that the change was tried with.
+  void Apply(const Change& change, std::vector<Region> regions);
   // Whether it may still be made: all groups that it replaces are there, and so are, among them,
   // all that read what would no longer be stored.
   bool IsCurrent(const Change& change) const;

@@ -1,5 +1,6 @@
 #include "fusion/greedy.h"
 
+#include <algorithm>
 #include <queue>
 #include <unordered_map>
 
@@ -12,6 +13,11 @@ namespace {
 
 // Moves that are made for each group of the beginning, at most.
 constexpr size_t kMaxMoves = 8;
+
+bool ComputesAgain(const Change& change) {
+  return std::any_of(change.added.begin(), change.added.end(),
+                     [](const Group& group) { return !group.again.empty(); });
+}
 
 class Greedy {
  public:
@@ -54,6 +60,7 @@ class Greedy {
     std::vector<const Instr*> values;
     values.swap(changed_);
     ++round_;
+    if (queue_.empty()) waiting_.clear();
     for (const Instr* value : values)
       if (draft_.HomeOf(*value) >= 0) LookAt(MovesOfValue(draft_, *value));
   }
@@ -72,7 +79,11 @@ class Greedy {
     return total;
   }
   double EstimateOf(int group) {
-    return pricer_.Estimate(draft_.region(group), draft_.HashOf(group));
+    auto number = static_cast<size_t>(group);
+    if (number >= estimates_.size()) estimates_.resize(draft_.size(), -1);
+    double& us = estimates_[number];
+    if (us < 0) us = pricer_.Estimate(draft_.region(group), draft_.HashOf(group));
+    return us;
   }
   double EstimateOf(const std::vector<Region>& regions, const std::vector<uint64_t>& hashes) {
     double total = 0;
@@ -95,26 +106,30 @@ class Greedy {
       for (int i : priced.move.change.removed) priced.before += EstimateOf(i);
       // Moves that are alike are worth the same, about; when one is made, it is known exactly.
       auto [after, is_new] = after_.try_emplace(priced.hash);
+      std::vector<Region> regions;
       if (is_new) {
-        std::vector<Region> regions = draft_.Try(priced.move.change);
-        after->second = EstimateOf(regions, HashesOf(regions));
+        // Regions that are alike are rarely met here: their hashes would cost more than they save.
+        regions = draft_.Try(priced.move.change);
+        for (const Region& region : regions) after->second += pricer_.Estimate(region);
       }
       priced.after = after->second;
       if (!priced.pays()) {
         refusals_.Add(priced, "by estimate");
         continue;
       }
+      // What is computed again may read what no removed group reads: that can change meanwhile.
+      if (ComputesAgain(priced.move.change)) regions.clear();
       queue_.push({priced.gain(), priced.hash, waiting_.size()});
-      waiting_.push_back(std::move(priced));
+      waiting_.push_back({std::move(priced), std::move(regions)});
     }
   }
 
   void TakeBest() {
-    PricedMove priced = std::move(waiting_[queue_.top().number]);
+    auto [priced, regions] = std::move(waiting_[queue_.top().number]);
     queue_.pop();
     const Change& change = priced.move.change;
     if (refusals_.Has(priced.hash) || !draft_.IsCurrent(change)) return;
-    std::vector<Region> regions = draft_.Try(change);
+    if (regions.empty()) regions = draft_.Try(change);
     std::vector<uint64_t> hashes = HashesOf(regions);
     priced.after = EstimateOf(regions, hashes);
     if (!priced.pays()) return refusals_.Add(priced, "by estimate");
@@ -124,7 +139,7 @@ class Greedy {
       return refusals_.Add(priced, "no generator takes it");
     if (draft_.MakesCycle(change, regions)) return;
     int first = static_cast<int>(draft_.size());
-    draft_.Apply(change);
+    draft_.Apply(change, std::move(regions));
     --left_;
     log_.Add(RecordOf(priced, Verdict::kTaken));
     LookAround(first);
@@ -146,15 +161,20 @@ class Greedy {
   }
 
   // The greatest gain first; of equal ones, an order that follows from what they do.
-  struct Waiting {
+  struct Place {
     double gain;
     uint64_t hash;
     size_t number;
-    bool operator<(const Waiting& other) const {
+    bool operator<(const Place& other) const {
       if (gain != other.gain) return gain < other.gain;
       if (hash != other.hash) return hash > other.hash;
       return number > other.number;
     }
+  };
+
+  struct Waiting {
+    PricedMove priced;
+    std::vector<Region> regions;  // that it makes; empty: to be found
   };
 
   Draft& draft_;
@@ -163,10 +183,11 @@ class Greedy {
   MoveHasher hasher_;
   Refusals refusals_;
   std::unordered_map<uint64_t, double> after_;  // what a move makes costs, by hash
-  std::vector<PricedMove> waiting_;
-  std::priority_queue<Waiting> queue_;  // of this round
-  std::vector<const Instr*> changed_;   // values to be looked at in the next
-  std::vector<int> fresh_;              // groups whose neighbours have not been looked at
+  std::vector<double> estimates_;               // of groups, by number; < 0: not known
+  std::vector<Waiting> waiting_;
+  std::priority_queue<Place> queue_;   // of this round
+  std::vector<const Instr*> changed_;  // values to be looked at in the next
+  std::vector<int> fresh_;             // groups whose neighbours have not been looked at
   InstrMap<uint32_t> met_;
   uint32_t round_ = 0;
   size_t left_ = 0;

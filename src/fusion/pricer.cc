@@ -130,7 +130,7 @@ bool Pricer::HasKernel(const Region& region, uint64_t hash) {
 
 double Pricer::Estimate(const Region& region, uint64_t hash) {
   auto [it, is_new] = estimates_.try_emplace(hash);
-  if (is_new) it->second = PriceOf(summarizer_.Of(region), machine_).total();
+  if (is_new) it->second = Estimate(region);
   return it->second;
 }
 

@@ -29,6 +29,9 @@ class Pricer {
 
   RegionHasher& hasher() { return hasher_; }
   // Microseconds, roughly, without a kernel.
+  double Estimate(const Region& region) {
+    return PriceOf(summarizer_.Of(region), machine_).total();
+  }
   double Estimate(const Region& region, uint64_t hash);
   const RegionPrice& Of(const Region& region) { return Of(region, hasher_.Of(region)); }
   const RegionPrice& Of(const Region& region, uint64_t hash);

@@ -157,7 +157,7 @@ class Search {
     if (draft_.MakesCycle(change, regions)) return;
     for (size_t i = 0; i < change.added.size(); ++i)
       changed.push_back(static_cast<int>(draft_.size() + i));
-    draft_.Apply(change);
+    draft_.Apply(change, std::move(regions));
     log_.Add(RecordOf(priced, Verdict::kTaken));
   }
 
