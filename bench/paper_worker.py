@@ -24,6 +24,9 @@ STEPS = 1000  # of a CartPole program; bench/paper says milliseconds for so many
 SILENT = ("parameter", "constant", "tuple", "get-tuple-element", "bitcast", "while", "call", "conditional", "after-all", "opt-barrier")
 
 
+EVENTS = []  # what the library says of its compilations
+
+
 def say(**record):
     print(json.dumps(record), flush=True)
 
@@ -132,9 +135,11 @@ class Side:
         begin = time.perf_counter()
         lowered = jax.jit(work.fn, donate_argnums=donated, compiler_options=options or None).lower(*self.args)
         traced = time.perf_counter()
+        EVENTS.clear()
         self.fn = lowered.compile()
         self.record |= {"trace_s": traced - begin, "compile_s": time.perf_counter() - traced}
         if self.task["platform"] == "tokamak":
+            self.record["compiled_kernels"] = next((e["launches"] for e in EVENTS[::-1] if e["event"] == "compile"), None)
             self.ask_tokamak(lowered, options)
         else:
             text = self.fn.as_text()
@@ -289,6 +294,7 @@ def main():
     sys.path.insert(0, os.path.dirname(os.path.abspath(task["workloads"])))
     import jax
     import numpy as np
+    import workload
     import workloads
 
     cpu = jax.devices("cpu")[0]
@@ -296,6 +302,7 @@ def main():
     for side in task["sides"] if not task.get("first") else []:  # what a platform does once is nobody's compile time
         x = jax.device_put(np.ones(8, np.float32), jax.devices(side["platform"])[0])
         jax.block_until_ready(jax.jit(lambda x: x + 1)(x))
+    hold = workload.listen(EVENTS) if any(s["platform"] == "tokamak" for s in task["sides"]) else None
     kept = []
     for label in task["programs"]:
         try:
@@ -323,6 +330,7 @@ def main():
             told = {"device_ms": told["device_ms"] * per, "device_kernels": told["kernels"] * per / STEPS, "device_copies": told["copies"] * per / STEPS}
         say(program=side.label, side=side.task["name"], profile=told)
         side.fn = side.args = None
+    del hold
     return 0
 
 

@@ -134,6 +134,9 @@ Judgement Judge::MayBeMerged(const Instr& fusion) const {
     return Refuse(kReductionRoot, fmt::format("{} elements", FoldedElements(RootOf(fusion))));
   if (!lifted_.Has(kExpensiveOp) && IsExpensive(fusion)) return Refuse(kExpensiveOp);
   std::vector<Instr*> users = DistinctUsers(fusion);
+  // What instruction fusion left for this is not put into users by the back door.
+  if (!lifted_.Has(kConcatMultiUser) && users.size() > 1 && RootOf(fusion).op() == Op::kConcatenate)
+    return Refuse(kConcatMultiUser, fmt::format("{} users", users.size()));
   int64_t own = BytesOf(fusion.shape()), now = own, then = 0;
   for (const Instr* operand : DistinctOperands(fusion)) now += BytesOf(operand->shape());
   bool is_root = fusion.parent()->root() == &fusion;
