@@ -7,6 +7,7 @@
 #include "fusion/expand_ops.h"
 #include "fusion/expand_random.h"
 #include "fusion/given.h"
+#include "fusion/hoist_products.h"
 #include "fusion/prepare_scans.h"
 #include "fusion/scatter_places.h"
 #include "fusion/scatter_selects.h"
@@ -43,6 +44,8 @@ Result<LoweredProgram> LowerModule(Module& module, const LowerOptions& options, 
                                    const PaperOptions& paper) {
   ExpandOps(module, log);
   ExpandConvolutions(module, log);
+  if (options.plan.mode != FusionMode::kRules && options.plan.mode != FusionMode::kNone)
+    HoistProducts(module, log, options.machine);
   PrepareContractions(module, options.machine, log);
   ExpandRandom(module, log);
   SelectScatters(module, log);

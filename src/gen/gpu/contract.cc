@@ -9,6 +9,10 @@
 //     sums go to team memory; each thread takes neighbours of a row, computes what follows from
 //     them, and writes it
 //
+// A narrow one (contract_tiling.h) has a block of all its depth, or of much of it, in team memory
+// at once; each thread multiplies a few rows and columns along its slice of the depth, four at a
+// time.
+//
 // An operand's block lies as the operand does in memory: with neighbours along the depth, or along
 // rows (columns) of the results. What is padded along the depth is zero; rows and columns beyond
 // the results are made of others, and not written.
@@ -54,6 +58,7 @@ class TeamContract {
         t_(TeamTilingOf(dot, sides_, machine)),
         b_(name, Dialect::kGpu),
         emitter_(b_, region) {
+    if (t_.is_narrow()) return;
     product_.rows = t_.rows;
     product_.columns = t_.columns;
     product_.warp_rows = t_.warp_rows;
@@ -65,7 +70,10 @@ class TeamContract {
   BuildOutcome Build() {
     lhs_ = MakeSide(0);
     rhs_ = MakeSide(1);
-    sums_ = b_.Local("sums", SumType(), Space::kRegisters, product_.SumsOfThread());
+    sums_ = b_.Local("sums", SumType(), Space::kRegisters,
+                     t_.is_narrow() ? kNarrowSums * kNarrowLanes : product_.SumsOfThread());
+    if (t_.is_narrow())
+      parts_ = b_.Local("parts", SumType(), Space::kTeam, t_.slices * t_.rows * t_.columns);
     results_pitch_ = t_.columns + 8;
     results_ = b_.Local("results", SumType(), Space::kTeam, t_.rows * results_pitch_);
     int64_t teams = sides_.batch * t_.row_tiles * t_.column_tiles;
@@ -75,9 +83,14 @@ class TeamContract {
       row_ = rest % b_.Index(t_.row_tiles) * b_.Index(t_.rows);
       batch_ = rest / b_.Index(t_.row_tiles);
       batch_at_ = Delinearized(b_, batch_, SizesOf(sides_.lhs, sides_.attrs.lhs_batch));
-      b_.For("t", LoopRole::kThread, b_.Index(product_.Threads()), [&](Scalar t) {
+      b_.For("t", LoopRole::kThread, b_.Index(Threads()), [&](Scalar t) {
         thread_ = t;
-        MakeSums();
+        lhs_.begin = row_;
+        rhs_.begin = column_;
+        if (t_.is_narrow())
+          MakeNarrowSums();
+        else
+          MakeSums();
         if (emitter_.fault().empty()) Finish();
       });
     });
@@ -98,7 +111,12 @@ class TeamContract {
     int64_t size() const { return outer * pitch; }
   };
 
+  static constexpr int64_t kNarrowSums = TeamTiling::kSide * TeamTiling::kSide, kNarrowLanes = 4;
+
   ScalarType SumType() const { return *SumTypeOf(t_.type); }
+  int64_t Threads() const {
+    return t_.is_narrow() ? t_.slices * t_.ThreadsOfSlice() : product_.Threads();
+  }
 
   Side MakeSide(size_t operand) {
     Side side;
@@ -115,18 +133,21 @@ class TeamContract {
     side.lanes = std::min(access, PowerBelow(side.inner));
     int64_t all = side.depth_is_inner ? sides_.k : side.total;
     while (all % side.lanes != 0) side.lanes /= 2;
+    if (t_.is_narrow()) {
+      side.pitch = t_.depth + kNarrowLanes;
+      side.block = b_.Local(left ? "lhs" : "rhs", t_.type, Space::kTeam, side.along * side.pitch);
+      return side;
+    }
     side.block = b_.Local(left ? "lhs" : "rhs", t_.type, Space::kTeam,
                           side.size() * (t_.blocks > 1 ? 2 : 1));
     side.next = b_.Local(left ? "lhs_next" : "rhs_next", t_.type, Space::kRegisters,
-                         CeilDiv(side.inner * side.outer, side.lanes * product_.Threads()));
+                         CeilDiv(side.inner * side.outer, side.lanes * Threads()));
     return side;
   }
 
   // ---- sums
 
   void MakeSums() {
-    lhs_.begin = row_;
-    rhs_.begin = column_;
     b_.For("s", LoopRole::kUnrolled, b_.Index(product_.SumsOfThread()),
            [&](Scalar s) { b_.Store(sums_, s, b_.Constant(SumType(), 0)); });
     Scalar blocks = b_.Index(t_.blocks);
@@ -156,7 +177,7 @@ class TeamContract {
   template <typename Body>
   void ForVectors(const Side& side, Body&& body) {
     int64_t of_line = side.inner / side.lanes, all = of_line * side.outer;
-    int64_t threads = product_.Threads();
+    int64_t threads = Threads();
     b_.For("u", LoopRole::kUnrolled, b_.Index(CeilDiv(all, threads)), [&](Scalar u) {
       Scalar vector = u * b_.Index(threads) + thread_;
       auto at = [&] {
@@ -168,6 +189,15 @@ class TeamContract {
   }
 
   void Fetch(const Side& side, Scalar i) {
+    FetchEach(side, i, [&](Scalar u, Scalar, Scalar, Scalar, Scalar value) {
+      b_.Store(side.next, u, value);
+    });
+  }
+
+  // Runs body(number of the vector, line, place in the line, lane, value) for each element of
+  // block i that a thread has.
+  template <typename Body>
+  void FetchEach(const Side& side, Scalar i, Body&& body) {
     ForVectors(side, [&](Scalar u, Scalar line, Scalar place) {
       Scalar along = side.begin + (side.depth_is_inner ? line : place);
       Scalar depth = i * b_.Index(t_.depth) + (side.depth_is_inner ? place : line);
@@ -183,7 +213,7 @@ class TeamContract {
         Scalar deep = side.depth_is_inner ? in_depth + lane : in_depth;
         Scalar value = ElementOf(side, here, deep);
         if (padded) value = Choose(depth < b_.Index(sides_.k), value, b_.Constant(t_.type, 0));
-        b_.Store(side.next, u, value);
+        body(u, line, place, lane, value);
       });
     });
   }
@@ -235,17 +265,108 @@ class TeamContract {
     b_.Multiply(sums_, b_.Index(0), product_);
   }
 
+  // ---- narrow ones
+
+  void MakeNarrowSums() {
+    Scalar zero = b_.Constant(SumType(), 0);
+    b_.For("s", LoopRole::kUnrolled, b_.Index(kNarrowSums * kNarrowLanes),
+           [&](Scalar s) { b_.Store(sums_, s, zero); });
+    b_.For("i", LoopRole::kSerial, b_.Index(t_.blocks), [&](Scalar i) {
+      for (Side* side : {&lhs_, &rhs_}) {
+        FetchEach(*side, i, [&](Scalar, Scalar line, Scalar place, Scalar lane, Scalar value) {
+          Scalar along = side->depth_is_inner ? line : place + lane;
+          Scalar depth = side->depth_is_inner ? place + lane : line;
+          b_.Store(side->block, along * b_.Index(side->pitch) + depth, value);
+        });
+      }
+      b_.Barrier(Scope::kBlock);
+      MultiplyNarrow();
+      if (t_.blocks > 1) b_.Barrier(Scope::kBlock);
+    });
+  }
+
+  // Rows and columns of a thread lie apart by as many as there are threads along them.
+  Scalar NarrowRow(int64_t i) {
+    int64_t across = t_.rows / TeamTiling::kSide;
+    return thread_ % b_.Index(t_.ThreadsOfSlice()) % b_.Index(across) + b_.Index(i * across);
+  }
+  Scalar NarrowColumn(int64_t j) {
+    int64_t across = t_.rows / TeamTiling::kSide;
+    return thread_ % b_.Index(t_.ThreadsOfSlice()) / b_.Index(across) +
+           b_.Index(j * (t_.columns / TeamTiling::kSide));
+  }
+
+  void MultiplyNarrow() {
+    constexpr int64_t kSide = TeamTiling::kSide;
+    Scalar slice = thread_ / b_.Index(t_.ThreadsOfSlice());
+    b_.For("u", LoopRole::kSerial, b_.Index(t_.depth / (t_.slices * kNarrowLanes)), [&](Scalar u) {
+      Scalar depth = (u * b_.Index(t_.slices) + slice) * b_.Index(kNarrowLanes);
+      ForLanes(b_, kNarrowLanes, [&](Scalar lane) {
+        std::vector<Scalar> left, right;
+        for (int64_t i = 0; i < kSide; ++i) {
+          left.push_back(b_.Read(lhs_.block, NarrowRow(i) * b_.Index(lhs_.pitch) + depth + lane));
+          right.push_back(
+              b_.Read(rhs_.block, NarrowColumn(i) * b_.Index(rhs_.pitch) + depth + lane));
+        }
+        for (int64_t s = 0; s < kNarrowSums; ++s) {
+          Scalar at = b_.Index(s * kNarrowLanes) + lane;
+          b_.Store(sums_, at,
+                   Fma(left[static_cast<size_t>(s / kSide)], right[static_cast<size_t>(s % kSide)],
+                       b_.Read(sums_, at)));
+        }
+      });
+    });
+  }
+
+  // Adds up what all slices have.
+  void JoinSlices() {
+    Scalar slice = thread_ / b_.Index(t_.ThreadsOfSlice());
+    int64_t all = t_.rows * t_.columns;
+    for (int64_t s = 0; s < kNarrowSums; ++s) {
+      auto sum = [&](int64_t lane) { return b_.Read(sums_, b_.Index(s * kNarrowLanes + lane)); };
+      Scalar at = NarrowRow(s / TeamTiling::kSide) * b_.Index(t_.columns) +
+                  NarrowColumn(s % TeamTiling::kSide);
+      b_.Store(parts_, slice * b_.Index(all) + at, (sum(0) + sum(1)) + (sum(2) + sum(3)));
+    }
+    b_.Barrier(Scope::kBlock);
+    b_.For("v", LoopRole::kUnrolled, b_.Index(CeilDiv(all, Threads())), [&](Scalar v) {
+      Scalar at = v * b_.Index(Threads()) + thread_;
+      auto join = [&] {
+        b_.Store(sums_, b_.Index(0), b_.Read(parts_, at));
+        b_.For("k", LoopRole::kUnrolled, b_.Index(t_.slices - 1), [&](Scalar k) {
+          Scalar more = b_.Read(parts_, (k + b_.Index(1)) * b_.Index(all) + at);
+          b_.Store(sums_, b_.Index(0), b_.Read(sums_, b_.Index(0)) + more);
+        });
+        Scalar row = at / b_.Index(t_.columns), column = at % b_.Index(t_.columns);
+        b_.Store(results_, row * b_.Index(results_pitch_) + column, b_.Read(sums_, b_.Index(0)));
+      };
+      if (all % Threads() == 0) return join();
+      b_.If(at < b_.Index(all), join);
+    });
+  }
+
   // ---- what follows from the sums
 
   void Finish() {
+    if (t_.is_narrow())
+      JoinSlices();
+    else
+      PutSums();
+    b_.Barrier(Scope::kBlock);
+    StoreResults();
+  }
+
+  void PutSums() {
     b_.For("s", LoopRole::kUnrolled, b_.Index(product_.SumsOfThread()), [&](Scalar s) {
       TeamSumPlace<Scalar> at(product_, thread_, s, [&](int64_t x) { return b_.Index(x); });
       b_.Store(results_, at.row * b_.Index(results_pitch_) + at.column, b_.Read(sums_, s));
     });
-    b_.Barrier(Scope::kBlock);
+  }
+
+  void StoreResults() {
     int64_t lanes =
         std::min(LanesFor(region_, machine_, sides_.n, sides_.m * sides_.n), t_.columns);
-    int64_t of_row = t_.columns / lanes, all = of_row * t_.rows, threads = product_.Threads();
+    int64_t of_row = t_.columns / lanes, all = of_row * t_.rows, threads = Threads();
     b_.For("v", LoopRole::kSerial, b_.Index(CeilDiv(all, threads)), [&](Scalar v) {
       Scalar vector = v * b_.Index(threads) + thread_;
       Scalar i = vector / b_.Index(of_row), j = vector % b_.Index(of_row) * b_.Index(lanes);
@@ -281,7 +402,7 @@ class TeamContract {
   ElementEmitter emitter_;
   Multiplication product_;
   Side lhs_, rhs_;
-  ArrayId sums_{}, results_{};
+  ArrayId sums_{}, results_{}, parts_{};
   int64_t results_pitch_ = 0;
   Coordinates batch_at_;
   Scalar batch_, row_, column_, thread_;

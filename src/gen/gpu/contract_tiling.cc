@@ -15,6 +15,15 @@ constexpr int64_t kLeastTile = 32 * 32;
 // Bytes of a block's depth: two barriers are worth the multiplications between them.
 constexpr int64_t kDepthBytes = 64;
 constexpr int64_t kMostWarps = 8, kWarps = 4;
+// Of narrow ones: rows and columns of a tile, threads, a block's depth; what is not deep is not
+// worth it.
+constexpr int64_t kNarrowRows = 32, kNarrowColumns = 8, kNarrowThreads = 256;
+constexpr int64_t kNarrowDepth = 512, kLeastDepth = 128, kLanes = 4;
+
+// Whether so few tiles leave most multiprocessors without work.
+bool IsNarrow(const TeamTiling& t, const DotSides& sides, int64_t tiles, const Machine& machine) {
+  return t.type == ScalarType::kF32 && sides.k >= kLeastDepth && 2 * tiles <= machine.cores;
+}
 
 }  // namespace
 
@@ -32,6 +41,16 @@ TeamTiling TeamTilingOf(const Instr& dot, const DotSides& sides, const Machine& 
   };
   while (tiles() < machine.cores && t.rows * t.columns > kLeastTile)
     (t.rows > t.columns ? t.rows : t.columns) /= 2;
+  if (IsNarrow(t, sides, tiles(), machine)) {
+    t.tf32 = false;
+    t.rows = std::clamp(PowerAbove(sides.m), 2 * TeamTiling::kSide, kNarrowRows);
+    t.columns = kNarrowColumns;
+    t.depth = std::min(PowerAbove(sides.k), kNarrowDepth);
+    t.blocks = CeilDiv(sides.k, t.depth);
+    t.slices = std::min(kNarrowThreads / t.ThreadsOfSlice(), t.depth / kLanes);
+    tiles();
+    return t;
+  }
   int64_t wanted = t.rows * t.columns == kMostSide * kMostSide ? kMostWarps : kWarps;
   t.warp_rows = t.rows;
   t.warp_columns = t.columns;
