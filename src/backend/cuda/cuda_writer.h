@@ -11,6 +11,7 @@
 
 #include "backend/cuda/cuda_prims.h"
 #include "backend/cuda/cuda_text.h"
+#include "backend/cuda/part_form.h"
 #include "backend/cuda/team_memory.h"
 #include "kernel/choice.h"
 #include "kernel/names.h"
@@ -51,12 +52,14 @@ class CudaWriter {
  public:
   // With `needed`, only those values are written: a first text tells which they are. Indices of
   // lanes whose accesses are one are in no line of it.
-  // `part`: the name of a function of the device, for a pack of kernels.
+  // `part`: the name of a function of the device, for a pack of kernels; `open`: constants for
+  // which it gets marks.
   explicit CudaWriter(const Kernel& kernel, const std::set<ValueId>* needed = nullptr,
-                      const std::string* part = nullptr)
+                      const std::string* part = nullptr, OpenConstants* open = nullptr)
       : kernel_(kernel),
         needed_(needed),
         part_(part),
+        open_(open),
         placement_(kernel),
         rare_(kernel),
         variance_(kernel),
@@ -89,8 +92,9 @@ class CudaWriter {
   std::string Operand(ValueId id) const {
     const ScalarNode& node = kernel_.node(id);
     mentions_.Add(defining_, id);
-    return node.prim == Prim::kConst ? spelling_.Constant(node.type, node.bits)
-                                     : names_.Operand(id);
+    if (node.prim != Prim::kConst) return names_.Operand(id);
+    std::string literal = spelling_.Constant(node.type, node.bits);
+    return open_ != nullptr && open_->IsOpen(id) ? open_->MarkOf(id, literal) : literal;
   }
 
   // ---- the function around the statements (cuda_function.cc)
@@ -162,6 +166,7 @@ class CudaWriter {
   const Kernel& kernel_;
   const std::set<ValueId>* needed_;
   const std::string* part_;
+  OpenConstants* open_;
   mutable Mentions mentions_;
   ValueId defining_ = kNoValue;
   Placement placement_;
