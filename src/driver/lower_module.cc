@@ -50,9 +50,9 @@ Result<LoweredProgram> LowerModule(Module& module, const LowerOptions& options, 
   ExpandRandom(module, log);
   SelectScatters(module, log);
   SortScatters(module, log, options.machine);
+  PrepareSorts(module, log, options.machine);
   PrepareScans(module, log, options.machine);
   SplitWindows(module, log);
-  PrepareSorts(module, log, options.machine);
   SplitScatters(module, log, options.machine);
   PlaceScatters(module, log, options.machine);
   UnrollShortDimensions(module, log, options.machine);

@@ -160,7 +160,8 @@ std::vector<Instr*> Padded(Maker& maker, Instr& sort, size_t along, int64_t to) 
 }  // namespace
 
 bool TryMergeSort(Instr& sort, DecisionLog& log) {
-  if (!IsSortable(sort) || IsTied(sort) || WhyNoComparison(sort)) return false;
+  if (!IsSortable(sort) || IsTied(sort) || WhyNoComparison(sort) || gpu::IsDigitSort(sort))
+    return false;
   LineSort line = LineSortOf(sort);
   int64_t longest = gpu::LongestStretch(sort);
   if (line.length <= longest || line.length > std::numeric_limits<int32_t>::max() / 2) return false;

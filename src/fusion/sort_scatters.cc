@@ -35,8 +35,10 @@ class SortedScatter {
 
   bool Fits() const { return place_bits_ + number_bits_ <= 64; }
 
-  void Run() {
-    Instr* sorted = SortedByBits(make_, Words(), number_bits_, number_bits_ + place_bits_);
+  void Run(const Machine& machine) {
+    Instr* lines = Reshaped(make_, Words(), {1, windows_.count()});
+    WordOrder order{.from = number_bits_, .bits = place_bits_};
+    Instr* sorted = Reshaped(make_, SortedWords(make_, lines, order, machine), {windows_.count()});
     Instr* place = make_.Make(Op::kShiftRightLogical, word_, {sorted, Word(number_bits_)});
     Instr* number = make_.Make(Op::kAnd, word_, {sorted, Word((int64_t{1} << number_bits_) - 1)});
     ScatterAttrs attrs;
@@ -158,7 +160,7 @@ bool TrySort(Instr& scatter, DecisionLog& log, const Machine& machine) {
            .subject = LabelOf(scatter),
            .origins = scatter.origins(),
            .because = std::to_string(windows) + " windows"});
-  sorted.Run();
+  sorted.Run(machine);
   return true;
 }
 

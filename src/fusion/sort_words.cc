@@ -1,33 +1,299 @@
 #include "fusion/sort_words.h"
 
+#include <algorithm>
+
+#include "fusion/window_places.h"
+#include "gen/gpu/gpu.h"
 #include "ir/builder.h"
 #include "support/check.h"
 
 namespace tokamak {
 namespace {
 
-// Whether the bits of a word from `from` on are below those of another.
-Computation* Less(Module& module, ElementType type, int from) {
-  Builder b(module, "less_bits");
-  Instr *x = b.Parameter(Shape::Scalar(type)), *y = b.Parameter(Shape::Scalar(type));
-  auto bits = [&](Instr* word) {
-    return b.Append(Op::kShiftRightLogical, {word, b.Scalar(type, from)});
-  };
-  Result<Computation*> made = b.Finish(b.Compare(bits(x), bits(y), CompareDirection::kLt));
-  TOK_CHECK(made.ok(), "the order of words");
+constexpr ElementType kNumber = ElementType::kS32;
+constexpr int kDigitBits = 8;
+// Elements that one kernel sorts by comparing, and the fewest of a stretch.
+constexpr int64_t kShort = 2048, kShortestStretch = 1024;
+
+// Bits of a key that are sorted by at once.
+struct Digit {
+  int shift = 0, bits = 0;
+  int64_t count() const { return int64_t{1} << bits; }
+};
+
+uint64_t Ones(int bits) {
+  return bits >= 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1;
+}
+
+// Makes instructions of single words, in a computation.
+struct ScalarCode {
+  Builder& b;
+  ElementType type;
+  Instr* Word(uint64_t value) {
+    return b.Constant(Literal::ScalarInt(type, static_cast<int64_t>(value)));
+  }
+  Instr* Both(Op op, Instr* x, Instr* y) { return b.Append(op, {x, y}); }
+  Instr* AreEqual(Instr* x, Instr* y) { return b.Compare(x, y, CompareDirection::kEq); }
+  Instr* Chosen(Instr* p, Instr* x, Instr* y) { return b.Select(p, x, y); }
+};
+
+// The same of arrays of words.
+struct ArrayCode {
+  Expansion& make;
+  Shape shape;
+  Instr* Word(uint64_t value) {
+    Literal literal = Literal::ScalarInt(shape.type(), static_cast<int64_t>(value));
+    return make.Spread(make.Constant(literal), shape);
+  }
+  Instr* Both(Op op, Instr* x, Instr* y) { return make.Make(op, shape, {x, y}); }
+  Instr* AreEqual(Instr* x, Instr* y) {
+    return make.Make(Op::kCompare, Shape::Array(ElementType::kPred, shape.dims()), {x, y},
+                     CompareAttrs{CompareDirection::kEq, CompareType::kNone});
+  }
+  Instr* Chosen(Instr* p, Instr* x, Instr* y) { return make.Make(Op::kSelect, shape, {p, x, y}); }
+};
+
+// What a word is sorted by.
+template <typename Code>
+Instr* KeyOf(Code& code, const WordOrder& order, Instr* word) {
+  if (order.from > 0)
+    word = code.Both(Op::kShiftRightLogical, word, code.Word(static_cast<uint64_t>(order.from)));
+  if (order.equal_zeros) {
+    uint64_t zero = uint64_t{1} << (order.bits - 1);
+    word = code.Chosen(code.AreEqual(word, code.Word(zero - 1)), code.Word(zero), word);
+  }
+  if (order.is_descending) word = code.Both(Op::kXor, word, code.Word(Ones(order.bits)));
+  return word;
+}
+
+template <typename Code>
+Instr* DigitOf(Code& code, const WordOrder& order, Instr* word, const Digit& digit) {
+  Instr* key = KeyOf(code, order, word);
+  if (digit.shift > 0)
+    key = code.Both(Op::kShiftRightLogical, key, code.Word(static_cast<uint64_t>(digit.shift)));
+  return code.Both(Op::kAnd, key, code.Word(Ones(digit.bits)));
+}
+
+Computation* Finished(Builder& b, Instr* root) {
+  Result<Computation*> made = b.Finish(root);
+  TOK_CHECK(made.ok(), "a computation of words");
   made.value()->is_public = false;
   return made.value();
 }
 
+class WordSort {
+ public:
+  WordSort(Expansion& make, Instr* words, const WordOrder& order, const Machine& machine)
+      : make_(make),
+        module_(*words->parent()->module()),
+        order_(order),
+        type_(words->shape().type()),
+        lines_(words->shape().dim(0)),
+        length_(words->shape().dim(1)) {
+    stretch_ = gpu::LongestDigitLine(InfoOf(type_).bits / 8);
+    while (stretch_ > kShortestStretch && lines_ * length_ < 2 * stretch_ * machine.cores)
+      stretch_ /= 2;
+    stretches_ = gpu::CeilDiv(length_, stretch_);
+  }
+
+  Instr* AsOne(Instr* words) {
+    Builder b(module_, "less_bits");
+    ScalarCode code{b, type_};
+    Instr *x = b.Parameter(Shape::Scalar(type_)), *y = b.Parameter(Shape::Scalar(type_));
+    x = KeyOf(code, order_, x);
+    y = KeyOf(code, order_, y);
+    return Sorted(words, Finished(b, b.Compare(x, y, CompareDirection::kLt)));
+  }
+
+  Instr* ByDigits(Instr* words) {
+    words = Reshaped(make_, Padded(words), {lines_ * stretches_, stretch_});
+    int passes = DigitsOf(order_), bits = (order_.bits + passes - 1) / passes;
+    for (int shift = 0; shift < order_.bits; shift += bits)
+      words = Pass(words, {shift, std::min(bits, order_.bits - shift)});
+    words = Reshaped(make_, words, {lines_, stretches_ * stretch_});
+    if (stretches_ * stretch_ == length_) return words;
+    return make_.Make(Op::kSlice, Shape::Array(type_, {lines_, length_}), {words},
+                      SliceAttrs{{0, 0}, {lines_, length_}, {1, 1}});
+  }
+
+ private:
+  Shape Numbers(Dims dims) const { return Shape::Array(kNumber, std::move(dims)); }
+  Instr* Filled(const Shape& shape, int64_t value) {
+    return make_.Spread(make_.Constant(Literal::ScalarInt(shape.type(), value)), shape);
+  }
+  Instr* Iota(const Dims& dims, int64_t dimension) {
+    return make_.Make(Op::kIota, Numbers(dims), {}, IotaAttrs{dimension});
+  }
+  Instr* Both(Op op, Instr* x, Instr* y) {
+    return make_.Make(op, Shape::Array(x->shape().type(), x->shape().dims()), {x, y});
+  }
+  Instr* Times(Instr* x, int64_t factor) {
+    return Both(Op::kMultiply, x, Filled(x->shape(), factor));
+  }
+  Instr* Spread(Instr* x, const Dims& dims, const Dims& at) {
+    return make_.Make(Op::kBroadcast, Shape::Array(x->shape().type(), dims), {x},
+                      DimensionsAttrs{at});
+  }
+
+  Instr* Sorted(Instr* words, Computation* less) {
+    Instr* sorted = make_.Make(Op::kSort, Shape::Array(type_, words->shape().dims()), {words},
+                               SortAttrs{.dimension = 1, .is_stable = true});
+    sorted->set_called({less});
+    return sorted;
+  }
+
+  // Words that come last fill up the last stretch of each line.
+  Instr* Padded(Instr* words) {
+    int64_t padding = stretches_ * stretch_ - length_;
+    if (padding == 0) return words;
+    uint64_t last = order_.is_descending ? 0 : Ones(order_.bits);
+    Instr* with =
+        make_.Constant(Literal::ScalarInt(type_, static_cast<int64_t>(last << order_.from)));
+    return make_.Make(Op::kPad, Shape::Array(type_, {lines_, length_ + padding}), {words, with},
+                      PadAttrs{{0, 0}, {0, padding}, {0, 0}});
+  }
+
+  // [stretches, stretch] of all lines, by one digit.
+  Instr* Pass(Instr* words, const Digit& digit) {
+    const Dims dims = words->shape().dims();
+    Builder b(module_, "less_digit");
+    ScalarCode code{b, type_};
+    Instr *x = b.Parameter(Shape::Scalar(type_)), *y = b.Parameter(Shape::Scalar(type_));
+    x = DigitOf(code, order_, x, digit);
+    y = DigitOf(code, order_, y, digit);
+    Instr* sorted = Sorted(words, Finished(b, b.Compare(x, y, CompareDirection::kLt)));
+    ArrayCode arrays{make_, Shape::Array(type_, dims)};
+    Instr* digits =
+        make_.Make(Op::kConvert, Numbers(dims), {DigitOf(arrays, order_, sorted, digit)});
+    Instr* offsets = Offsets(digits, digit.count());
+    Instr* places = Both(Op::kAdd, FetchedByDigit(offsets, digits), Iota(dims, 1));
+    ScatterAttrs attrs;
+    attrs.inserted_window_dims = attrs.scatter_dims_to_operand_dims = {0};
+    attrs.index_vector_dim = 1;
+    attrs.unique_indices = true;
+    Dims flat = {dims[0] * dims[1]};
+    // All of it is written over: what is there no longer matters.
+    Instr* moved = make_.Make(Op::kScatter, Shape::Array(type_, flat),
+                              {Reshaped(make_, words, flat), Reshaped(make_, places, flat),
+                               Reshaped(make_, sorted, flat)},
+                              std::move(attrs));
+    moved->set_called({Replaced(type_)});
+    return Reshaped(make_, moved, dims);
+  }
+
+  Computation* Replaced(ElementType type) {
+    Builder b(module_, "replace");
+    b.Parameter(Shape::Scalar(type));
+    return Finished(b, b.Parameter(Shape::Scalar(type)));
+  }
+
+  // [2, stretches, digits]: where elements of a digit begin in a sorted stretch, and behind which
+  // they end; 0 and 0 where there are none.
+  Instr* Bounds(Instr* digits, int64_t count) {
+    const Dims dims = digits->shape().dims();
+    Dims both = {2, dims[0], dims[1]};
+    auto neighbour = [&](bool before) {
+      Dims from = {0, before ? 0 : 1}, to = {dims[0], before ? dims[1] - 1 : dims[1]};
+      Instr* cut = make_.Make(Op::kSlice, Numbers({dims[0], dims[1] - 1}), {digits},
+                              SliceAttrs{from, to, {1, 1}});
+      Instr* none = make_.Constant(Literal::ScalarInt(kNumber, -1));
+      PadAttrs pad{{0, before ? 1 : 0}, {0, before ? 0 : 1}, {0, 0}};
+      Instr* moved = make_.Make(Op::kPad, Numbers(dims), {cut, none}, std::move(pad));
+      return make_.Make(Op::kCompare, Shape::Array(ElementType::kPred, dims), {digits, moved},
+                        CompareAttrs{CompareDirection::kNe, CompareType::kNone});
+    };
+    Instr *first = Spread(neighbour(true), both, {1, 2}),
+          *last = Spread(neighbour(false), both, {1, 2});
+    Instr* which = Iota(both, 0);
+    Instr* is_first = make_.Make(Op::kCompare, Shape::Array(ElementType::kPred, both),
+                                 {which, Filled(Numbers(both), 0)},
+                                 CompareAttrs{CompareDirection::kEq, CompareType::kNone});
+    Instr* is_bound =
+        make_.Make(Op::kSelect, Shape::Array(ElementType::kPred, both), {is_first, first, last});
+    Instr* index = make_.Make(Op::kSelect, Numbers(both),
+                              {is_bound, Spread(digits, both, {1, 2}), Filled(Numbers(both), -1)});
+    ScatterAttrs attrs;
+    attrs.input_batching_dims = attrs.scatter_indices_batching_dims = {0, 1};
+    attrs.inserted_window_dims = attrs.scatter_dims_to_operand_dims = {2};
+    attrs.index_vector_dim = 3;
+    attrs.unique_indices = true;
+    Instr* bounds = make_.Make(
+        Op::kScatter, Numbers({2, dims[0], count}),
+        {Filled(Numbers({2, dims[0], count}), 0), index, Both(Op::kAdd, which, Iota(both, 2))},
+        std::move(attrs));
+    bounds->set_called({Replaced(kNumber)});
+    return bounds;
+  }
+
+  // Sums of the last dimension up to each element, and of all.
+  std::pair<Instr*, Instr*> Summed(Instr* x) {
+    const Dims dims = x->shape().dims();
+    Dims rest(dims.begin(), dims.end() - 1);
+    Builder b(module_, "sum");
+    Instr* part = b.Parameter(Numbers(rest));
+    Instr* sum = b.Add(part, b.Parameter(Numbers(rest)));
+    Computation* step = Finished(b, b.Tuple({sum, sum}));
+    ScanAttrs attrs;
+    attrs.dimension = static_cast<int64_t>(rest.size());
+    attrs.num_carries = 1;
+    attrs.is_associative = true;
+    Instr* scan = make_.Make(Op::kScan, Shape::Tuple({Numbers(dims), Numbers(rest)}),
+                             {x, Filled(Numbers(rest), 0)}, std::move(attrs));
+    scan->set_called({step});
+    return {make_.Make(Op::kGetTupleElement, Numbers(dims), {scan}, TupleIndexAttrs{0}),
+            make_.Make(Op::kGetTupleElement, Numbers(rest), {scan}, TupleIndexAttrs{1})};
+  }
+
+  // [stretches * digits]: the place of a stretch's element of a digit, less its place in there.
+  Instr* Offsets(Instr* digits, int64_t count) {
+    int64_t rows = lines_ * stretches_;
+    Instr* bounds = Bounds(digits, count);
+    auto part = [&](int64_t i) {
+      Instr* cut = make_.Make(Op::kSlice, Numbers({1, rows, count}), {bounds},
+                              SliceAttrs{{i, 0, 0}, {i + 1, rows, count}, {1, 1, 1}});
+      return Reshaped(make_, cut, {lines_, stretches_, count});
+    };
+    auto turned = [&](Instr* x) {
+      const Dims& from = x->shape().dims();
+      return make_.Make(Op::kTranspose, Numbers({from[0], from[2], from[1]}), {x},
+                        DimensionsAttrs{{0, 2, 1}});
+    };
+    Instr *first = part(0), *last = part(1);
+    auto [up_to, of_digit] = Summed(turned(Both(Op::kSubtract, last, first)));
+    Instr* before = Both(Op::kSubtract, Summed(of_digit).first, of_digit);
+    const Dims dims = last->shape().dims();
+    Instr* offsets = Both(Op::kSubtract, turned(up_to), last);
+    offsets = Both(Op::kAdd, offsets, Spread(before, dims, {0, 2}));
+    if (lines_ > 1) offsets = Both(Op::kAdd, offsets, Times(Iota(dims, 0), stretches_ * stretch_));
+    return Reshaped(make_, offsets, {rows * count});
+  }
+
+  Instr* FetchedByDigit(Instr* offsets, Instr* digits) {
+    const Dims dims = digits->shape().dims();
+    Instr* at = Both(Op::kAdd, Times(Iota(dims, 0), offsets->shape().dim(0) / dims[0]), digits);
+    GatherAttrs fetch;
+    fetch.collapsed_slice_dims = fetch.start_index_map = {0};
+    fetch.index_vector_dim = 2;
+    fetch.slice_sizes = {1};
+    return make_.Make(Op::kGather, Numbers(dims), {offsets, at}, std::move(fetch));
+  }
+
+  Expansion& make_;
+  Module& module_;
+  const WordOrder& order_;
+  ElementType type_;
+  int64_t lines_, length_, stretch_ = 1, stretches_ = 1;
+};
+
 }  // namespace
 
-Instr* SortedByBits(Expansion& make, Instr* words, int from, int to) {
-  static_cast<void>(to);
-  const Shape shape = words->shape();
-  Instr* sorted =
-      make.Make(Op::kSort, shape, {words}, SortAttrs{.dimension = 0, .is_stable = true});
-  sorted->set_called({Less(*words->parent()->module(), shape.type(), from)});
-  return sorted;
+int DigitsOf(const WordOrder& order) {
+  return (order.bits + kDigitBits - 1) / kDigitBits;
+}
+
+Instr* SortedWords(Expansion& make, Instr* words, const WordOrder& order, const Machine& machine) {
+  WordSort sort(make, words, order, machine);
+  return words->shape().dim(1) <= kShort ? sort.AsOne(words) : sort.ByDigits(words);
 }
 
 }  // namespace tokamak

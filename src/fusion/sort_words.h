@@ -1,14 +1,30 @@
 #pragma once
 
+#include "cost/machine.h"
 #include "fusion/expand_ops.h"
 #include "ir/ir.h"
 
-namespace tokamak {
-
 // Sorts of unsigned integers by some of their bits, on GPUs.
 
-// The elements of a line in the order of their bits from `from` on, below `to`; what is equal there
-// keeps its order. Bits from `to` on are 0.
-Instr* SortedByBits(Expansion& make, Instr* words, int from, int to);
+namespace tokamak {
+
+// The order of words: by the key that their bits from `from` on are.
+struct WordOrder {
+  int from = 0, bits = 32;
+  bool is_descending = false;
+  // The keys are reals whose bits were put in their total order, and both zeros are equal.
+  bool equal_zeros = false;
+};
+
+// How many digits a key has.
+int DigitsOf(const WordOrder& order);
+
+// The elements of lines, [lines, length] of u32 or u64, in order; what is equal keeps its order.
+//
+// Lines that a team does not hold are sorted digit by digit, from the lowest. For each digit
+// stretches of the line are sorted by it in team memory; where the elements of each digit begin and
+// end in them is summed up, over all stretches for each digit; and every element goes to its place.
+// Each step is a plain sort, scan or scatter.
+Instr* SortedWords(Expansion& make, Instr* words, const WordOrder& order, const Machine& machine);
 
 }  // namespace tokamak

@@ -8,6 +8,7 @@
 #include "fusion/merge_sorts.h"
 #include "fusion/scatter_places.h"
 #include "fusion/sort_keys.h"
+#include "fusion/word_sorts.h"
 #include "gen/region.h"
 #include "ir/builder.h"
 #include "support/check.h"
@@ -158,14 +159,16 @@ bool TryPrepare(Instr& sort, DecisionLog& log) {
   return true;
 }
 
-bool PrepareForGpu(Computation& computation, DecisionLog& log) {
+bool PrepareForGpu(Computation& computation, DecisionLog& log, const Machine& machine) {
   bool changed = false;
   for (Instr* instr : computation.PostOrder())
     if (instr->op() == Op::kSort && TryTopK(*instr, log)) changed = true;
   for (Instr* instr : computation.PostOrder())
     if (instr->op() == Op::kTopK && TrySortTopK(*instr, log)) changed = true;
   for (Instr* instr : computation.PostOrder())
-    if (instr->op() == Op::kSort && TryMergeSort(*instr, log)) changed = true;
+    if (instr->op() == Op::kSort &&
+        (TryWordSort(*instr, log, machine) || TryMergeSort(*instr, log)))
+      changed = true;
   return changed;
 }
 
@@ -220,7 +223,7 @@ void PrepareSorts(Module& module, DecisionLog& log, const Machine& machine) {
     for (Instr* instr : computation.PostOrder())
       if (instr->op() == Op::kCustomCall && TryApproxTopK(*instr, log)) changed = true;
     if (machine.is_gpu()) {
-      changed |= PrepareForGpu(computation, log);
+      changed |= PrepareForGpu(computation, log, machine);
     } else {
       for (Instr* instr : computation.PostOrder())
         if (instr->op() == Op::kSort && (TryTopK(*instr, log) || TryPrepare(*instr, log)))

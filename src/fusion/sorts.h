@@ -40,7 +40,8 @@ bool CountsAlong(const Instr& instr, int64_t dimension);
 bool IsForRuntime(const Instr& instr, const Machine& machine);
 
 // Sorts by what is computed from elements become sorts by arrays of that, in kernels of their own;
-// sorts of which only the first elements are needed become top-k. On GPUs: merge_sorts.h.
+// sorts of which only the first elements are needed become top-k. On GPUs: word_sorts.h,
+// merge_sorts.h. Before scans are prepared.
 void PrepareSorts(Module& module, DecisionLog& log, const Machine& machine);
 
 }  // namespace tokamak

@@ -122,4 +122,16 @@ std::optional<std::vector<Element>> ApplyBody(KernelBuilder& b, const Computatio
   return results;
 }
 
+std::optional<Element> ApplyBodyTo(KernelBuilder& b, const Computation& body, const Instr& instr,
+                                   std::span<const Element> arguments) {
+  if (body.parameters().size() != arguments.size()) return std::nullopt;
+  BodyEmitter emitter(b, arguments, /*wide=*/false);
+  for (const Instr* other : body.PostOrder()) {
+    bool is_scalar = IsPlainArray(other->shape()) && other->shape().ElementCount() == 1;
+    if (!is_scalar || !emitter.Add(*other)) return std::nullopt;
+    if (other == &instr) return emitter.ValueOf(other);
+  }
+  return std::nullopt;
+}
+
 }  // namespace tokamak

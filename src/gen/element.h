@@ -32,6 +32,9 @@ std::optional<std::string> WhyNoElement(const Instr& instr);
 std::optional<std::vector<Element>> ApplyBody(KernelBuilder& b, const Computation& body,
                                               std::span<const Element> arguments, bool wide,
                                               const Dims* dims = nullptr);
+// The same of one instruction in it.
+std::optional<Element> ApplyBodyTo(KernelBuilder& b, const Computation& body, const Instr& instr,
+                                   std::span<const Element> arguments);
 // The type in which a reducer keeps elements of `type`.
 ElementType WideType(ElementType type);
 

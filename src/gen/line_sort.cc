@@ -1,5 +1,9 @@
 #include "gen/line_sort.h"
 
+#include <bit>
+
+#include "ir/compare.h"
+
 namespace tokamak {
 
 bool LineSort::IsCompared(size_t operand) const {
@@ -57,6 +61,50 @@ std::optional<Scalar> ComesBefore(KernelBuilder& b, const LineSort& sort,
       ApplyBody(b, *sort.instr->called(0), elements, /*wide=*/false);
   if (!less) return std::nullopt;
   return (*less)[0][0];
+}
+
+namespace {
+
+// Whether x computes from the first element what y computes from the second.
+bool AreAlike(const Instr* x, const Instr* y) {
+  if (x->op() != y->op() || !(x->shape() == y->shape()) || !x->called().empty()) return false;
+  if (x->op() == Op::kParameter)
+    return x->attrs<ParameterAttrs>().number == 0 && y->attrs<ParameterAttrs>().number == 1;
+  if (!EqualAttrs(x->op(), x->attrs(), y->attrs()) || x->operand_count() != y->operand_count())
+    return false;
+  for (size_t i = 0; i < x->operand_count(); ++i)
+    if (!AreAlike(x->operand(i), y->operand(i))) return false;
+  return true;
+}
+
+constexpr int kMostBits = 8;
+
+}  // namespace
+
+std::optional<DigitSort> DigitSortOf(const Instr& sort) {
+  if (sort.operand_count() != 1 || sort.captures() > 0) return std::nullopt;
+  ElementType type = sort.operand(0)->shape().type();
+  const Instr* less = sort.called(0)->root();
+  if ((type != ElementType::kU32 && type != ElementType::kU64) || less->op() != Op::kCompare ||
+      less->attrs<CompareAttrs>().direction != CompareDirection::kLt)
+    return std::nullopt;
+  const Instr *x = less->operand(0), *mask = nullptr;
+  if (x->op() != Op::kAnd || x->shape().type() != type) return std::nullopt;
+  for (size_t i : {0u, 1u})
+    if (x->operand(i)->op() == Op::kConstant) mask = x->operand(i);
+  if (mask == nullptr || !AreAlike(x, less->operand(1))) return std::nullopt;
+  int64_t most = mask->attrs<ConstantAttrs>().literal.IntAt(0);
+  int bits = std::bit_width(static_cast<uint64_t>(most));
+  if (most <= 0 || bits > kMostBits) return std::nullopt;
+  return DigitSort{x, bits};
+}
+
+std::optional<Scalar> DigitOf(KernelBuilder& b, const Instr& sort, const DigitSort& digits,
+                              const Element& element) {
+  Element both[2] = {element, element};
+  std::optional<Element> digit = ApplyBodyTo(b, *sort.called(0), *digits.digit, both);
+  if (!digit) return std::nullopt;
+  return (*digit)[0];
 }
 
 std::optional<std::string> WhyNoComparison(const Instr& sort) {

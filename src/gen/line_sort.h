@@ -27,6 +27,17 @@ Coordinates PlaceInLine(KernelBuilder& b, const LineSort& sort, Scalar line, Sca
 // one of the second. Nothing when the comparison has no formula.
 std::optional<Scalar> ComesBefore(KernelBuilder& b, const LineSort& sort,
                                   const std::vector<Element>& elements);
+
+// A sort of words by few of their bits: the comparison asks which of two digits is the lesser.
+struct DigitSort {
+  const Instr* digit = nullptr;  // of the first element, in the comparison
+  int bits = 0;
+};
+std::optional<DigitSort> DigitSortOf(const Instr& sort);
+// The digit of an element, below two to the bits.
+std::optional<Scalar> DigitOf(KernelBuilder& b, const Instr& sort, const DigitSort& digits,
+                              const Element& element);
+
 // Why a sort of any length has no kernel, in words; nothing when it has one.
 std::optional<std::string> WhyNoComparison(const Instr& sort);
 

@@ -159,6 +159,9 @@ Element ScatterElements::UpdateAt(const Coordinates& batch, const Coordinates& w
 }
 
 Element ScatterElements::Old(Scalar place) {
+  const Computation& body = *scatter_.called(0);
+  if (body.root() != body.parameter(0) && body.parameter(0)->users().empty())
+    return ConstantElement(b_, scatter_.shape().type(), 0);
   return emitter_.ReadRoot(scatter_, place);
 }
 

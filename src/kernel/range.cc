@@ -83,6 +83,12 @@ Range RangeTable::Of(const Kernel& kernel, ValueId id) {
 
 Range RangeTable::Find(const Kernel& kernel, ValueId id) const {
   const ScalarNode& node = kernel.node(id);
+  if (node.prim == Prim::kAnd)
+    for (int i : {0, 1}) {
+      const ScalarNode& mask = kernel.node(node.operands[static_cast<size_t>(i)]);
+      if (mask.prim != Prim::kConst || IsFloat(mask.type)) continue;
+      if (int64_t most = IntOfBits(mask.type, mask.bits); most >= 0) return {0, most, 1};
+    }
   if (node.type != ScalarType::kIndex && node.prim != Prim::kConst) return RangeOfType(node.type);
   auto known = [&](ValueId of) { return ranges_[static_cast<size_t>(of)]; };
   auto operand = [&](int i) { return known(node.operands[static_cast<size_t>(i)]); };

@@ -32,6 +32,11 @@ BuildOutcome BuildRounds(const RoundsRegion& region, const Machine& machine,
 BuildOutcome BuildSort(const Region& region, const Machine& machine, const std::string& name);
 // Why a sort has no kernel, in words; nothing when it has one.
 std::optional<std::string> WhyNoSort(const Instr& sort);
+// Sorts of lines of words by a digit, which a team holds (digit_sort.cc), and the longest such
+// lines.
+bool IsDigitSort(const Instr& sort);
+int64_t LongestDigitLine(int64_t bytes_of_word);
+BuildOutcome BuildDigitSort(const Region& region, const std::string& name);
 // Elements of a line that a team sorts; longer ones are merged from halves.
 int64_t LongestStretch(const Instr& sort);
 

@@ -297,6 +297,7 @@ int64_t LongestStretch(const Instr& sort) {
 
 std::optional<std::string> WhyNoSort(const Instr& sort) {
   if (std::optional<std::string> why = WhyNoComparison(sort)) return why;
+  if (IsDigitSort(sort)) return std::nullopt;
   int64_t length = LineSortOf(sort).length;
   if (length > INT32_MAX) return "sort: of more than 2^31 elements a line";
   if (length > LongestStretch(sort) && !HasSortedHalves(sort))
@@ -308,6 +309,7 @@ BuildOutcome BuildSort(const Region& region, const Machine&, const std::string& 
   if (region.instrs.size() != 1 || region.roots.size() != 1)
     return {std::nullopt, "a sort stands alone"};
   if (std::optional<std::string> why = WhyNoSort(*region.roots[0])) return {std::nullopt, *why};
+  if (IsDigitSort(*region.roots[0])) return BuildDigitSort(region, name);
   return SortBuilder(region, name).Build();
 }
 

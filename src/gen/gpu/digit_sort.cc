@@ -1,0 +1,185 @@
+// Lines of words sorted by a digit of few bits, in team memory: equal digits keep their order.
+//
+//   all words of the line, side by side
+//   for each four bits of the digit, from the lowest (unrolled)
+//     each thread takes some neighbouring words and counts, for each of 16 digits, its own: two
+//       counts in a number, each of a word is how many of its digit the thread has before it
+//     all counts are summed up in the order of digits, and of threads for each digit: what comes
+//       before a thread's words of a digit
+//     each thread puts its words where they belong
+//
+// Nothing is atomic, and threads need no votes: a thread's counts are its own.
+
+#include <algorithm>
+
+#include "gen/gpu/gpu.h"
+#include "gen/line_sort.h"
+
+namespace tokamak::gpu {
+namespace {
+
+// Words of a thread, bits that are sorted by at once, numbers that hold the counts of a thread.
+constexpr int64_t kOwn = 16, kBits = 4, kSlots = 8;
+constexpr int64_t kFewestThreads = 32, kMostThreads = 512, kBanks = 32, kTeamBytes = 32 << 10;
+
+class DigitSortBuilder {
+ public:
+  DigitSortBuilder(const Region& region, const std::string& name)
+      : region_(region),
+        sort_(LineSortOf(*region.roots[0])),
+        digits_(*DigitSortOf(*region.roots[0])),
+        b_(name, Dialect::kGpu),
+        emitter_(b_, region) {}
+
+  BuildOutcome Build() {
+    threads_ = sort_.length / kOwn;
+    ScalarType type = ComputeType(sort_.instr->operand(0)->shape().type());
+    words_ = b_.Local("words", type, Space::kTeam, Spaced(sort_.length));
+    counts_ = b_.Local("counts", kCount, Space::kTeam, Spaced(kSlots * threads_));
+    totals_ = b_.Local("totals", kCount, Space::kTeam, threads_ / kWarp);
+    own_ = b_.Local("own", type, Space::kRegisters, kOwn);
+    before_ = b_.Local("before", kCount, Space::kRegisters, kOwn);
+    b_.For("line", LoopRole::kGrid, b_.Index(sort_.lines), [&](Scalar line) {
+      b_.For("t", LoopRole::kThread, b_.Index(threads_), [&](Scalar t) {
+        line_ = line;
+        thread_ = t;
+        Line();
+      });
+    });
+    return FinishTeams(b_, emitter_, region_, sort_.lines);
+  }
+
+ private:
+  static constexpr ScalarType kCount = ScalarType::kU32;
+
+  // One word more after as many as team memory has banks, so that threads with neighbours that are
+  // a power of two apart have different banks.
+  static int64_t Spaced(int64_t place) { return place + place / kBanks; }
+  Scalar Spaced(Scalar place) { return place + place / b_.Index(kBanks); }
+
+  template <typename Body>
+  void ForOwn(int64_t count, Body&& body) {
+    b_.For("i", LoopRole::kUnrolled, b_.Index(count), body);
+  }
+
+  void Line() {
+    ForOwn(kOwn, [&](Scalar i) {
+      Scalar place = i * b_.Index(threads_) + thread_;
+      Element word = emitter_.At(*sort_.instr->operand(0), PlaceInLine(b_, sort_, line_, place));
+      if (emitter_.fault().empty()) b_.Store(words_, Spaced(place), word[0]);
+    });
+    b_.Barrier(Scope::kBlock);
+    for (int64_t shift = 0; shift < digits_.bits; shift += kBits) Round(shift);
+    ForOwn(kOwn, [&](Scalar i) {
+      Scalar place = i * b_.Index(threads_) + thread_;
+      emitter_.Store(*sort_.instr, 0, PlaceInLine(b_, sort_, line_, place),
+                     {b_.Read(words_, Spaced(place)), {}});
+    });
+  }
+
+  void Round(int64_t shift) {
+    ForOwn(kSlots, [&](Scalar k) { b_.Store(counts_, CountAt(k), b_.Constant(kCount, 0)); });
+    ForOwn(kOwn, [&](Scalar i) {
+      Scalar word = b_.Read(words_, Spaced(thread_ * b_.Index(kOwn) + i));
+      b_.Store(own_, i, word);
+      Digit digit = DigitAt(word, shift);
+      Scalar count = b_.Read(counts_, CountAt(digit.slot));
+      b_.Store(before_, i, HalfOf(count, digit));
+      b_.Store(counts_, CountAt(digit.slot), count + (b_.Constant(kCount, 1) << digit.half));
+    });
+    b_.Barrier(Scope::kBlock);
+    SumUp();
+    b_.Barrier(Scope::kBlock);
+    ForOwn(kOwn, [&](Scalar i) {
+      Scalar word = b_.Read(own_, i);
+      Digit digit = DigitAt(word, shift);
+      Scalar place = b_.Read(before_, i) + HalfOf(b_.Read(counts_, CountAt(digit.slot)), digit);
+      // So that it is known that it lies inside.
+      Scalar inside = (place & b_.ConstantBits(kCount, static_cast<Bits>(sort_.length - 1)));
+      b_.Store(words_, Spaced(inside.As(ScalarType::kIndex)), word);
+    });
+    b_.Barrier(Scope::kBlock);
+  }
+
+  // Where a digit is counted: in a number, and in the lower or upper half of it.
+  struct Digit {
+    Scalar slot, half;
+  };
+  Digit DigitAt(Scalar word, int64_t shift) {
+    std::optional<Scalar> whole = DigitOf(b_, *sort_.instr, digits_, {word, {}});
+    if (!whole) {
+      emitter_.Fail("sort: its computation has no formula");
+      return {b_.Index(0), b_.Constant(kCount, 0)};
+    }
+    Scalar digit = whole->type() == kCount ? *whole : whole->As(kCount);
+    if (shift > 0) digit = digit >> Number(shift);
+    Scalar upper = (digit >> Number(kBits - 1)) & Number(1);
+    return {(digit & Number(kSlots - 1)).As(ScalarType::kIndex), upper << Number(4)};
+  }
+  Scalar Number(int64_t value) { return b_.ConstantBits(kCount, static_cast<Bits>(value)); }
+  Scalar HalfOf(Scalar count, const Digit& digit) { return (count >> digit.half) & Number(0xFFFF); }
+  // The thread's own count of a slot.
+  Scalar CountAt(Scalar slot) { return Spaced(slot * b_.Index(threads_) + thread_); }
+
+  // Each count becomes the sum of those before it; the upper halves come behind the lower ones.
+  void SumUp() {
+    Scalar first = thread_ * b_.Index(kSlots);
+    ArrayId sum = b_.Local("sum", kCount, Space::kRegisters, 1);
+    Scalar zero = b_.Index(0);
+    b_.Store(sum, zero, Number(0));
+    ForOwn(kSlots, [&](Scalar k) {
+      b_.Store(sum, zero, b_.Read(sum, zero) + b_.Read(counts_, Spaced(first + k)));
+    });
+    Scalar total = b_.Read(sum, zero), before = Number(0);
+    for (int64_t apart = 1; apart < kWarp; apart *= 2) {
+      Scalar other = b_.Shuffle(total, b_.Index(apart));
+      Scalar is_later = thread_ / b_.Index(apart) % b_.Index(2) == b_.Index(1);
+      before = Choose(is_later, before + other, before);
+      total = total + other;
+    }
+    Scalar warp = thread_ / b_.Index(kWarp), lane = thread_ % b_.Index(kWarp);
+    b_.If(lane == zero, [&] { b_.Store(totals_, warp, total); });
+    b_.Barrier(Scope::kBlock);
+    Scalar all = Number(0);
+    for (int64_t w = 0; w < threads_ / kWarp; ++w) {
+      Scalar other = b_.Read(totals_, b_.Index(w));
+      before = before + Choose(b_.Index(w) < warp, other, Number(0));
+      all = all + other;
+    }
+    b_.Store(sum, zero, before + (all << Number(16)));
+    ForOwn(kSlots, [&](Scalar k) {
+      Scalar own = b_.Read(counts_, Spaced(first + k)), sum_before = b_.Read(sum, zero);
+      b_.Store(counts_, Spaced(first + k), sum_before);
+      b_.Store(sum, zero, sum_before + own);
+    });
+  }
+
+  const Region& region_;
+  LineSort sort_;
+  DigitSort digits_;
+  KernelBuilder b_;
+  ElementEmitter emitter_;
+  int64_t threads_ = 1;
+  ArrayId words_{}, counts_{}, totals_{}, own_{}, before_{};
+  Scalar line_, thread_;
+};
+
+}  // namespace
+
+bool IsDigitSort(const Instr& sort) {
+  if (!DigitSortOf(sort)) return false;
+  LineSort lines = LineSortOf(sort);
+  int64_t bytes = BytesOf(ComputeType(sort.operand(0)->shape().type()));
+  return lines.length == PowerAbove(lines.length) && lines.length >= kFewestThreads * kOwn &&
+         lines.length <= LongestDigitLine(bytes);
+}
+
+int64_t LongestDigitLine(int64_t bytes) {
+  return std::min(kTeamBytes / bytes, kMostThreads * kOwn);
+}
+
+BuildOutcome BuildDigitSort(const Region& region, const std::string& name) {
+  return DigitSortBuilder(region, name).Build();
+}
+
+}  // namespace tokamak::gpu
