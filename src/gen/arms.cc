@@ -8,6 +8,7 @@
 
 #include "cost/pipes.h"
 #include "cost/rates.h"
+#include "kernel/alike.h"
 #include "kernel/choice.h"
 #include "kernel/placement.h"
 #include "kernel/rare.h"
@@ -31,6 +32,8 @@ struct Arms {
   std::vector<ValueId> selects = {};
   size_t dear = 1;  // the operand that is computed behind the branch
   double ns = 0;    // what it takes
+  // Of what only the branch needs, that which is computed before it all the same, operands first.
+  std::vector<ValueId> ahead = {};
 };
 
 class ArmFinder {
@@ -42,6 +45,7 @@ class ArmFinder {
         placement_(kernel),
         rare_(kernel),
         variance_(kernel),
+        alike_(kernel),
         uses_(kernel.nodes.size()),
         places_(kernel.nodes.size()) {
     CountUses(kernel.body);
@@ -193,6 +197,14 @@ class ArmFinder {
     std::unordered_set<ValueId> own = OwnValues(arms, in_block);
     std::erase_if(arms.selects,
                   [&](ValueId id) { return !own.contains(kernel_.node(id).operands[arms.dear]); });
+    // What all threads compute alike (keys of random numbers) waits for nothing that they decide,
+    // and fills the time in which other values wait.
+    arms.ahead.clear();
+    if (machine_.is_gpu())
+      std::ranges::copy_if(own, std::back_inserter(arms.ahead),
+                           [&](ValueId id) { return alike_(id); });
+    std::ranges::sort(arms.ahead);
+    for (ValueId id : arms.ahead) own.erase(id);
     arms.ns = NsOf(own, lanes);
     return arms.ns >= kWorthABranch * rates_.ns[static_cast<size_t>(Pipe::kSimple)];
   }
@@ -257,6 +269,7 @@ class ArmFinder {
   Placement placement_;
   RareArms rare_;
   Variance variance_;
+  Alike alike_;
   std::vector<int> uses_, places_;  // per value; places: in how many blocks it is computed
   std::optional<Arms> best_;
 };
@@ -287,50 +300,141 @@ bool MakeZeroFirst(Kernel& kernel) {
   return true;
 }
 
+ValueId Add(Kernel& kernel, const ScalarNode& node) {
+  kernel.nodes.push_back(node);
+  return ValueId{static_cast<uint32_t>(kernel.nodes.size() - 1)};
+}
+
+ArrayId AddRegister(Kernel& kernel, const std::string& name, ScalarType type) {
+  ArrayId array{static_cast<uint32_t>(kernel.arrays.size())};
+  kernel.arrays.push_back({.name = name + std::to_string(kernel.arrays.size()),
+                           .type = type,
+                           .space = Space::kRegisters,
+                           .size = 1});
+  return array;
+}
+
+Stmt StoreOf(ArrayId array, ValueId value) {
+  Stmt stmt;
+  stmt.kind = StmtKind::kStore;
+  stmt.array = array;
+  stmt.index = ValueId{0};
+  stmt.value = value;
+  return stmt;
+}
+
+// The value is what the array holds, from here on.
+Stmt ReadInto(Kernel& kernel, ValueId value, ArrayId array) {
+  ScalarNode& node = kernel.nodes[static_cast<size_t>(value)];
+  node = {.prim = Prim::kRead,
+          .type = node.type,
+          .operands = {ValueId{0}, kNoValue, kNoValue},
+          .bits = static_cast<Bits>(array)};
+  Stmt stmt;
+  stmt.kind = StmtKind::kRead;
+  stmt.value = value;
+  return stmt;
+}
+
+// Computes values before the branch that only the branch needs: registers carry them there. They
+// would else be placed behind it, next to their users.
+void KeepAhead(Kernel& kernel, const Arms& arms, Block& before, Block& behind) {
+  std::unordered_map<ValueId, ValueId> copies;
+  for (ValueId id : arms.ahead) {
+    ScalarNode node = kernel.node(id);
+    for (ValueId& operand : node.operands)
+      if (auto it = copies.find(operand); it != copies.end()) operand = it->second;
+    copies[id] = Add(kernel, node);
+  }
+  std::unordered_set<ValueId> needed;
+  for (size_t i = 0; i < kernel.nodes.size(); ++i) {
+    ValueId id{static_cast<uint32_t>(i)};
+    if (copies.contains(id)) continue;
+    for (ValueId operand : kernel.operands(id))
+      if (copies.contains(operand)) needed.insert(operand);
+  }
+  for (ValueId id : arms.selects)
+    if (ValueId dear = kernel.node(id).operands[arms.dear]; copies.contains(dear))
+      needed.insert(dear);
+  for (ValueId id : arms.ahead) {
+    if (!needed.contains(id)) continue;
+    ArrayId array = AddRegister(kernel, "ahead", kernel.node(id).type);
+    before.push_back(StoreOf(array, copies[id]));
+    behind.push_back(ReadInto(kernel, id, array));
+  }
+}
+
+// Whether a block reads or writes the array.
+bool Touches(const Kernel& kernel, const Stmt& stmt, ArrayId array) {
+  bool touches = (stmt.kind == StmtKind::kStore && stmt.array == array) ||
+                 (stmt.kind == StmtKind::kRead && kernel.node(stmt.value).array() == array);
+  for (const Block* inner : {&stmt.head, &stmt.body, &stmt.otherwise})
+    for (const Stmt& part : *inner) touches = touches || Touches(kernel, part, array);
+  return touches;
+}
+
+bool DependsOn(const Kernel& kernel, ValueId value, const std::unordered_set<ValueId>& on) {
+  std::vector<ValueId> open = {value};
+  std::unordered_set<ValueId> seen;
+  while (!open.empty()) {
+    ValueId id = open.back();
+    open.pop_back();
+    if (on.contains(id)) return true;
+    if (!seen.insert(id).second) continue;
+    for (ValueId operand : kernel.operands(id)) open.push_back(operand);
+  }
+  return false;
+}
+
+// Registers that are set after the statements [begin, end) of a block but need nothing of them are
+// set before: what they hold is computed while those wait.
+void StoreAhead(const Kernel& kernel, Block& block, size_t begin, size_t end) {
+  std::unordered_set<ValueId> late;
+  for (size_t i = begin; i < block.size(); ++i) {
+    const Stmt& stmt = block[i];
+    if (stmt.kind == StmtKind::kRead || stmt.kind == StmtKind::kShuffle) late.insert(stmt.value);
+    if (i < end) continue;
+    if (stmt.kind != StmtKind::kStore && stmt.kind != StmtKind::kRead) break;
+    if (stmt.kind != StmtKind::kStore || kernel.array(stmt.array).space != Space::kRegisters)
+      continue;
+    auto touches = [&](const Stmt& other) { return Touches(kernel, other, stmt.array); };
+    auto first = block.begin() + static_cast<int64_t>(begin);
+    auto here = block.begin() + static_cast<int64_t>(i);
+    if (std::any_of(first, here, touches) || DependsOn(kernel, stmt.value, late) ||
+        DependsOn(kernel, stmt.index, late))
+      continue;
+    std::rotate(first, here, here + 1);
+    ++begin;
+    ++end;
+  }
+}
+
 void Branch(Kernel& kernel, const Arms& arms) {
-  ValueId zero{0};
   ValueId condition = arms.condition;
   if (arms.dear == 2) {
-    auto add = [&](const ScalarNode& node) {
-      kernel.nodes.push_back(node);
-      return ValueId{static_cast<uint32_t>(kernel.nodes.size() - 1)};
-    };
-    ValueId yes = add({.prim = Prim::kConst, .type = ScalarType::kPred, .bits = 1});
-    condition = add(
+    ValueId yes = Add(kernel, {.prim = Prim::kConst, .type = ScalarType::kPred, .bits = 1});
+    condition = Add(
+        kernel,
         {.prim = Prim::kXor, .type = ScalarType::kPred, .operands = {condition, yes, kNoValue}});
   }
   Block made, behind, reads;
+  KeepAhead(kernel, arms, made, behind);
   for (ValueId id : arms.selects) {
-    ScalarNode& node = kernel.nodes[static_cast<size_t>(id)];
-    ArrayId array{static_cast<uint32_t>(kernel.arrays.size())};
-    kernel.arrays.push_back({.name = "chosen" + std::to_string(kernel.arrays.size()),
-                             .type = node.type,
-                             .space = Space::kRegisters,
-                             .size = 1});
-    auto store = [&](size_t operand) {
-      Stmt stmt;
-      stmt.kind = StmtKind::kStore;
-      stmt.array = array;
-      stmt.index = zero;
-      stmt.value = node.operands[operand];
-      return stmt;
-    };
-    made.push_back(store(3 - arms.dear));
-    behind.push_back(store(arms.dear));
-    reads.emplace_back().kind = StmtKind::kRead;
-    reads.back().value = id;
-    node = {.prim = Prim::kRead,
-            .type = node.type,
-            .operands = {zero, kNoValue, kNoValue},
-            .bits = static_cast<Bits>(array)};
+    ScalarNode node = kernel.node(id);
+    ArrayId array = AddRegister(kernel, "chosen", node.type);
+    made.push_back(StoreOf(array, node.operands[3 - arms.dear]));
+    behind.push_back(StoreOf(array, node.operands[arms.dear]));
+    reads.push_back(ReadInto(kernel, id, array));
   }
   Stmt& branch = made.emplace_back();
   branch.kind = StmtKind::kIf;
   branch.condition = condition;
   branch.body = std::move(behind);
   std::ranges::move(reads, std::back_inserter(made));
+  size_t end = arms.at + made.size();
   arms.block->insert(arms.block->begin() + static_cast<int64_t>(arms.at),
                      std::make_move_iterator(made.begin()), std::make_move_iterator(made.end()));
+  StoreAhead(kernel, *arms.block, arms.at, end);
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "gen/arms.h"
 
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "kernel/builder.h"
@@ -36,7 +38,7 @@ Kernel Elements(const Machine& machine, Body body) {
   return b.Finish();
 }
 
-std::vector<float> Run(const Kernel& kernel) {
+std::vector<float> ResultsOf(const Kernel& kernel) {
   EXPECT_TRUE(VerifyKernel(kernel).ok());
   std::vector<float> x(kCount), out(2 * kCount);
   for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i % 7) - 3;
@@ -63,9 +65,9 @@ int Branched(Body body) {
   for (MachineKind kind : {MachineKind::kCpu, MachineKind::kGpu}) {
     Machine machine{.kind = kind, .vector_bits = 512};
     Kernel kernel = Elements(machine, body);
-    std::vector<float> before = Run(kernel);
+    std::vector<float> before = ResultsOf(kernel);
     BranchAroundArms(kernel, machine);
-    EXPECT_EQ(Run(kernel), before);
+    EXPECT_EQ(ResultsOf(kernel), before);
     if (branches >= 0) {
       EXPECT_EQ(BranchesOf(kernel.body), branches);
     }
@@ -123,6 +125,60 @@ TEST(Arms, OneWithinTheOther) {
               return Pair{Choose(x < 0.0, Dear(inner, 400, 2), x), x};
             }),
             2);
+}
+
+// Numbers that all threads compute alike do not wait for the branch: the chain of keys goes on
+// before it, and what it gives to the arm is computed there.
+TEST(Arms, WhatIsAlikeComesAhead) {
+  auto build = [](const Machine& machine) {
+    KernelBuilder b("k", machine.is_gpu() ? Dialect::kGpu : Dialect::kCpu);
+    ArrayId x = b.Argument({.name = "x", .type = kF32, .access = Access::kRead, .size = kCount});
+    ArrayId y = b.Argument({.name = "y", .type = kF32, .access = Access::kWrite, .size = kCount});
+    ArrayId z = b.Argument({.name = "z", .type = kF32, .access = Access::kWrite, .size = kCount});
+    LoopRole inner = machine.is_gpu() ? LoopRole::kThread : LoopRole::kVector;
+    b.For("g", LoopRole::kGrid, b.Index(kCount / 16), [&](Scalar g) {
+      b.For("l", inner, b.Index(16), [&](Scalar l) {
+        Scalar at = g * b.Index(16) + l;
+        ArrayId state = b.Local("state", kF32, Space::kRegisters, 1),
+                key = b.Local("key", kF32, Space::kRegisters, 1);
+        b.Store(state, b.Index(0), b.Load(x, at));
+        b.Store(key, b.Index(0), b.Load(x, b.Index(5)));
+        b.For("t", LoopRole::kSerial, b.Index(3), [&](Scalar) {
+          Scalar old = b.Read(state, b.Index(0)), k = b.Read(key, b.Index(0));
+          Scalar drawn = Dear(k, 60, 1);
+          b.Store(state, b.Index(0), Choose(old < 0.0, Dear(old + drawn, 400, 2), old - 1.0));
+          b.Store(key, b.Index(0), Dear(k, 60, 3));
+        });
+        b.Store(y, at, b.Read(state, b.Index(0)));
+        b.Store(z, at, b.Read(key, b.Index(0)));
+      });
+    });
+    return b.Finish();
+  };
+  for (MachineKind kind : {MachineKind::kCpu, MachineKind::kGpu}) {
+    Machine machine{.kind = kind, .vector_bits = 512};
+    Kernel kernel = build(machine);
+    std::vector<float> before = ResultsOf(kernel);
+    BranchAroundArms(kernel, machine);
+    EXPECT_EQ(ResultsOf(kernel), before);
+    EXPECT_EQ(BranchesOf(kernel.body), 1);
+    if (!machine.is_gpu()) continue;
+    const Block* round = &kernel.body;
+    auto at = [](const Block& block, StmtKind of) {
+      return std::ranges::find(block, of, &Stmt::kind);
+    };
+    while (at(*round, StmtKind::kIf) == round->end()) round = &at(*round, StmtKind::kFor)->body;
+    auto branch = at(*round, StmtKind::kIf);
+    std::vector<std::string> stored;
+    for (auto it = round->begin(); it != branch; ++it)
+      if (it->kind == StmtKind::kStore) stored.push_back(kernel.array(it->array).name);
+    std::ranges::sort(stored);
+    ASSERT_EQ(stored.size(), 3u);
+    EXPECT_TRUE(stored[0].starts_with("ahead"));
+    EXPECT_TRUE(stored[1].starts_with("chosen"));
+    EXPECT_TRUE(stored[2].starts_with("key"));
+    EXPECT_EQ(branch->body.front().kind, StmtKind::kRead);
+  }
 }
 
 // Lanes that differ for sure would wait for each other.

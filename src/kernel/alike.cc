@@ -1,0 +1,51 @@
+#include "kernel/alike.h"
+
+namespace tokamak {
+
+// Arrays only ever stop being alike, so that the rounds end.
+Alike::Alike(const Kernel& kernel) {
+  arrays_.assign(kernel.arrays.size(), true);
+  do {
+    FindValues(kernel);
+  } while (FindArrays(kernel, kernel.body, false));
+}
+
+void Alike::FindValues(const Kernel& kernel) {
+  values_.assign(kernel.nodes.size(), true);
+  for (size_t i = 0; i < kernel.nodes.size(); ++i) {
+    const ScalarNode& node = kernel.nodes[i];
+    bool alike = node.prim != Prim::kShuffle;
+    if (node.prim == Prim::kLoop) {
+      LoopRole role = kernel.loop(node.loop()).role;
+      alike = role == LoopRole::kSerial || role == LoopRole::kUnrolled;
+    }
+    if (node.prim == Prim::kRead || node.prim == Prim::kLoad)
+      alike = arrays_[static_cast<size_t>(node.array())];
+    for (ValueId operand : kernel.operands(ValueId{static_cast<uint32_t>(i)}))
+      alike = alike && (*this)(operand);
+    values_[i] = alike;
+  }
+}
+
+bool Alike::FindArrays(const Kernel& kernel, const Block& block, bool for_some) {
+  bool found = false;
+  auto differs = [&](ArrayId id) {
+    found = found || arrays_[static_cast<size_t>(id)];
+    arrays_[static_cast<size_t>(id)] = false;
+  };
+  for (const Stmt& stmt : block) {
+    bool decides = stmt.kind == StmtKind::kIf || stmt.kind == StmtKind::kWhile;
+    bool some = for_some || (decides && !(*this)(stmt.condition));
+    for (const Block* inner : {&stmt.head, &stmt.body, &stmt.otherwise})
+      if (FindArrays(kernel, *inner, some)) found = true;
+    if (stmt.kind == StmtKind::kMultiply) differs(stmt.array);
+    if (stmt.kind != StmtKind::kStore) continue;
+    // What others wrote to memory may be seen early or late.
+    bool alike = kernel.array(stmt.array).space == Space::kRegisters && !some &&
+                 (*this)(stmt.index) && (*this)(stmt.value);
+    if (!alike) differs(stmt.array);
+  }
+  return found;
+}
+
+}  // namespace tokamak
