@@ -70,7 +70,7 @@ def facts(told):
     d = told.data
     devices = ", ".join(f"{name} on {kind}" for name, kind in d["devices"].items())
     return [f"`{d['command']}`, {d['date']}: {d['cpu']}, {d['cores']} cores, {d['memory']} GiB, load {d['load']:.1f} at the beginning; {devices}; JAX {d['jax']}; "
-            f"commit {d['commit']}; N = {d['n']:,} simulations where nothing else is said; took {d['took_s']:.0f} s.", ""]  # fmt: skip
+            f"commit {d['commit']}; N = {d['n']:,} simulations where nothing else is said; took {d['took_s']:.0f} s.", *[f"Rows that this did not measure: `{old}`." for old in d.get("added_to", [])], ""]  # fmt: skip
 
 
 def ladder(told):
@@ -301,9 +301,24 @@ def counted(told):
     if not rows:
         return []
     return ["### E7: what can be counted, before and after", "",
-            "Counters of the hardware are not read: the driver gives them to profilers with rights that a benchmark has not. What tells the same story here: how many kernels a "
-            "step has, how long of the wall time the device is at work, and what must be stored between kernels.", "",
-            *table(["", "program", "kernels and copies a step", "copies of these", "device at work", "temporary bytes"], rows), *taken_of_gpu(told)]  # fmt: skip
+            "How many kernels a step has, how long of the wall time the device is at work, and what must be stored between kernels.", "", *table(["", "program", "kernels and copies a step", "copies of these", "device at work", "temporary bytes"], rows), *hardware(told), *taken_of_gpu(told)]  # fmt: skip
+
+
+def hardware(told):
+    """What ncu read."""
+    counted = told.data.get("hardware")
+    if not counted:
+        return ["Counters of the hardware (ncu) are not read " + ("with `--quick`." if told.cuda else "of a CPU."), ""]
+    reasons = {side: of["why"] for side, of in counted.items() if "why" in of}
+    rows = []
+    for side, of in counted.items():
+        for kernel, m in of.get("kernels", {}).items():
+            rows.append([side, f"`{kernel}`", m["launches"], number(m.get("ns", 0) / 1e3), number(m.get("read")), number(m.get("written")), number(m.get("instructions")), number(m.get("warps"))])
+    lines = [f"Counters of the hardware, {', '.join(reasons)}: {next(iter(reasons.values()))}.", ""] if reasons else []
+    if rows:
+        lines += ["Counters of the hardware (ncu), means over the launches that it read, of the plain program:", "",
+                  *table(["", "kernel", "launches", "us", "bytes read of DRAM", "written", "warps' instructions", "warps active, %"], rows)]  # fmt: skip
+    return lines
 
 
 def taken_of_gpu(told):

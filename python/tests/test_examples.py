@@ -32,6 +32,38 @@ def test_cartpole_has_the_same_states():
         np.testing.assert_allclose(ours["state"], theirs["state"], rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow  # XLA takes long for the unrolled one
+def test_the_ladder_of_cartpole_is_drawn(tmp_path):
+    out = tmp_path / "ladder.svg"
+    command = [sys.executable, str(ROOT / "examples/cartpole/ladder.py"), "--sizes", "8,16", "--turns", "1", "--out", str(out)]
+    done = subprocess.run(command, env=environment(JAX_PLATFORMS="tokamak,cpu"), text=True, capture_output=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    for side in ("XLA", "Tokamak"):
+        for way in ("plain", "drawn before", "nothing stacked", "unrolled by 10", "a call a step"):
+            assert f"{side}, {way}" in out.read_text()
+    assert out.read_text().count("<circle") == 20
+
+
+@pytest.mark.slow
+def test_the_paper_is_measured_and_written(tmp_path):
+    """A short part of bench/paper on the CPU: every column has a figure, and what is not there says why."""
+    if not (ROOT / "../shared/bench/workloads.py").is_file():
+        pytest.skip("the workloads are not here")
+    command = [sys.executable, str(ROOT / "bench/paper"), "--device", "cpu", "--quick", "--only", "E2,E6,E7", "--n", "16", "--out", str(tmp_path)]
+    done = subprocess.run(command, env=environment(), text=True, capture_output=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    told = json.loads((tmp_path / "paper_cpu.json").read_text())
+    measured = {(r["program"], r["side"]) for r in told["records"] if r.get("ms", 0) > 0}
+    for side in ("xla", "rules", "tokamak"):
+        assert ("cartpole_scan:16", side) in measured, done.stderr
+    assert {r["side"]: r["compiled_kernels"] for r in told["records"] if r["experiment"] == "E2"} == {
+        "rules": 6, "rules, lifted": 6, "rules, not simplified": 10, "rules, not simplified, lifted": 8}
+    page = (tmp_path / "paper.md").read_text()
+    for part in ("### E0", "### E2", "### E6", "### E7", "no GPU on this machine", "paper_ladder_cpu.svg"):
+        assert part in page
+    assert (tmp_path / "paper_headline.svg").read_text().startswith("<svg")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("example", ["train_cnn.py", "train_transformer.py"])
 def test_training_learns(example):
