@@ -128,12 +128,13 @@ def main():
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("cartpole_ladder.svg"))
     args = parser.parse_args()
     sizes = [int(n) for n in args.sizes.split(",")] if args.sizes else (16, 256, 2048) if args.quick else SIZES if GPU else SIZES[:5]
-    cpu, sides = jax.devices("cpu")[0], {"XLA": "cuda" if GPU else "cpu", "Tokamak": "tokamak"}
+    sides = {"XLA": "cuda" if GPU else "cpu", "Tokamak": "tokamak"}
+    drawing = jax.devices(sides["XLA"])[0]
     lines, folder = {}, tempfile.TemporaryDirectory()
     hand = paper_peers.HandWritten(args.peers, folder.name) if GPU else None
     print(f"ms for {STEPS:,} steps (s to compile)\n{'way':16} {'N':>9}  " + "  ".join(f"{side:>18}" for side in sides))
     for n in sizes:
-        with jax.default_device(cpu):
+        with jax.default_device(drawing):
             fits = n * BYTES_OF_DRAWS <= args.most_bytes
             draws = jax.jit(all_draws, static_argnums=1)(jnp.array([0, 42], jnp.uint32), n) if fits else None
         for way in WAYS:
