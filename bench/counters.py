@@ -152,7 +152,8 @@ def main():
             rows.append(row)
             print(f"{label:32} {side:28} " + (row.get("why") or f"{row['kernels']} kernels, {shown(row['instructions'], 1e-6)} M instructions, "
                   f"{shown(row.get('stalls'), 1e-6)} M stalls, {shown(row['registers'])} registers, {shown(row['ns'], 1e-3)} us"), flush=True)  # fmt: skip
-    device = subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"], capture_output=True, text=True).stdout.strip()
+    smi = shutil.which("nvidia-smi") or "true"
+    device = subprocess.run([smi, "--query-gpu=name,driver_version", "--format=csv,noheader"], capture_output=True, text=True).stdout.strip()
     jax = subprocess.run([sys.executable, "-c", "import importlib.metadata as m; print(m.version('jax'))"], capture_output=True, text=True).stdout.strip()
     facts = {"command": "bench/counters.py " + " ".join(sys.argv[1:]), "when": f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d %H:%M}",
              "device": device, "jax": jax}  # fmt: skip
