@@ -46,11 +46,27 @@ Scalar ErfcOfPositive(Scalar x) {
   return ExpOfSum(-square.high, -square.low) * ScaledErfc(bounded);
 }
 
+// |x|, the same value for x and -x, however the sign was turned: erf of both is computed once.
+Scalar SizeOf(Scalar x) {
+  KernelBuilder& b = x.builder();
+  const ScalarNode node = b.kernel().node(x.id());
+  auto operand = [&](size_t i) { return Scalar(&b, node.operands[i]); };
+  if (node.prim == Prim::kNeg) return SizeOf(operand(0));
+  if (node.prim == Prim::kMul)
+    for (size_t i = 0; i < 2; ++i) {
+      const ScalarNode factor = b.kernel().node(node.operands[i]);
+      if (factor.prim != Prim::kNeg) continue;
+      Scalar turned = Scalar(&b, factor.operands[0]), other = operand(1 - i);
+      return SizeOf(i == 0 ? turned * other : other * turned);
+    }
+  return AbsOf(x);
+}
+
 }  // namespace
 
 Scalar Erf(Scalar x) {
-  Scalar size = AbsOf(x);
-  Scalar small = ErfNearZero(x), large;
+  Scalar size = SizeOf(x);
+  Scalar small = ErfNearZero(size), large;
   if (IsWide(x)) {
     large = 1 - ErfcOfPositive(size);
   } else {
@@ -61,7 +77,7 @@ Scalar Erf(Scalar x) {
                   -0.00511536701, 0.000700442237, -6.49494395e-5, 3.59571095e-6, -8.81347617e-8});
     large = 1 - Exp(log);
   }
-  return Choose(size < 1, small, CopySign(large, x));
+  return CopySign(Choose(size < 1, small, large), x);
 }
 
 Scalar Erfc(Scalar x) {

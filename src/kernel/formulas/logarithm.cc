@@ -56,6 +56,23 @@ Scalar LogOfParts(Scalar f, Scalar e) {
   return Fma(e, f.Like(0x1.62e43p-1), f + low);
 }
 
+// On GPUs, where a conversion is one instruction: of a positive normal number, 2^23 e as an integer
+// whose bits can be taken from those of a number to divide it by 2^e.
+Scalar ShiftOf(Scalar x) {
+  Bits root = BitsOfDouble(x.type(), std::sqrt(0.5));
+  auto number = [&](Bits bits) { return x.builder().ConstantBits(ScalarType::kU32, bits); };
+  return (x.BitsAs(ScalarType::kU32) - number(root)) & number(0xff800000);
+}
+Scalar Shifted(Scalar x, Scalar shift) {
+  return (x.BitsAs(ScalarType::kU32) - shift).BitsAs(x.type());
+}
+// log(1 + f) + e ln 2 of e 2^23.
+Scalar LogOfShift(Scalar f, Scalar shifted_e) {
+  Scalar rest = Polynomial(f, {-0.5, 0.333333313, -0.250003070, 0.200010449, -0.166412815,
+                               0.142144963, -0.129981831, 0.126223192, -0.0790274367});
+  return Fma(shifted_e, f.Like(0x1.62e43p-24), Fma(rest, f * f, f));
+}
+
 double LeastNormal(Scalar x) {
   return IsWide(x) ? std::numeric_limits<double>::min() : std::numeric_limits<float>::min();
 }
@@ -73,21 +90,41 @@ Normal NormalOf(Scalar x) {
 
 Scalar Log(Scalar x) {
   auto [value, lost] = NormalOf(x);
-  Parts parts = PartsOf(value);
-  Scalar result = LogOfParts(parts.mantissa - 1, parts.exponent - lost);
+  Scalar result;
+  if (HasApproximations(x)) {
+    Scalar shift = ShiftOf(value);
+    Scalar e = shift.BitsAs(ScalarType::kS32).As(x.type()) - lost * 0x1p23;
+    result = LogOfShift(Shifted(value, shift) - 1, e);
+  } else {
+    Parts parts = PartsOf(value);
+    result = LogOfParts(parts.mantissa - 1, parts.exponent - lost);
+  }
   Scalar edge = Choose(x == 0, -Infinity(x), NotANumber(x));
   return Choose(x > 0, Choose(x == Infinity(x), x, result), edge);
 }
 
+// f = (1 + x) 2^-e - 1 of x itself, rounded once: x 2^-e and 2^-e - 1 are exact, or what they lose
+// is far below f.
+Scalar LogOfShifted1p(Scalar x) {
+  Scalar shift = ShiftOf(x + 1), four = x.Like(4);
+  Scalar f = Shifted(x, shift) + Fma(Shifted(four, shift), x.Like(0.25), x.Like(-1));
+  return LogOfShift(f, shift.BitsAs(ScalarType::kS32).As(x.type()));
+}
+
 // f = (1 + x) 2^-e - 1 of x itself, rounded once. From 2^24 on 1 + x is x.
-Scalar Log1pOfF32(Scalar x) {
+Scalar LogOf1p(Scalar x) {
   Parts parts = PartsOf(x + 1);
   Scalar top = x.builder().ConstantBits(parts.field.type(), BitsOfDouble(x.type(), 1) * 2);
   Scalar scale = (top - parts.field).BitsAs(x.type());
   Scalar f = Choose(x >= 0x1p24, parts.mantissa - 1, Fma(x, scale, scale - 1));
-  Scalar result = CopySign(LogOfParts(f, parts.exponent), x);
-  result = Choose(x == Infinity(x), x, result);
-  return Choose(x > -1, result, Choose(x == -1, -Infinity(x), NotANumber(x)));
+  return LogOfParts(f, parts.exponent);
+}
+
+Scalar Log1pOfF32(Scalar x) {
+  Scalar result = CopySign(HasApproximations(x) ? LogOfShifted1p(x) : LogOf1p(x), x);
+  // A NaN stays one. What no square is, is asked last.
+  result = Choose(x < Infinity(x), result, x);
+  return Choose(x <= -1, Choose(x == -1, -Infinity(x), NotANumber(x)), result);
 }
 
 // 1 + x is rounded; what that loses goes back into f.
