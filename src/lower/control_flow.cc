@@ -18,6 +18,23 @@ std::vector<Leaves> Lowerer::Split(const Computation& computation, const Leaves&
   return split;
 }
 
+namespace {
+
+// Per leaf of what a loop carries: whether every round hands on what it was given.
+std::vector<bool> LeavesThatStay(const Instr& loop) {
+  std::vector<bool> stays;
+  const Computation& body = *loop.called(1);
+  for (size_t i = 0; i < body.parameters().size(); ++i) {
+    const Instr* parameter = body.parameter(i);
+    bool is_tuple = body.root()->op() == Op::kTuple && body.root()->operand_count() > i;
+    bool same = body.parameters().size() > 1 && is_tuple && body.root()->operand(i) == parameter;
+    stays.resize(stays.size() + LeavesOf(parameter->shape()).size(), same);
+  }
+  return stays;
+}
+
+}  // namespace
+
 void Lowerer::LowerWhile(Frame& frame, const Instr& instr) {
   if (auto rounds = frame.rounds.find(&instr); rounds != frame.rounds.end())
     return LaunchRounds(frame, instr, rounds->second);
@@ -27,7 +44,14 @@ void Lowerer::LowerWhile(Frame& frame, const Instr& instr) {
     inits.insert(inits.end(), own.begin(), own.end());
   }
   Leaves carries = NewLeaves(instr.shape());
-  for (size_t i = 0; i < carries.size(); ++i) Copy(*frame.steps, carries[i], inits[i]);
+  // What stays is nobody's to write: it is read where it is.
+  std::vector<bool> stays = LeavesThatStay(instr);
+  for (size_t i = 0; i < carries.size(); ++i) {
+    if (stays[i])
+      carries[i] = inits[i];
+    else
+      Copy(*frame.steps, carries[i], inits[i]);
+  }
   int64_t begin = memory_.Tick();
   size_t mark = memory_.BeginLoop();
   for (MemoryValue carry : carries) memory_.Use(carry);
