@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 #include <optional>
 #include <unordered_map>
 #include <unordered_set>
@@ -21,6 +22,10 @@ namespace {
 // operations. Nobody knows how often it is taken, a branch whose way was not foreseen takes as long
 // as some 50 of them, and what stands behind one does not fill the time in which others wait.
 constexpr double kWorthABranch = 192;
+// The same on a GPU with so few threads that most of the time nobody has anything to issue: what is
+// computed for nothing costs nothing then, and a branch keeps it from being computed meanwhile.
+constexpr double kWorthABranchOfFew = 4096;
+constexpr double kFewThreads = 256;  // of a multiprocessor
 // Branches of a kernel.
 constexpr int kMostBranches = 16;
 
@@ -36,6 +41,19 @@ struct Arms {
   std::vector<ValueId> ahead = {};
 };
 
+// Infinitely many when nobody knows.
+double ThreadsOf(const Kernel& kernel) {
+  double threads = 1;
+  for (const Loop& loop : kernel.loops) {
+    if (loop.role != LoopRole::kGrid && loop.role != LoopRole::kThread) continue;
+    const ScalarNode& extent = kernel.node(loop.extent);
+    threads *= extent.prim == Prim::kConst
+                   ? static_cast<double>(IntOfBits(extent.type, extent.bits))
+                   : std::numeric_limits<double>::infinity();
+  }
+  return threads;
+}
+
 class ArmFinder {
  public:
   ArmFinder(Kernel& kernel, const Machine& machine)
@@ -49,6 +67,10 @@ class ArmFinder {
         uses_(kernel.nodes.size()),
         places_(kernel.nodes.size()) {
     CountUses(kernel.body);
+    bool is_few =
+        machine.is_gpu() && ThreadsOf(kernel) <= kFewThreads * static_cast<double>(machine.cores);
+    least_ns_ = (is_few ? kWorthABranchOfFew : kWorthABranch) *
+                rates_.ns[static_cast<size_t>(Pipe::kSimple)];
   }
 
   // The dearest arms, if they are worth it.
@@ -206,7 +228,7 @@ class ArmFinder {
     std::ranges::sort(arms.ahead);
     for (ValueId id : arms.ahead) own.erase(id);
     arms.ns = NsOf(own, lanes);
-    return arms.ns >= kWorthABranch * rates_.ns[static_cast<size_t>(Pipe::kSimple)];
+    return arms.ns >= least_ns_;
   }
 
   // All operands are computed before any of the selects is known.
@@ -270,6 +292,7 @@ class ArmFinder {
   RareArms rare_;
   Variance variance_;
   Alike alike_;
+  double least_ns_ = 0;
   std::vector<int> uses_, places_;  // per value; places: in how many blocks it is computed
   std::optional<Arms> best_;
 };

@@ -13,6 +13,10 @@ namespace {
 
 constexpr ScalarType kF32 = ScalarType::kF32;
 constexpr int64_t kCount = 64;
+// Of a GPU that has enough to do with that.
+Machine MachineOf(MachineKind kind) {
+  return {.kind = kind, .vector_bits = 512, .cores = kind == MachineKind::kGpu ? 0 : 1};
+}
 
 Scalar Dear(Scalar x, int steps, double by) {
   for (int i = 0; i < steps; ++i) x = Fma(x, x.Like(0.5), x.Like(by));
@@ -63,7 +67,7 @@ template <typename Body>
 int Branched(Body body) {
   int branches = -1;
   for (MachineKind kind : {MachineKind::kCpu, MachineKind::kGpu}) {
-    Machine machine{.kind = kind, .vector_bits = 512};
+    Machine machine = MachineOf(kind);
     Kernel kernel = Elements(machine, body);
     std::vector<float> before = ResultsOf(kernel);
     BranchAroundArms(kernel, machine);
@@ -156,7 +160,7 @@ TEST(Arms, WhatIsAlikeComesAhead) {
     return b.Finish();
   };
   for (MachineKind kind : {MachineKind::kCpu, MachineKind::kGpu}) {
-    Machine machine{.kind = kind, .vector_bits = 512};
+    Machine machine = MachineOf(kind);
     Kernel kernel = build(machine);
     std::vector<float> before = ResultsOf(kernel);
     BranchAroundArms(kernel, machine);
@@ -178,6 +182,18 @@ TEST(Arms, WhatIsAlikeComesAhead) {
     EXPECT_TRUE(stored[1].starts_with("chosen"));
     EXPECT_TRUE(stored[2].starts_with("key"));
     EXPECT_EQ(branch->body.front().kind, StmtKind::kRead);
+  }
+}
+
+// Where few threads run, issuing is free and waiting is not.
+TEST(Arms, NoBranchForFewThreads) {
+  Machine machine{.kind = MachineKind::kGpu, .vector_bits = 128, .cores = 132};
+  for (int steps : {400, 6000}) {
+    Kernel kernel = Elements(machine, [&](KernelBuilder&, Scalar x, Scalar) {
+      return std::pair{Choose(x < 0.0, Dear(x, steps, 1), x), x};
+    });
+    BranchAroundArms(kernel, machine);
+    EXPECT_EQ(BranchesOf(kernel.body), steps == 400 ? 0 : 1);
   }
 }
 
