@@ -81,25 +81,30 @@ Draft::Draft(const Computation& computation, RegionHasher& hasher)
     : hasher_(&hasher),
       order_(OrderFromRoot(computation)),
       places_(computation),
-      homes_(computation, -1),
-      outside_(computation, false),
-      needed_(computation, false),
-      immediate_(computation, false),
+      values_(order_.size()),
       readers_(computation),
-      computed_(computation),
-      seen_(computation, 0) {
-  for (size_t i = 0; i < order_.size(); ++i) {
-    places_[order_[i]] = i;
-    immediate_[order_[i]] = IsImmediate(*order_[i]);
+      computed_(computation) {
+  for (size_t place = 0; place < order_.size(); ++place) {
+    const Instr& instr = *order_[place];
+    places_[&instr] = static_cast<uint32_t>(place);
+    Value& value = values_[place];
+    value.immediate = IsImmediate(instr);
+    value.is_part = instr.op() == Op::kGetTupleElement;
+    value.first_read = static_cast<uint32_t>(reads_.size());
+    for (size_t i = IsUpdate(instr) ? 1 : 0; i < instr.operand_count(); ++i)
+      if (uint32_t read = places_[instr.operand(i)]; !values_[read].immediate)
+        reads_.push_back(read);
+    value.reads = static_cast<uint32_t>(reads_.size()) - value.first_read;
   }
 }
 
 Draft::Draft(const ComputationPlan& plan, RegionHasher& hasher) : Draft(*plan.computation, hasher) {
   for (const Instr* instr : order_) {
-    homes_[instr] = plan.kernel_of[instr];
-    outside_[instr] = plan.kernel_of[instr] < 0 && !plan.inside[instr] && !immediate_[instr];
+    Value& value = Of(*instr);
+    value.home = plan.kernel_of[instr];
+    value.outside = value.home < 0 && !plan.inside[instr] && !value.immediate;
   }
-  for (const Instr* instr : order_) needed_[instr] = NeedsArray(*instr);
+  for (const Instr* instr : order_) Of(*instr).needed = NeedsArray(*instr);
   for (const PlannedKernel& planned : plan.kernels)
     AddGroup({planned.region.roots, {}}, planned.region);
 }
@@ -108,7 +113,7 @@ Draft::Draft(const Computation& computation, const Machine& machine, bool contra
              RegionHasher& hasher)
     : Draft(computation, hasher) {
   std::vector<const Instr*> roots = FirstRoots(machine, contract);
-  for (size_t i = 0; i < roots.size(); ++i) homes_[roots[i]] = static_cast<int>(i);
+  for (size_t i = 0; i < roots.size(); ++i) Of(*roots[i]).home = static_cast<int>(i);
   for (const Instr* root : roots) {
     Group group{{root}, {}};
     Region region = RegionOf(group, static_cast<int>(groups_.size()));
@@ -121,16 +126,17 @@ std::vector<const Instr*> Draft::FirstRoots(const Machine& machine, bool contrac
   Chains chains(computation());
   for (size_t i = order_.size(); i-- > 0;) {
     const Instr& instr = *order_[i];
-    needed_[&instr] = NeedsArray(instr);
-    if (immediate_[&instr] && !needed_[&instr]) continue;
+    Value& value = values_[i];
+    value.needed = NeedsArray(instr);
+    if (value.immediate && !value.needed) continue;
     bool no_kernel = IsKernelless(instr) || IsMemoryConstant(instr) ||
                      IsForLibrary(instr, machine) || IsForRuntime(instr, machine);
-    bool alias = IsAlias(instr) && instr.operand_count() > 0 && !immediate_[instr.operand(0)];
-    outside_[&instr] =
-        no_kernel || (alias && needed_[&instr]) || (!alias && !WhyNoKernel(instr, machine).empty());
-    if (outside_[&instr]) continue;
+    bool alias = IsAlias(instr) && instr.operand_count() > 0 && !Of(*instr.operand(0)).immediate;
+    value.outside =
+        no_kernel || (alias && value.needed) || (!alias && !WhyNoKernel(instr, machine).empty());
+    if (value.outside) continue;
     bool inside = OnlyMoves(instr) || alias || (contract && chains.Join(instr));
-    if (needed_[&instr] || !inside) roots.push_back(&instr);
+    if (value.needed || !inside) roots.push_back(&instr);
   }
   std::reverse(roots.begin(), roots.end());
   return roots;
@@ -139,7 +145,7 @@ std::vector<const Instr*> Draft::FirstRoots(const Machine& machine, bool contrac
 bool Draft::NeedsArray(const Instr& value) const {
   if (value.parent()->root() == &value || value.is_control_predecessor()) return true;
   return std::any_of(value.users().begin(), value.users().end(), [&](const Instr* user) {
-    return outside_[user] || (IsUpdate(*user) && user->operand(0) == &value);
+    return Of(*user).outside || (IsUpdate(*user) && user->operand(0) == &value);
   });
 }
 
@@ -163,68 +169,67 @@ uint32_t Draft::NumberIn(int i, const Instr& instr) const {
 
 std::vector<const Instr*> Draft::ChainOf(const Instr& input) const {
   std::vector<const Instr*> chain = {&input};
-  while (homes_[chain.back()] < 0) {
+  while (HomeOf(*chain.back()) < 0) {
     const Instr& last = *chain.back();
-    if (!outside_[&last] || !IsAlias(last) || last.operand_count() != 1) return {};
+    if (!IsOutside(last) || !IsAlias(last) || last.operand_count() != 1) return {};
     chain.push_back(last.operand(0));
   }
   return chain;
 }
 
-// What the group reads rather than computes.
-bool Draft::IsInput(const Instr& operand, const Group& group, int number) const {
-  bool made = outside_[&operand] || homes_[&operand] >= 0;
-  return made && homes_[&operand] != number && !Contains(group.again, &operand);
+bool Draft::IsInput(uint32_t place, const Group& group, int number) const {
+  const Value& value = values_[place];
+  bool made = value.outside || value.home >= 0;
+  return made && value.home != number && !Contains(group.again, order_[place]);
 }
 
-Region Draft::RegionOf(const Group& group, int number) const {
-  std::vector<const Instr*> open = group.roots, instrs;
+Region Draft::RegionOf(const Group& group, int number) {
   ++walk_;
-  for (const Instr* root : group.roots) seen_[root] = walk_;
-  while (!open.empty()) {
-    const Instr* instr = open.back();
-    open.pop_back();
-    instrs.push_back(instr);
-    size_t first = IsUpdate(*instr) ? 1 : 0;
-    for (size_t i = first; i < instr->operand_count(); ++i) {
-      const Instr* operand = instr->operand(i);
-      if (seen_[operand] == walk_ || immediate_[operand] || IsInput(*operand, group, number))
-        continue;
-      seen_[operand] = walk_;
-      open.push_back(operand);
+  found_.clear();
+  auto find = [&](uint32_t place) {
+    values_[place].seen = walk_;
+    found_.push_back(place);
+  };
+  for (const Instr* root : group.roots) find(places_[root]);
+  for (size_t next = 0; next < found_.size(); ++next)
+    for (uint32_t read : ReadsOf(values_[found_[next]]))
+      if (values_[read].seen != walk_ && !IsInput(read, group, number)) find(read);
+  return Ordered(group.roots);
+}
+
+Region Draft::Ordered(const std::vector<const Instr*>& roots) {
+  auto is_in = [&](uint32_t place) { return values_[place].seen == walk_; };
+  // A part of what is made elsewhere is an array to be read.
+  std::erase_if(found_, [&](uint32_t place) {
+    Value& value = values_[place];
+    bool elsewhere = value.is_part && !std::ranges::any_of(ReadsOf(value), is_in);
+    if (elsewhere) value.seen = 0;
+    return elsewhere;
+  });
+  std::sort(found_.begin(), found_.end());
+  Region region{&computation(), {}, {}, roots};
+  region.instrs.reserve(found_.size());
+  inputs_.clear();
+  for (uint32_t place : found_) {
+    region.instrs.push_back(order_[place]);
+    for (uint32_t read : ReadsOf(values_[place])) {
+      if (is_in(read)) continue;
+      values_[read].seen = walk_;
+      inputs_.push_back(order_[read]);
     }
   }
-  return Ordered(std::move(instrs), group.roots);
-}
-
-Region Draft::Ordered(std::vector<const Instr*> instrs, std::vector<const Instr*> roots) const {
-  Region region{&computation(), std::move(instrs), {}, std::move(roots)};
-  // A part of what is made elsewhere is an array to be read.
-  std::erase_if(region.instrs, [&](const Instr* instr) {
-    bool part = instr->op() == Op::kGetTupleElement && seen_[instr->operand(0)] != walk_;
-    if (part) seen_[instr] = 0;
-    return part;
-  });
-  auto before = [&](const Instr* x, const Instr* y) { return places_[x] < places_[y]; };
-  std::sort(region.instrs.begin(), region.instrs.end(), before);
-  std::sort(region.roots.begin(), region.roots.end(), before);
-  for (const Instr* instr : region.instrs)
-    // What an update is written into is not read.
-    for (size_t i = IsUpdate(*instr) ? 1 : 0; i < instr->operand_count(); ++i) {
-      const Instr* operand = instr->operand(i);
-      if (seen_[operand] == walk_ || immediate_[operand]) continue;
-      seen_[operand] = walk_;
-      region.inputs.push_back(operand);
-    }
+  region.inputs = inputs_;
+  std::sort(region.roots.begin(), region.roots.end(),
+            [&](const Instr* x, const Instr* y) { return places_[x] < places_[y]; });
   return region;
 }
 
 void Draft::Rehome(const Change& change, bool forward) {
   auto leave = [&](const Group& group) {
-    for (const Instr* root : group.roots) homes_[root] = -1;
+    for (const Instr* root : group.roots) Of(*root).home = -1;
   };
   auto move_in = [&](const Group& group, int number) {
-    for (const Instr* root : group.roots) homes_[root] = number;
+    for (const Instr* root : group.roots) Of(*root).home = number;
   };
   int next = static_cast<int>(groups_.size());
   if (forward) {
@@ -264,7 +269,7 @@ void Draft::Apply(const Change& change, std::vector<Region> regions) {
     group_order_.Merge(*this, change.removed[0], change.removed[1], next);
   } else if (narrows) {
     for (size_t i = 0; i < change.added.size(); ++i)
-      group_order_.Replace(homes_[change.added[i].roots[0]], next + static_cast<int>(i));
+      group_order_.Replace(HomeOf(*change.added[i].roots[0]), next + static_cast<int>(i));
   } else {
     group_order_.Forget();
   }
@@ -303,9 +308,9 @@ bool Draft::IsMerge(const Change& change) const {
 bool Draft::IsNarrowing(const Change& change) const {
   std::vector<int> from;
   for (const Group& group : change.added) {
-    int home = homes_[group.roots[0]];
+    int home = HomeOf(*group.roots[0]);
     bool one = std::all_of(group.roots.begin(), group.roots.end(),
-                           [&](const Instr* root) { return homes_[root] == home; });
+                           [&](const Instr* root) { return HomeOf(*root) == home; });
     if (home < 0 || !one || std::find(from.begin(), from.end(), home) != from.end()) return false;
     from.push_back(home);
   }
@@ -316,7 +321,7 @@ bool Draft::MakesCycle(const Change& change, const std::vector<Region>& regions)
   if (IsNarrowing(change)) {
     bool fits = true;
     for (size_t i = 0; fits && i < regions.size(); ++i)
-      fits = group_order_.Fits(*this, regions[i], homes_[change.added[i].roots[0]]);
+      fits = group_order_.Fits(*this, regions[i], HomeOf(*change.added[i].roots[0]));
     if (fits) return false;
   }
   if (IsMerge(change)) return group_order_.LiesBetween(*this, change.removed[0], change.removed[1]);
@@ -345,7 +350,7 @@ bool Draft::FindsCycle(const Change& change, const std::vector<Region>& regions)
         if (!gone.contains(reader))
           for (const Instr* root : region(reader).roots) open.push_back(root);
       for (const Instr* user : instr->users())
-        if (outside_[user]) open.push_back(user);
+        if (IsOutside(*user)) open.push_back(user);
     }
   }
   return false;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "fusion/group_order.h"
@@ -51,15 +52,15 @@ class Draft {
   }
   bool IsThere(int i) const { return !region(i).roots.empty(); }
   // The group that makes a value; -1: none, it is computed where it is needed or no kernel's.
-  int HomeOf(const Instr& value) const { return homes_[&value]; }
+  int HomeOf(const Instr& value) const { return Of(value).home; }
   // No kernel makes it, or computes it inside: a parameter, control flow, a library's, an alias.
-  bool IsOutside(const Instr& value) const { return outside_[&value]; }
+  bool IsOutside(const Instr& value) const { return Of(value).outside; }
   // The groups that need it: read it, or write a part of it.
   const std::vector<int>& ReadersOf(const Instr& value) const { return readers_[&value]; }
   // The groups that compute it, whether it is stored or not.
   const std::vector<int>& ComputedIn(const Instr& value) const { return computed_[&value]; }
   // Something that is no kernel needs it as an array.
-  bool IsNeeded(const Instr& value) const { return needed_[&value]; }
+  bool IsNeeded(const Instr& value) const { return Of(value).needed; }
   // What lies between an input of a group and the value that is stored, the value last: an input
   // may be the same bytes under another shape. Empty when no kernel makes it.
   std::vector<const Instr*> ChainOf(const Instr& input) const;
@@ -85,6 +86,14 @@ class Draft {
   bool MakesCycle(const Change& change, const std::vector<Region>& regions);
 
  private:
+  // An instruction, by its place in the order.
+  struct Value {
+    int home = -1;
+    uint32_t seen = 0;                   // in which walk
+    uint32_t first_read = 0, reads = 0;  // where in reads_, how many
+    bool outside = false, needed = false, immediate = false;
+    bool is_part = false;  // of a tuple
+  };
   struct Entry {
     Group group;
     Region region;
@@ -98,28 +107,36 @@ class Draft {
   std::vector<const Instr*> FirstRoots(const Machine& machine, bool contract);
   bool NeedsArray(const Instr& value) const;
   void AddGroup(Group group, Region region);
-  Region RegionOf(const Group& group, int number) const;
+  Value& Of(const Instr& instr) { return values_[places_[&instr]]; }
+  const Value& Of(const Instr& instr) const { return values_[places_[&instr]]; }
+  // The places of its operands, but for immediate ones and for what an update is written into.
+  std::span<const uint32_t> ReadsOf(const Value& value) const {
+    return {reads_.data() + value.first_read, value.reads};
+  }
+  Region RegionOf(const Group& group, int number);
   // Marks roots as made by others, as if the change were made; again: takes it back.
   void Rehome(const Change& change, bool forward);
   void Link(int number, bool add);
-  // Instructions in order, with their inputs.
-  Region Ordered(std::vector<const Instr*> instrs, std::vector<const Instr*> roots) const;
+  // What the last walk found, in order, with its inputs.
+  Region Ordered(const std::vector<const Instr*>& roots);
   bool IsMerge(const Change& change) const;
   bool IsNarrowing(const Change& change) const;
   bool FindsCycle(const Change& change, const std::vector<Region>& regions) const;
-  bool IsInput(const Instr& operand, const Group& group, int number) const;
+  // Whether the group reads what stands at a place rather than computes it.
+  bool IsInput(uint32_t place, const Group& group, int number) const;
 
   const Pins* pins_ = nullptr;
   RegionHasher* hasher_;
   std::vector<Instr*> order_;
-  InstrMap<size_t> places_;
-  InstrMap<int> homes_;
-  InstrMap<bool> outside_, needed_, immediate_;
+  InstrMap<uint32_t> places_;
+  std::vector<Value> values_;
+  std::vector<uint32_t> reads_;
   InstrMap<std::vector<int>> readers_, computed_;
   std::vector<Entry> groups_;
   GroupOrder group_order_;
-  mutable InstrMap<uint32_t> seen_;  // in which walk
-  mutable uint32_t walk_ = 0;
+  uint32_t walk_ = 0;
+  std::vector<uint32_t> found_;       // places, of the last walk
+  std::vector<const Instr*> inputs_;  // of the last region
 };
 
 }  // namespace tokamak
