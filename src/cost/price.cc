@@ -74,11 +74,6 @@ double ForkUs(const Rates& rates, double threads) {
   return rates.fork_us[low] * (1 - share) + rates.fork_us[low + 1] * share;
 }
 
-double TaskUs(const Work& work, const Rates& rates) {
-  double us = Greater(MemoryUs(work, rates, 1), ComputeUs(work, rates), rates.softness);
-  return us / std::max(work.tasks, 1.0) + rates.task_us;
-}
-
 // How much longer the thread with the most tasks takes than the average one: shares are whole
 // pieces of the grain at least, four a thread where there are enough (runtime/thread_pool.cc).
 double Imbalance(double tasks, double grain, double threads) {
@@ -93,18 +88,36 @@ std::string_view Binding(const Price& price) {
   return price.memory >= price.compute ? "memory" : "compute";
 }
 
+// What one thread alone takes.
+struct Alone {
+  Alone(const Work& work, const Rates& rates)
+      : memory(MemoryUs(work, rates, 1)),
+        compute(ComputeUs(work, rates)),
+        both(Greater(memory, compute, rates.softness)) {}
+
+  double memory, compute, both;
+};
+
+// Iterations of the grid that are worth a thread's while.
+double GrainOf(const Work& work, const Alone& alone, const Rates& rates) {
+  double task = alone.both / std::max(work.tasks, 1.0) + rates.task_us;
+  return std::clamp(std::ceil(rates.grain_us / std::max(task, 1e-6)), 1.0, 1e15);
+}
+
 Price PriceOnCpu(const Work& work, const Machine& machine, const Rates& rates) {
   Price price;
-  double grain = work.grain > 0 ? work.grain : static_cast<double>(GrainOf(work, machine));
+  Alone alone(work, rates);
+  double grain = work.grain > 0 ? work.grain : GrainOf(work, alone, rates);
   auto cores = static_cast<double>(std::max<int64_t>(machine.cores, 1));
   price.threads = std::max(1.0, std::min(cores, std::floor(work.tasks / grain)));
-  double uneven = Imbalance(work.tasks, grain, price.threads);
+  bool shared = price.threads > 1;
   price.launch =
       rates.step_us + ForkUs(rates, price.threads) + work.tasks * rates.task_us / price.threads;
-  price.memory = MemoryUs(work, rates, price.threads);
-  price.compute = ComputeUs(work, rates) / price.threads * uneven;
+  price.memory = shared ? MemoryUs(work, rates, price.threads) : alone.memory;
+  price.compute = alone.compute / price.threads * Imbalance(work.tasks, grain, price.threads);
   price.binding = Binding(price);
-  price.all = price.launch + Greater(price.memory, price.compute, rates.softness);
+  price.all =
+      price.launch + (shared ? Greater(price.memory, price.compute, rates.softness) : alone.both);
   return price;
 }
 
@@ -169,8 +182,7 @@ Price PriceOf(const Work& work, const Machine& machine) {
 
 int64_t GrainOf(const Work& work, const Machine& machine) {
   const Rates& rates = RatesOf(machine);
-  double grain = std::ceil(rates.grain_us / std::max(TaskUs(work, rates), 1e-6));
-  return static_cast<int64_t>(std::clamp(grain, 1.0, 1e15));
+  return static_cast<int64_t>(GrainOf(work, Alone(work, rates), rates));
 }
 
 }  // namespace tokamak

@@ -106,7 +106,7 @@ Draft::Draft(const ComputationPlan& plan, RegionHasher& hasher) : Draft(*plan.co
   }
   for (const Instr* instr : order_) Of(*instr).needed = NeedsArray(*instr);
   for (const PlannedKernel& planned : plan.kernels)
-    AddGroup({planned.region.roots, {}}, planned.region);
+    AddGroup({planned.region.roots, {}}, planned.region, hasher.KeyOf(planned.region));
 }
 
 Draft::Draft(const Computation& computation, const Machine& machine, bool contract,
@@ -117,7 +117,8 @@ Draft::Draft(const Computation& computation, const Machine& machine, bool contra
   for (const Instr* root : roots) {
     Group group{{root}, {}};
     Region region = RegionOf(group, static_cast<int>(groups_.size()));
-    AddGroup(std::move(group), std::move(region));
+    RegionKey key = hasher.KeyOf(region);
+    AddGroup(std::move(group), std::move(region), std::move(key));
   }
 }
 
@@ -149,31 +150,40 @@ bool Draft::NeedsArray(const Instr& value) const {
   });
 }
 
-void Draft::AddGroup(Group group, Region region) {
-  uint64_t hash = hasher_->Of(region);
-  std::vector<const Instr*> ends = hasher_->Ends(region);
-  std::vector<uint32_t> numbers;
-  for (const Instr* instr : region.instrs) numbers.push_back(hasher_->NumberOf(*instr));
-  groups_.push_back(
-      {std::move(group), std::move(region), hash, std::move(ends), std::move(numbers)});
+void Draft::AddGroup(Group group, Region region, RegionKey key) {
+  groups_.push_back({std::move(group), std::move(region), std::move(key)});
   Link(static_cast<int>(groups_.size()) - 1, true);
+}
+
+std::vector<RegionKey> Draft::KeysOf(const std::vector<Region>& regions) const {
+  std::vector<RegionKey> keys;
+  keys.reserve(regions.size());
+  for (const Region& region : regions) keys.push_back(hasher_->KeyOf(region));
+  return keys;
 }
 
 uint32_t Draft::NumberIn(int i, const Instr& instr) const {
   const Entry& entry = groups_[static_cast<size_t>(i)];
   auto at = std::find(entry.region.instrs.begin(), entry.region.instrs.end(), &instr);
   // What it reads under another shape is outside of it.
-  if (at == entry.region.instrs.end()) return static_cast<uint32_t>(entry.numbers.size());
-  return entry.numbers[static_cast<size_t>(at - entry.region.instrs.begin())];
+  if (at == entry.region.instrs.end()) return static_cast<uint32_t>(entry.key.numbers.size());
+  return entry.key.numbers[static_cast<size_t>(at - entry.region.instrs.begin())];
+}
+
+const Instr* Draft::StoredBehind(const Instr& input) const {
+  const Instr* last = &input;
+  while (HomeOf(*last) < 0) {
+    if (!IsOutside(*last) || !IsAlias(*last) || last->operand_count() != 1) return nullptr;
+    last = last->operand(0);
+  }
+  return last;
 }
 
 std::vector<const Instr*> Draft::ChainOf(const Instr& input) const {
+  const Instr* stored = StoredBehind(input);
+  if (stored == nullptr) return {};
   std::vector<const Instr*> chain = {&input};
-  while (HomeOf(*chain.back()) < 0) {
-    const Instr& last = *chain.back();
-    if (!IsOutside(last) || !IsAlias(last) || last.operand_count() != 1) return {};
-    chain.push_back(last.operand(0));
-  }
+  while (chain.back() != stored) chain.push_back(chain.back()->operand(0));
   return chain;
 }
 
@@ -262,7 +272,7 @@ void Draft::Link(int number, bool add) {
   for (const Instr* instr : region(number).instrs) link(computed_[instr]);
 }
 
-void Draft::Apply(const Change& change, std::vector<Region> regions) {
+void Draft::Apply(const Change& change, std::vector<Region> regions, std::vector<RegionKey> keys) {
   int next = static_cast<int>(groups_.size());
   bool narrows = IsNarrowing(change);
   if (IsMerge(change)) {
@@ -276,7 +286,8 @@ void Draft::Apply(const Change& change, std::vector<Region> regions) {
   for (int i : change.removed) Link(i, false);
   Rehome(change, true);
   for (int i : change.removed) groups_[static_cast<size_t>(i)] = {};
-  for (size_t i = 0; i < regions.size(); ++i) AddGroup(change.added[i], std::move(regions[i]));
+  for (size_t i = 0; i < regions.size(); ++i)
+    AddGroup(change.added[i], std::move(regions[i]), std::move(keys[i]));
   for (int i = next; narrows && i < static_cast<int>(groups_.size()); ++i)
     if (!group_order_.Fits(*this, region(i), i)) return group_order_.Forget();
 }

@@ -45,10 +45,10 @@ class Draft {
   size_t size() const { return groups_.size(); }
   const Group& group(int i) const { return groups_[static_cast<size_t>(i)].group; }
   const Region& region(int i) const { return groups_[static_cast<size_t>(i)].region; }
-  uint64_t HashOf(int i) const { return groups_[static_cast<size_t>(i)].hash; }
+  uint64_t HashOf(int i) const { return groups_[static_cast<size_t>(i)].key.hash; }
   // Its inputs and then its roots, in an order that follows from what it computes.
   const std::vector<const Instr*>& EndsOf(int i) const {
-    return groups_[static_cast<size_t>(i)].ends;
+    return groups_[static_cast<size_t>(i)].key.ends;
   }
   bool IsThere(int i) const { return !region(i).roots.empty(); }
   // The group that makes a value; -1: none, it is computed where it is needed or no kernel's.
@@ -64,12 +64,15 @@ class Draft {
   // What lies between an input of a group and the value that is stored, the value last: an input
   // may be the same bytes under another shape. Empty when no kernel makes it.
   std::vector<const Instr*> ChainOf(const Instr& input) const;
+  // The last of them; null: none.
+  const Instr* StoredBehind(const Instr& input) const;
 
   // What a user has said of it, which moves may not break; null: nothing.
   void set_pins(const Pins* pins) { pins_ = pins; }
   const Pins* pins() const { return pins_; }
   // The hash of any region of this computation.
   uint64_t HashOf(const Region& region) const { return hasher_->Of(region); }
+  std::vector<RegionKey> KeysOf(const std::vector<Region>& regions) const;
   // Where an instruction stands in a group, in an order that follows from what it computes.
   uint32_t NumberIn(int i, const Instr& instr) const;
 
@@ -77,7 +80,11 @@ class Draft {
   std::vector<Region> Try(const Change& change);
   void Apply(const Change& change) { Apply(change, Try(change)); }
   // With the regions that the change was tried with.
-  void Apply(const Change& change, std::vector<Region> regions);
+  void Apply(const Change& change, std::vector<Region> regions) {
+    std::vector<RegionKey> keys = KeysOf(regions);
+    Apply(change, std::move(regions), std::move(keys));
+  }
+  void Apply(const Change& change, std::vector<Region> regions, std::vector<RegionKey> keys);
   // Whether it may still be made: all groups that it replaces are there, and so are, among them,
   // all that read what would no longer be stored.
   bool IsCurrent(const Change& change) const;
@@ -97,16 +104,14 @@ class Draft {
   struct Entry {
     Group group;
     Region region;
-    uint64_t hash = 0;  // of the region's structure
-    std::vector<const Instr*> ends = {};
-    std::vector<uint32_t> numbers = {};  // of each instruction, in an order that follows from it
+    RegionKey key;
   };
 
   Draft(const Computation& computation, RegionHasher& hasher);
   // Which instructions begin as groups.
   std::vector<const Instr*> FirstRoots(const Machine& machine, bool contract);
   bool NeedsArray(const Instr& value) const;
-  void AddGroup(Group group, Region region);
+  void AddGroup(Group group, Region region, RegionKey key);
   Value& Of(const Instr& instr) { return values_[places_[&instr]]; }
   const Value& Of(const Instr& instr) const { return values_[places_[&instr]]; }
   // The places of its operands, but for immediate ones and for what an update is written into.

@@ -85,16 +85,6 @@ class Greedy {
     if (us < 0) us = pricer_.Estimate(draft_.region(group), draft_.HashOf(group));
     return us;
   }
-  double EstimateOf(const std::vector<Region>& regions, const std::vector<uint64_t>& hashes) {
-    double total = 0;
-    for (size_t i = 0; i < regions.size(); ++i) total += pricer_.Estimate(regions[i], hashes[i]);
-    return total;
-  }
-  std::vector<uint64_t> HashesOf(const std::vector<Region>& regions) const {
-    std::vector<uint64_t> hashes;
-    for (const Region& region : regions) hashes.push_back(draft_.HashOf(region));
-    return hashes;
-  }
 
   // Puts those that may pay into the queue.
   void LookAt(std::vector<Move> moves) {
@@ -130,16 +120,18 @@ class Greedy {
     const Change& change = priced.move.change;
     if (refusals_.Has(priced.hash) || !draft_.IsCurrent(change)) return;
     if (regions.empty()) regions = draft_.Try(change);
-    std::vector<uint64_t> hashes = HashesOf(regions);
-    priced.after = EstimateOf(regions, hashes);
+    std::vector<RegionKey> keys = draft_.KeysOf(regions);
+    priced.after = 0;
+    for (size_t i = 0; i < regions.size(); ++i)
+      priced.after += pricer_.Estimate(regions[i], keys[i].hash);
     if (!priced.pays()) return refusals_.Add(priced, "by estimate");
     if (std::string why = WhyPinned(draft_, change, regions); !why.empty())
       return refusals_.Record(priced, std::move(why));
-    if (!pricer_.HaveSimpleKernels(regions, hashes))
+    if (!pricer_.HaveSimpleKernels(regions, keys))
       return refusals_.Add(priced, "no generator takes it");
     if (draft_.MakesCycle(change, regions)) return;
     int first = static_cast<int>(draft_.size());
-    draft_.Apply(change, std::move(regions));
+    draft_.Apply(change, std::move(regions), std::move(keys));
     --left_;
     log_.Add(RecordOf(priced, Verdict::kTaken));
     LookAround(first);

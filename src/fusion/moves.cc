@@ -38,8 +38,7 @@ class MoveMaker {
 
   std::vector<Move> Run() {
     for (const Instr* input : draft_.region(group_).inputs) {
-      std::vector<const Instr*> chain = draft_.ChainOf(*input);
-      if (!chain.empty()) AddOfInput(*input, chain);
+      if (const Instr* stored = draft_.StoredBehind(*input)) AddOfInput(*input, *stored);
     }
     AddSiblings(Pairs::kLater);
     AddSplits();
@@ -64,15 +63,15 @@ class MoveMaker {
 
   std::vector<Move> RunSides() {
     for (const Instr* input : draft_.region(group_).inputs) {
-      std::vector<const Instr*> chain = draft_.ChainOf(*input);
-      if (chain.empty() || draft_.HomeOf(*chain.back()) == group_) continue;
-      if (MayBeInside(*chain.back())) {
-        AddAgain(chain);
-        AddDissolve(*chain.back());
+      const Instr* stored = draft_.StoredBehind(*input);
+      if (stored == nullptr || draft_.HomeOf(*stored) == group_) continue;
+      if (MayBeInside(*stored)) {
+        AddAgain(*input, *stored);
+        AddDissolve(*stored);
       }
       // All others are moves of values.
-      bool once = draft_.ReadersOf(*chain.back()).size() < 2 && !draft_.IsNeeded(*chain.back());
-      if (chain.size() > 1 || once) AddMerge("fusion.merge", *input, draft_.HomeOf(*chain.back()));
+      bool once = draft_.ReadersOf(*stored).size() < 2 && !draft_.IsNeeded(*stored);
+      if (stored != input || once) AddMerge("fusion.merge", *input, draft_.HomeOf(*stored));
     }
     AddSiblings(Pairs::kAll);
     return std::move(moves_);
@@ -85,13 +84,12 @@ class MoveMaker {
   const Group& Own() const { return draft_.group(group_); }
   const Instr* OwnRoot() const { return Own().roots[0]; }
 
-  void AddOfInput(const Instr& input, const std::vector<const Instr*>& chain) {
-    const Instr& value = *chain.back();
+  void AddOfInput(const Instr& input, const Instr& value) {
     int maker = draft_.HomeOf(value);
     if (maker == group_) return;
     if (MayBeInside(value)) {
       if (!draft_.IsNeeded(value) && IsFirstReader(value)) AddVertical(value, maker);
-      AddAgain(chain);
+      AddAgain(input, value);
       if (IsFirstReader(value)) AddDissolve(value);
     }
     if (&input == &value && !draft_.IsNeeded(value) && IsFirstReader(value)) AddLater(value, maker);
@@ -147,13 +145,17 @@ class MoveMaker {
     });
   }
 
-  void AddAgain(const std::vector<const Instr*>& chain) {
-    const Instr& value = *chain.back();
+  void AddAgain(const Instr& input, const Instr& value) {
     if (!draft_.IsNeeded(value) && draft_.ReadersOf(value).size() < 2) return;
     Group again = Own();
-    for (const Instr* instr : chain)
-      if (!Contains(again.again, instr)) again.again.push_back(instr);
-    Add("fusion.again", value, *OwnRoot(), {{group_}, {std::move(again)}});
+    ComputeAgain(again, input);
+    Add("fusion.again", value, *OwnRoot(), Single({group_}, std::move(again)));
+  }
+
+  // An input is computed, down to what is stored.
+  void ComputeAgain(Group& group, const Instr& input) const {
+    for (const Instr* instr : draft_.ChainOf(input))
+      if (!Contains(group.again, instr)) group.again.push_back(instr);
   }
 
   // What concerns all readers of a value is looked at once.
@@ -162,12 +164,22 @@ class MoveMaker {
     return !readers.empty() && readers.size() <= kMaxReaders && readers[0] == group_;
   }
 
+  // One group in place of some.
+  static Change Single(std::vector<int> removed, Group added) {
+    Change change{std::move(removed), {}};
+    change.added.push_back(std::move(added));
+    return change;
+  }
+
   void AddVertical(const Instr& value, int maker) {
+    const std::vector<int>& readers = draft_.ReadersOf(value);
     Change change{{maker}, {}};
+    change.removed.reserve(1 + readers.size());
+    change.added.reserve(1 + readers.size());
     Group rest = draft_.group(maker);
     std::erase(rest.roots, &value);
     if (!rest.roots.empty()) change.added.push_back(std::move(rest));
-    for (int reader : draft_.ReadersOf(value)) {
+    for (int reader : readers) {
       change.removed.push_back(reader);
       change.added.push_back(draft_.group(reader));
     }
@@ -200,18 +212,18 @@ class MoveMaker {
   Group WithAgain(int group, const std::vector<const Instr*>& values) const {
     Group with = draft_.group(group);
     for (const Instr* input : draft_.region(group).inputs) {
-      std::vector<const Instr*> chain = draft_.ChainOf(*input);
-      if (chain.empty() || !Contains(values, chain.back())) continue;
-      for (const Instr* instr : chain)
-        if (!Contains(with.again, instr)) with.again.push_back(instr);
+      const Instr* stored = draft_.StoredBehind(*input);
+      if (stored != nullptr && Contains(values, stored)) ComputeAgain(with, *input);
     }
     return with;
   }
 
   // Both as one: what one reads of the other it computes, also under another shape.
   void AddMerge(std::string_view rule, const Instr& input, int with) {
-    Group both = Own();
     const Group& other = draft_.group(with);
+    Group both{{}, Own().again};
+    both.roots.reserve(Own().roots.size() + other.roots.size());
+    both.roots = Own().roots;
     both.roots.insert(both.roots.end(), other.roots.begin(), other.roots.end());
     InOrder(both.roots);
     DropUnread(both, with);
@@ -219,12 +231,11 @@ class MoveMaker {
       if (!Contains(both.again, instr)) both.again.push_back(instr);
     for (int side : {group_, with})
       for (const Instr* read : draft_.region(side).inputs) {
-        std::vector<const Instr*> chain = draft_.ChainOf(*read);
-        if (chain.size() < 2 || !Contains(both.roots, chain.back())) continue;
-        for (const Instr* instr : chain)
-          if (!Contains(both.again, instr)) both.again.push_back(instr);
+        const Instr* stored = draft_.StoredBehind(*read);
+        if (stored != nullptr && stored != read && Contains(both.roots, stored))
+          ComputeAgain(both, *read);
       }
-    Add(rule, input, *other.roots[0], {{group_, with}, {std::move(both)}});
+    Add(rule, input, *other.roots[0], Single({group_, with}, std::move(both)));
   }
 
   // What nobody but the two needs is stored no more, as long as something is.

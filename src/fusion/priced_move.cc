@@ -30,18 +30,19 @@ uint64_t MoveHasher::Of(const Move& move) {
   numbers_.Begin();
   hasher.Add(move.rule);
   // In an order that follows from what they compute, like all that is hashed here.
-  std::vector<int> removed = move.change.removed;
-  std::stable_sort(removed.begin(), removed.end(),
-                   [&](int x, int y) { return draft_.HashOf(x) < draft_.HashOf(y); });
-  for (int i : removed) {
-    hasher.Add(draft_.HashOf(i));
+  removed_.clear();
+  for (size_t at = 0; at < move.change.removed.size(); ++at)
+    removed_.push_back({draft_.HashOf(move.change.removed[at]), at, move.change.removed[at]});
+  std::sort(removed_.begin(), removed_.end());
+  for (const auto& [hash, at, i] : removed_) {
+    hasher.Add(hash);
     hasher.Add(draft_.group(i).again.size());
     for (const Instr* end : draft_.EndsOf(i)) hasher.Add(numbers_.Of(*end));
   }
   // What several of them compute is computed once when they are one.
   uint32_t met = numbers_.size();
-  if (removed.size() > 1)
-    for (int i : removed)
+  if (removed_.size() > 1)
+    for (const auto& [hash, at, i] : removed_)
       for (const Instr* instr : draft_.region(i).instrs) numbers_.Of(*instr);
   hasher.Add(numbers_.size() - met);
   uint64_t added = 0;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <tuple>
 #include <unordered_set>
 #include <vector>
 
@@ -33,6 +34,7 @@ class MoveHasher {
  private:
   const Draft& draft_;
   Numbering numbers_;
+  std::vector<std::tuple<uint64_t, size_t, int>> removed_;  // by hash, then as they stand
 };
 
 Decision RecordOf(const PricedMove& priced, Verdict verdict);

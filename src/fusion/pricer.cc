@@ -95,24 +95,24 @@ void Pricer::Learn(uint64_t hash, RegionKind kind, const BuiltKernel& built) {
 }
 
 bool Pricer::HaveKernels(const std::vector<Region>& regions) {
-  return std::all_of(regions.begin(), regions.end(),
-                     [&](const Region& region) { return HasKernel(region, hasher_.Of(region)); });
+  return std::all_of(regions.begin(), regions.end(), [&](const Region& region) {
+    return HasKernel(region, hasher_.Of(region), ShapeOf(region, machine_).kind);
+  });
 }
 
 bool Pricer::HaveSimpleKernels(const std::vector<Region>& regions,
-                               const std::vector<uint64_t>& hashes) {
+                               const std::vector<RegionKey>& keys) {
   bool all = true;
   for (size_t i = 0; all && i < regions.size(); ++i) {
-    bool simple =
-        regions[i].roots.size() == 1 || ShapeOf(regions[i], machine_).kind != RegionKind::kContract;
-    all = simple && HasKernel(regions[i], hashes[i]);
+    RegionKind kind = ShapeOf(regions[i], machine_).kind;
+    bool simple = regions[i].roots.size() == 1 || kind != RegionKind::kContract;
+    all = simple && HasKernel(regions[i], keys[i].hash, kind);
   }
   return all;
 }
 
-bool Pricer::HasKernel(const Region& region, uint64_t hash) {
+bool Pricer::HasKernel(const Region& region, uint64_t hash, RegionKind kind) {
   if (auto it = known_.find(hash); it != known_.end()) return it->second.price.IsLegal();
-  RegionKind kind = ShapeOf(region, machine_).kind;
   if (!WhyNot(region, kind, machine_).empty()) return false;
   // Elements of single values have code, and so have loops over them.
   bool simple =

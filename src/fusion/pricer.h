@@ -41,7 +41,7 @@ class Pricer {
   // elements there always is one, and of most rows and contractions it is known from their shapes.
   bool HaveKernels(const std::vector<Region>& regions);
   // The same, but of contractions that store more than one value, whose price no estimate knows.
-  bool HaveSimpleKernels(const std::vector<Region>& regions, const std::vector<uint64_t>& hashes);
+  bool HaveSimpleKernels(const std::vector<Region>& regions, const std::vector<RegionKey>& keys);
   const Machine& machine() const { return machine_; }
   size_t kernels_built() const { return built_; }
 
@@ -50,7 +50,7 @@ class Pricer {
     RegionPrice price;
     std::optional<BuiltKernel> built;  // until somebody asks what it costs
   };
-  bool HasKernel(const Region& region, uint64_t hash);
+  bool HasKernel(const Region& region, uint64_t hash, RegionKind kind);
   // Whether there is a kernel; the price is not worked out.
   Known& Find(const Region& region, uint64_t hash);
 

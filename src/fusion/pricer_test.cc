@@ -44,9 +44,9 @@ TEST(Pricer, ContractionsOfACpuMayStoreSeveralValues) {
   EXPECT_TRUE(price.IsLegal()) << price.why_not;
   // What that is worth no estimate knows.
   EXPECT_TRUE(pricer.HaveKernels({both}));
-  EXPECT_FALSE(pricer.HaveSimpleKernels({both}, {pricer.hasher().Of(both)}));
+  EXPECT_FALSE(pricer.HaveSimpleKernels({both}, {pricer.hasher().KeyOf(both)}));
   Region one = product.Of({product.most});
-  EXPECT_TRUE(pricer.HaveSimpleKernels({one}, {pricer.hasher().Of(one)}));
+  EXPECT_TRUE(pricer.HaveSimpleKernels({one}, {pricer.hasher().KeyOf(one)}));
 }
 
 }  // namespace

@@ -46,17 +46,14 @@ void RegionHasher::HashDeeply(const Region& region) {
   for (const Instr* input : region.inputs)
     marks_[input].deep = Mixed(marks_[input].deep ^ OwnOf(*input).shape);
   for (const Instr* instr : region.instrs) {
+    Mark& mark = marks_[instr];
+    mark.is_swapped =
+        HasEitherOrder(*instr) && DeepOf(*instr->operand(1)) < DeepOf(*instr->operand(0));
     Hasher hasher;
     hasher.Add(OwnOf(*instr).all);
     for (size_t i = 0; i < instr->operand_count(); ++i) hasher.Add(DeepOf(OperandOf(*instr, i)));
-    marks_[instr].deep = hasher.digest();
+    mark.deep = hasher.digest();
   }
-}
-
-const Instr& RegionHasher::OperandOf(const Instr& instr, size_t i) {
-  if (i < 2 && HasEitherOrder(instr) && DeepOf(*instr.operand(1)) < DeepOf(*instr.operand(0)))
-    return *instr.operand(1 - i);
-  return *instr.operand(i);
 }
 
 // What is not in the region is an immediate constant, or what an update is written into.
@@ -99,24 +96,30 @@ uint64_t RegionHasher::Of(const Region& region) {
   for (const Instr* instr : region.instrs) marks_[instr] = {round_, false};
   HashDeeply(region);
   // Roots by what they compute; those that are alike as they stand.
-  std::vector<const Instr*> roots = region.roots;
-  std::stable_sort(roots.begin(), roots.end(),
-                   [&](const Instr* x, const Instr* y) { return marks_[x].deep < marks_[y].deep; });
-  for (const Instr* root : roots) Meet(*root, hasher);
+  roots_ = region.roots;
+  if (roots_.size() > 1)
+    std::stable_sort(roots_.begin(), roots_.end(), [&](const Instr* x, const Instr* y) {
+      return marks_[x].deep < marks_[y].deep;
+    });
+  for (const Instr* root : roots_) Meet(*root, hasher);
   // What leads to no root, if there is such.
   for (const Instr* instr : region.instrs) Meet(*instr, hasher);
-  for (const Instr* root : roots) hasher.Add(numbers_.Of(*root));
+  for (const Instr* root : roots_) hasher.Add(numbers_.Of(*root));
   return hasher.digest();
 }
 
-std::vector<const Instr*> RegionHasher::Ends(const Region& region) {
+RegionKey RegionHasher::KeyOf(const Region& region) {
+  RegionKey key{Of(region)};
   auto before = [&](const Instr* x, const Instr* y) { return numbers_.Of(*x) < numbers_.Of(*y); };
-  std::vector<const Instr*> ends = region.inputs;
-  ends.insert(ends.end(), region.roots.begin(), region.roots.end());
-  auto roots = ends.begin() + static_cast<int64_t>(region.inputs.size());
-  std::sort(ends.begin(), roots, before);
-  std::sort(roots, ends.end(), before);
-  return ends;
+  key.ends.reserve(region.inputs.size() + region.roots.size());
+  key.ends = region.inputs;
+  key.ends.insert(key.ends.end(), region.roots.begin(), region.roots.end());
+  auto roots = key.ends.begin() + static_cast<int64_t>(region.inputs.size());
+  std::sort(key.ends.begin(), roots, before);
+  std::sort(roots, key.ends.end(), before);
+  key.numbers.reserve(region.instrs.size());
+  for (const Instr* instr : region.instrs) key.numbers.push_back(numbers_.Of(*instr));
+  return key;
 }
 
 }  // namespace tokamak

@@ -34,6 +34,14 @@ class Numbering {
   uint32_t round_ = 0, next_ = 0;
 };
 
+// What tells regions apart.
+struct RegionKey {
+  uint64_t hash = 0;
+  // Its inputs and then its roots, in an order that follows from what it computes.
+  std::vector<const Instr*> ends = {};
+  std::vector<uint32_t> numbers = {};  // of each instruction, in such an order, too
+};
+
 // Equal for regions of a computation that compute the same from inputs of the same shapes:
 // whatever is known of one, its kernel above all, holds for the others. In which order instructions
 // stand, and operands where that is all the same, does not matter: they are met from the roots on,
@@ -44,10 +52,7 @@ class RegionHasher {
   explicit RegionHasher(const Computation& computation)
       : own_(computation), marks_(computation), numbers_(computation) {}
   uint64_t Of(const Region& region);
-  // Of the last region: the number of something in it or of an input, in the order that it was met.
-  uint32_t NumberOf(const Instr& instr) { return numbers_.Of(instr); }
-  // Of the last region: its inputs and then its roots, in the order that they were met.
-  std::vector<const Instr*> Ends(const Region& region);
+  RegionKey KeyOf(const Region& region);
 
  private:
   struct Own {
@@ -58,6 +63,7 @@ class RegionHasher {
   struct Mark {
     uint32_t round = 0;
     bool is_input = false;
+    bool is_swapped = false;  // its second operand comes first
     uint64_t deep = 0;
   };
   const Own& OwnOf(const Instr& instr);
@@ -69,7 +75,9 @@ class RegionHasher {
     return IsIn(instr) ? marks_[&instr].deep : OwnOf(instr).all;
   }
   // Operand i in an order that follows from what they are, where the order does not matter.
-  const Instr& OperandOf(const Instr& instr, size_t i);
+  const Instr& OperandOf(const Instr& instr, size_t i) const {
+    return *instr.operand(i < 2 && marks_[&instr].is_swapped ? 1 - i : i);
+  }
   void Meet(const Instr& root, Hasher& hasher);
   void Add(const Instr& instr, Hasher& hasher);
 
@@ -82,6 +90,7 @@ class RegionHasher {
     size_t next;  // operand
   };
   std::vector<Step> open_;
+  std::vector<const Instr*> roots_;  // of the region at hand, in order
 };
 
 }  // namespace tokamak

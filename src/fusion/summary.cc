@@ -1,6 +1,7 @@
 #include "fusion/summary.h"
 
 #include <algorithm>
+#include <span>
 
 #include "fusion/values.h"
 #include "gen/contract.h"
@@ -144,7 +145,8 @@ void Summarizer::AddAccess(Access access, ElementType type, double elements, Wor
 }
 
 void Summarizer::AddStoresOf(const Instr& root, Work& work) {
-  for (const Shape& part : PartsOf(root.shape())) {
+  const Shape& shape = root.shape();
+  for (const Shape& part : shape.IsTuple() ? std::span(shape.elements()) : std::span(&shape, 1)) {
     double stored = IsUpdate(root) ? CountOf(*root.operand(root.op() == Op::kScatter ? 2 : 1))
                                    : static_cast<double>(part.ElementCount());
     work.writes += stored * static_cast<double>(part.ByteSize()) /
