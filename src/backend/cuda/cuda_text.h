@@ -20,6 +20,7 @@ enum class Helper : uint8_t {
   kExtremes,
   kHidden,
   kApproximations,
+  kRotations,
   kTeamMultiply
 };
 
