@@ -14,8 +14,14 @@ constexpr size_t kMaxVisited = 2000;
 using Node = int64_t;
 constexpr Node kNone = INT64_MAX;
 
+// Whether a value is a part of what a kernel makes, and is read where that lies.
+bool IsPartOfMade(const Draft& draft, const Instr& value) {
+  return value.op() == Op::kGetTupleElement && draft.HomeOf(value) < 0 && !draft.IsOutside(value);
+}
+
 Node NodeOf(const Draft& draft, const Instr& value) {
   if (int home = draft.HomeOf(value); home >= 0) return home;
+  if (IsPartOfMade(draft, value)) return NodeOf(draft, *value.operand(0));
   return draft.IsOutside(value) ? ~static_cast<Node>(draft.PlaceOf(value)) : kNone;
 }
 
@@ -42,8 +48,10 @@ template <typename F>
 void ForUsersOf(const Draft& draft, const Instr& value, Node node, F&& f) {
   for (int reader : draft.ReadersOf(value))
     if (reader != node) f(Node{reader});
-  for (const Instr* user : value.users())
+  for (const Instr* user : value.users()) {
     if (draft.IsOutside(*user)) f(~static_cast<Node>(draft.PlaceOf(*user)));
+    if (IsPartOfMade(draft, *user)) ForUsersOf(draft, *user, node, f);
+  }
 }
 
 // Calls f for each node that must run after this one.
