@@ -13,6 +13,7 @@
 #include "fusion/scatter_selects.h"
 #include "fusion/share_rounds.h"
 #include "fusion/short_dimensions.h"
+#include "fusion/sink_sums.h"
 #include "fusion/sort_scatters.h"
 #include "fusion/sorts.h"
 #include "fusion/split_reductions.h"
@@ -44,8 +45,10 @@ Result<LoweredProgram> LowerModule(Module& module, const LowerOptions& options, 
                                    const PaperOptions& paper) {
   ExpandOps(module, log);
   ExpandConvolutions(module, log);
-  if (options.plan.mode != FusionMode::kRules && options.plan.mode != FusionMode::kNone)
-    HoistProducts(module, log, options.machine);
+  if (options.plan.mode != FusionMode::kRules && options.plan.mode != FusionMode::kNone) {
+    HoistProducts(module, log);
+    SinkSums(module, log);
+  }
   PrepareContractions(module, options.machine, log);
   ExpandRandom(module, log);
   SelectScatters(module, log);

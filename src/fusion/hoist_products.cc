@@ -1,11 +1,8 @@
 #include "fusion/hoist_products.h"
 
-#include <algorithm>
-#include <optional>
-
 #include <fmt/format.h>
 
-#include "analysis/loops.h"
+#include "fusion/loop_edit.h"
 
 namespace tokamak {
 namespace {
@@ -18,8 +15,7 @@ constexpr uint64_t kLeastRounds = 4;
 // A part of what is multiplied: `size` along the depth.
 struct Part {
   Instr* value = nullptr;
-  Instr* slice = nullptr;  // of a carried array that stays, where the part is a row of it
-  size_t rows = 0;         // that array's number
+  std::optional<LoopRow> row;
   int64_t begin = 0, size = 0;
 };
 
@@ -30,28 +26,21 @@ struct Product {
 
 class Hoister {
  public:
-  explicit Hoister(Instr* instr) : instr_(instr) {}
+  explicit Hoister(const WhileLoop& loop) : edit_(loop), rounds_(*TripCount(loop)) {}
 
   bool Find() {
-    std::optional<WhileLoop> loop = LoopOf(instr_);
-    if (!loop || loop->size() < 2 || instr_->parent()->root() == instr_) return false;
-    for (const Instr* user : instr_->users())
-      if (user->op() != Op::kGetTupleElement) return false;
-    std::optional<uint64_t> rounds = TripCount(*loop);
-    if (!rounds || *rounds < kLeastRounds) return false;
-    loop_ = *loop;
-    rounds_ = static_cast<int64_t>(std::min<uint64_t>(*rounds, INT64_MAX));
-    for (Instr* instr : loop_.body->PostOrder())
-      if (instr->op() == Op::kDot) FindProduct(instr);
-    return !found_.empty();
+    if (rounds_ < kLeastRounds) return false;
+    for (Instr* instr : edit_.body().PostOrder()) {
+      if (instr->op() != Op::kDot) continue;
+      if (IsSliced(*instr))
+        sliced_.push_back(instr);
+      else
+        FindProduct(instr);
+    }
+    return !found_.empty() || !sliced_.empty();
   }
 
   void Run(DecisionLog& log) {
-    for (size_t i = 0; i < loop_.size(); ++i) {
-      operands_.push_back(loop_.init(i));
-      next_.push_back(loop_.next(i));
-      shapes_.push_back(loop_.init(i)->shape());
-    }
     for (const Product& product : found_) {
       log.Add({.pass = "fuse",
                .rule = "loop.product",
@@ -61,10 +50,21 @@ class Hoister {
                                       rounds_)});
       Replace(product);
     }
-    Finish();
+    for (Instr* dot : sliced_) {
+      log.Add({.pass = "fuse",
+               .rule = "loop.product",
+               .subject = LabelOf(*dot),
+               .origins = dot->origins(),
+               .because = "columns that nobody looks at are not multiplied"});
+      TakeSlice(*dot);
+    }
+    edit_.Finish();
+    edit_.Close();
   }
 
  private:
+  const WhileLoop& loop() const { return edit_.loop(); }
+
   // ---- what there is
 
   // Made of values that stay, by ops that move elements alone.
@@ -75,51 +75,74 @@ class Hoister {
         return false;
       value = value->operand(0);
     }
-    return loop_.IsInvariant(*ParameterNumber(value));
+    return loop().IsInvariant(*ParameterNumber(value));
   }
 
-  // Finds the array that a value is a row of.
-  void FindRow(Part& part) const {
-    Instr* value = part.value;
-    if (value->op() != Op::kReshape) return;
-    Instr* slice = value->operand(0);
-    if (slice->op() != Op::kDynamicSlice) return;
-    std::optional<size_t> number = ParameterNumber(slice->operand(0));
-    if (!number || !loop_.IsInvariant(*number)) return;
-    const Dims& dims = slice->operand(0)->shape().dims();
-    if (dims.size() != value->shape().dims().size() + 1 || slice->shape().dim(0) != 1) return;
-    for (size_t i = 1; i < dims.size(); ++i)
-      if (slice->shape().dim(i) != dims[i] || value->shape().dim(i - 1) != dims[i]) return;
-    // Rows that no round needs are multiplied, too.
-    if (dims[0] > 2 * rounds_) return;
-    part.slice = slice;
-    part.rows = *number;
+  // A plain product with something that stays.
+  bool IsWithMatrix(const Instr& dot) const {
+    const DotAttrs& attrs = dot.attrs<DotAttrs>();
+    return attrs.lhs_batch.empty() && attrs.lhs_contracting.size() == 1 && !dot.has_extras() &&
+           dot.shape().IsArray() && IsReal(dot.shape().type()) && Stays(dot.operand(1));
+  }
+
+  // Whether only some columns of its results are looked at.
+  bool IsSliced(const Instr& dot) const {
+    if (!IsWithMatrix(dot) || dot.users().size() != 1) return false;
+    const Instr* user = *dot.users().begin();
+    if (user->op() != Op::kSlice || user->has_extras()) return false;
+    const SliceAttrs& attrs = user->attrs<SliceAttrs>();
+    size_t rows = dot.operand(0)->shape().dims().size() - 1;
+    for (size_t i = 0; i < attrs.starts.size(); ++i) {
+      bool whole = attrs.starts[i] == 0 && attrs.limits[i] == dot.shape().dim(i);
+      if ((i < rows && !whole) || attrs.strides[i] != 1) return false;
+    }
+    return true;
+  }
+
+  void TakeSlice(Instr& dot) {
+    Instr* slice = *dot.users().begin();
+    const SliceAttrs& of = slice->attrs<SliceAttrs>();
+    Instr* matrix = Before(dot.operand(1));
+    size_t rows = dot.operand(0)->shape().dims().size() - 1, next = rows;
+    Dims dims = matrix->shape().dims();
+    SliceAttrs attrs{Dims(dims.size(), 0), dims, Dims(dims.size(), 1)};
+    auto depth = static_cast<size_t>(dot.attrs<DotAttrs>().rhs_contracting[0]);
+    for (size_t i = 0; i < dims.size(); ++i) {
+      if (i == depth) continue;
+      attrs.starts[i] = of.starts[next];
+      attrs.limits[i] = of.limits[next++];
+      dims[i] = attrs.limits[i] - attrs.starts[i];
+    }
+    Instr* columns = LoopEdit::Made(dot, edit_.before(), Op::kSlice,
+                                    Shape::Array(matrix->shape().type(), dims), {matrix}, attrs);
+    Instr* made = LoopEdit::Made(dot, edit_.body(), Op::kDot, slice->shape(),
+                                 {dot.operand(0), edit_.Carry(columns)}, dot.attrs());
+    edit_.ReplaceInBody(slice, made);
   }
 
   void FindProduct(Instr* dot) {
+    if (!IsWithMatrix(*dot)) return;
     const DotAttrs& attrs = dot->attrs<DotAttrs>();
-    if (!attrs.lhs_batch.empty() || attrs.lhs_contracting.size() != 1 || dot->has_extras()) return;
-    if (!dot->shape().IsArray() || !IsReal(dot->shape().type()) || !Stays(dot->operand(1))) return;
     Product product{dot, {}};
     Instr* lhs = dot->operand(0);
-    int64_t depth = attrs.lhs_contracting[0], begin = 0;
+    int64_t depth = attrs.lhs_contracting[0], begin = 0, work = 0, bytes = 0;
     auto add = [&](Instr* value) {
-      Part part{.value = value, .begin = begin};
+      Part part{.value = value, .row = RowOf(loop(), value), .begin = begin};
       part.size = value->shape().dim(static_cast<size_t>(depth));
       begin += part.size;
-      FindRow(part);
+      // Rows that no round needs are multiplied, too.
+      int64_t rows = part.row ? loop().init(part.row->carry)->shape().dim(0) : 0;
+      if (static_cast<uint64_t>(rows) > 2 * rounds_) part.row.reset();
+      if (part.row) {
+        work += dot->shape().ElementCount() * part.size;
+        bytes += dot->shape().ByteSize() * rows;
+      }
       product.parts.push_back(part);
     };
     if (lhs->op() == Op::kConcatenate && lhs->attrs<DimensionAttrs>().dimension == depth)
       for (Instr* operand : lhs->operands()) add(operand);
     else
       add(lhs);
-    int64_t work = 0, bytes = 0;
-    for (const Part& part : product.parts) {
-      if (part.slice == nullptr) continue;
-      work += dot->shape().ElementCount() * part.size;
-      bytes += dot->shape().ByteSize() * loop_.init(part.rows)->shape().dim(0);
-    }
     if (work >= kLeastWork && bytes <= kMostBytes) found_.push_back(std::move(product));
   }
 
@@ -127,11 +150,9 @@ class Hoister {
 
   // A value of the body that stays, before the loop.
   Instr* Before(Instr* value) {
-    if (std::optional<size_t> number = ParameterNumber(value)) return loop_.init(*number);
-    Instr* copy = instr_->parent()->Append(value->op(), value->shape(), {Before(value->operand(0))},
-                                           value->attrs(), value->name());
-    copy->set_origins(value->origins());
-    return copy;
+    if (std::optional<size_t> number = ParameterNumber(value)) return loop().init(*number);
+    return LoopEdit::Made(*value, edit_.before(), value->op(), value->shape(),
+                          {Before(value->operand(0))}, value->attrs());
   }
 
   // Rows begin .. begin + size of what is multiplied by, before the loop.
@@ -144,119 +165,55 @@ class Hoister {
     attrs.starts[depth] = part.begin;
     attrs.limits[depth] = part.begin + part.size;
     dims[depth] = part.size;
-    return Made(dot, *instr_->parent(), Op::kSlice, Shape::Array(matrix->shape().type(), dims),
-                {matrix}, attrs);
-  }
-
-  static Instr* Made(const Instr& like, Computation& in, Op op, Shape shape,
-                     std::vector<Instr*> operands, Attrs attrs = {}) {
-    Instr* made = in.Append(op, std::move(shape), std::move(operands), std::move(attrs));
-    made->set_origins(like.origins());
-    made->set_pos(like.pos());
-    return made;
-  }
-
-  // Carries a value that stays; its parameter in the body.
-  Instr* Carry(Instr* value) {
-    auto number = static_cast<int64_t>(operands_.size());
-    loop_.condition->AppendParameter(number, value->shape());
-    Instr* parameter = loop_.body->AppendParameter(number, value->shape());
-    operands_.push_back(value);
-    next_.push_back(parameter);
-    shapes_.push_back(value->shape());
-    return parameter;
+    return LoopEdit::Made(dot, edit_.before(), Op::kSlice,
+                          Shape::Array(matrix->shape().type(), dims), {matrix}, attrs);
   }
 
   Instr* RowOfAll(const Instr& dot, const Part& part) {
     DotAttrs attrs = dot.attrs<DotAttrs>();
     ++attrs.lhs_contracting[0];
+    Instr* rows = loop().init(part.row->carry);
     Dims dims = dot.shape().dims(), slice = dims;
-    dims.insert(dims.begin(), loop_.init(part.rows)->shape().dim(0));
+    dims.insert(dims.begin(), rows->shape().dim(0));
     slice.insert(slice.begin(), 1);
     ElementType type = dot.shape().type();
-    Instr* all = Made(dot, *instr_->parent(), Op::kDot, Shape::Array(type, dims),
-                      {loop_.init(part.rows), MatrixOf(dot, part)}, attrs);
-    // Beginnings in dimensions that are taken as a whole do not matter.
-    std::vector<Instr*> operands = {Carry(all), part.slice->operand(1)};
-    Instr* zero = Made(dot, *loop_.body, Op::kConstant, part.slice->operand(1)->shape(), {},
-                       ConstantAttrs{Literal::Scalar(part.slice->operand(1)->shape().type(), 0)});
-    operands.resize(dims.size() + 1, zero);
-    Instr* row = Made(dot, *loop_.body, Op::kDynamicSlice, Shape::Array(type, slice), operands,
-                      DynamicSliceAttrs{slice});
-    return Made(dot, *loop_.body, Op::kReshape, dot.shape(), {row});
+    Instr* all = LoopEdit::Made(dot, edit_.before(), Op::kDot, Shape::Array(type, dims),
+                                {rows, MatrixOf(dot, part)}, attrs);
+    std::vector<Instr*> operands = {edit_.Carry(all), part.row->index};
+    operands.resize(dims.size() + 1, edit_.Zero(dot, part.row->index->shape().type()));
+    Instr* row = LoopEdit::Made(dot, edit_.body(), Op::kDynamicSlice, Shape::Array(type, slice),
+                                operands, DynamicSliceAttrs{slice});
+    return LoopEdit::Made(dot, edit_.body(), Op::kReshape, dot.shape(), {row});
   }
 
   void Replace(const Product& product) {
-    Instr* dot = product.dot;
-    Instr* sum = nullptr;
+    Instr *dot = product.dot, *sum = nullptr;
+    Computation& body = edit_.body();
     for (const Part& part : product.parts) {
-      Instr* term = part.slice != nullptr
-                        ? RowOfAll(*dot, part)
-                        : Made(*dot, *loop_.body, Op::kDot, dot->shape(),
-                               {part.value, Carry(MatrixOf(*dot, part))}, dot->attrs());
-      sum = sum == nullptr ? term : Made(*dot, *loop_.body, Op::kAdd, dot->shape(), {sum, term});
+      Instr* term =
+          part.row ? RowOfAll(*dot, part)
+                   : LoopEdit::Made(*dot, body, Op::kDot, dot->shape(),
+                                    {part.value, edit_.Carry(MatrixOf(*dot, part))}, dot->attrs());
+      sum = sum == nullptr ? term : LoopEdit::Made(*dot, body, Op::kAdd, dot->shape(), {sum, term});
     }
-    loop_.body->ReplaceUses(dot, sum);
-    for (Instr*& value : next_)
-      if (value == dot) value = sum;
+    edit_.ReplaceInBody(dot, sum);
   }
 
-  void Finish() {
-    Computation &body = *loop_.body, &before = *instr_->parent();
-    Instr* old = body.root();
-    body.set_root(body.Append(Op::kTuple, Shape::Tuple(shapes_), next_));
-    body.Remove(old);
-    std::vector<Instr*> order = body.Instrs();
-    for (size_t i = order.size(); i-- > 0;)
-      if (order[i]->users().empty() && order[i] != body.root() && order[i]->op() == Op::kDot)
-        body.Remove(order[i]);
-    body.PutInOrder();
-    Instr* made = before.Append(Op::kWhile, Shape::Tuple(shapes_), operands_, {}, instr_->name());
-    made->set_called({loop_.condition, loop_.body});
-    made->set_origins(instr_->origins());
-    made->set_pos(instr_->pos());
-    if (instr_->has_extras()) made->mutable_extras() = instr_->extras();
-    std::vector<Instr*> users(instr_->users().begin(), instr_->users().end());
-    for (Instr* user : users) user->set_operand(0, made);
-    before.Remove(instr_);
-    before.PutInOrder();
-  }
-
-  Instr* instr_;
-  WhileLoop loop_;
-  int64_t rounds_ = 0;
+  LoopEdit edit_;
+  uint64_t rounds_;
   std::vector<Product> found_;
-  std::vector<Instr*> operands_, next_;
-  std::vector<Shape> shapes_;
+  std::vector<Instr*> sliced_;
 };
-
-// How many instructions run a computation.
-size_t CountCallers(const Module& module, const Computation& computation) {
-  size_t callers = 0;
-  for (const auto& other : module.computations())
-    for (const Instr* caller : other->Callers())
-      for (const Computation* called : caller->called()) callers += called == &computation;
-  return callers;
-}
 
 }  // namespace
 
-void HoistProducts(Module& module, DecisionLog& log, const Machine&) {
-  for (Computation* computation : module.CalleesFirst()) {
-    for (bool again = true; again;) {
-      again = false;
-      for (Instr* instr : computation->Callers()) {
-        if (instr->op() != Op::kWhile) continue;
-        Hoister hoister(instr);
-        if (!hoister.Find() || CountCallers(module, *instr->called(0)) != 1 ||
-            CountCallers(module, *instr->called(1)) != 1)
-          continue;
-        hoister.Run(log);
-        again = true;  // instructions have moved
-        break;
-      }
-    }
-  }
+void HoistProducts(Module& module, DecisionLog& log) {
+  ForEditableLoops(module, [&](const WhileLoop& loop) {
+    Hoister hoister(loop);
+    if (!hoister.Find()) return false;
+    hoister.Run(log);
+    return true;
+  });
 }
 
 }  // namespace tokamak

@@ -1,6 +1,5 @@
 #pragma once
 
-#include "cost/machine.h"
 #include "explain/decision.h"
 #include "ir/ir.h"
 
@@ -12,7 +11,8 @@ namespace tokamak {
 //
 //   dot(concatenate(x[i], h), w)  becomes  (dot(x, w's rows of x))[i] + dot(h, w's rows of h)
 //
+// Columns of such a matrix that make results which nobody looks at are left out before the loop.
 // Record loop.product. Loops of known rounds; results up to a GiB.
-void HoistProducts(Module& module, DecisionLog& log, const Machine& machine);
+void HoistProducts(Module& module, DecisionLog& log);
 
 }  // namespace tokamak

@@ -171,7 +171,7 @@ void Lowerer::Emit(Frame& frame, const Instr& wanted) {
     }
     // It has waited for all of these: they wait for it.
     path.erase(path.begin(), std::find(path.begin(), path.end(), &instr));
-    if (!TakePackApart(frame, path)) return SayCyclic(instr);
+    if (!TakePackApart(frame, path)) return SayCyclic(path);
     for (const Instr* other : open) frame.waiting[other] = false;
     open = {&wanted};
     path.clear();
@@ -200,13 +200,17 @@ bool Lowerer::TakePackApart(Frame& frame, const std::vector<const Instr*>& cycle
   return false;
 }
 
-void Lowerer::SayCyclic(const Instr& instr) {
+void Lowerer::SayCyclic(const std::vector<const Instr*>& cycle) {
   is_cyclic_ = true;
+  const Instr& instr = *cycle[0];
+  std::string names;
+  for (const Instr* waits : cycle) names += (names.empty() ? "" : ", ") + LabelOf(*waits);
   log_.Add({.pass = "lower",
             .rule = "lower.cyclic-plan",
             .verdict = Verdict::kRejected,
             .subject = LabelOf(instr),
-            .origins = instr.origins()});
+            .origins = instr.origins(),
+            .because = "each waits for the next: " + names});
 }
 
 void Lowerer::EmitOne(Frame& frame, const Instr& instr, int kernel) {

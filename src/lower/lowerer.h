@@ -73,7 +73,7 @@ class Lowerer {
   static void ForNeedsOfKernel(const Frame& frame, int kernel, Need&& need);
   // Each of `cycle` waits for the next. Takes a pack apart that is to blame; false when none is.
   bool TakePackApart(Frame& frame, const std::vector<const Instr*>& cycle);
-  void SayCyclic(const Instr& instr);
+  void SayCyclic(const std::vector<const Instr*>& cycle);
   void EmitOne(Frame& frame, const Instr& instr, int kernel);
   void AddAlias(Frame& frame, const Instr& instr);
   const Leaves& ConstantOf(const Instr& instr);
