@@ -1,12 +1,12 @@
-#include <map>
 #include <mutex>
-#include <tuple>
+#include <unordered_map>
 #include <vector>
 
 #include "cost/pipes.h"
 #include "cost/work.h"
 #include "ir/ir.h"
 #include "kernel/formulas.h"
+#include "support/hash.h"
 
 // AddElementOp: an op's formula is made once for each type and counted as a kernel's values are.
 
@@ -62,7 +62,6 @@ struct OperandKey {
   ElementType type{};
   bool is_constant = false;
   uint64_t bits = 0;
-  auto operator<=>(const OperandKey&) const = default;
 };
 
 OperandKey KeyOf(const Instr& operand) {
@@ -80,12 +79,12 @@ Dialect DialectOf(const Machine& machine) {
 }
 
 // What loads and conversions of operands take is not the op's own.
-Counts FormulaCounts(const Instr& instr, const std::vector<OperandKey>& keys,
-                     const Machine& machine) {
+Counts FormulaCounts(const Instr& instr, const Machine& machine) {
   KernelBuilder b("formula", DialectOf(machine));
   Operands operands(b);
   std::vector<Element> elements;
-  for (const OperandKey& key : keys) {
+  for (const Instr* operand : instr.operands()) {
+    OperandKey key = KeyOf(*operand);
     if (key.is_constant) {
       elements.push_back(
           FromStorage(b, key.type, {b.ConstantBits(StorageType(key.type), key.bits), {}}));
@@ -132,17 +131,29 @@ Counts StorageCounts(ElementType type, bool store, const Machine& machine) {
   return CountsOf(b.kernel(), machine);
 }
 
-// Counts that were made before.
+// Numbers of keys that are no op's.
+enum OtherKey : int { kThreefry = -1, kPhilox = -2, kFrom = -3, kTo = -4 };
+
+// Equal for what takes the same; what an op's operands are is added.
+Hasher KeyOf(int what, ElementType type, const Machine& machine) {
+  Hasher key;
+  key.Add(what);
+  key.Add(type);
+  key.Add(machine.vector_bits);
+  key.Add(machine.is_gpu());
+  return key;
+}
+
+// Counts that were made before, by hash.
 class Known {
  public:
   static Known& OfProcess() {
     static auto* known = new Known;
     return *known;
   }
-  using Key = std::tuple<int, ElementType, int64_t, bool, std::vector<OperandKey>>;
-
   template <typename Make>
-  Counts Get(Key key, Make&& make) {
+  Counts Get(const Hasher& hasher, Make&& make) {
+    uint64_t key = hasher.digest();
     {
       std::lock_guard<std::mutex> lock(mutex_);
       auto found = counts_.find(key);
@@ -150,18 +161,15 @@ class Known {
     }
     Counts counts = make();
     std::lock_guard<std::mutex> lock(mutex_);
-    if (counts_.size() < kMost) counts_[std::move(key)] = counts;
+    if (counts_.size() < kMost) counts_[key] = counts;
     return counts;
   }
 
  private:
   static constexpr size_t kMost = 10000;
   std::mutex mutex_;
-  std::map<Key, Counts> counts_;
+  std::unordered_map<uint64_t, Counts> counts_;
 };
-
-// Numbers of keys that are no op's.
-enum OtherKey : int { kThreefry = -1, kPhilox = -2, kFrom = -3, kTo = -4 };
 
 void Add(Work& work, const Counts& counts, double elements) {
   for (size_t i = 0; i < kPipes; ++i) work.ops[i] += counts[i] * elements;
@@ -191,12 +199,14 @@ void AddDot(Work& work, const Instr& dot, double elements) {
 }
 
 void AddElementwise(Work& work, const Instr& instr, double elements, const Machine& machine) {
-  std::vector<OperandKey> keys;
-  for (const Instr* operand : instr.operands()) keys.push_back(KeyOf(*operand));
-  Known::Key key{static_cast<int>(instr.op()), instr.shape().type(), machine.vector_bits,
-                 machine.is_gpu(), keys};
-  Counts counts =
-      Known::OfProcess().Get(std::move(key), [&] { return FormulaCounts(instr, keys, machine); });
+  Hasher key = KeyOf(static_cast<int>(instr.op()), instr.shape().type(), machine);
+  for (const Instr* operand : instr.operands()) {
+    OperandKey own = KeyOf(*operand);
+    key.Add(own.type);
+    key.Add(own.is_constant);
+    key.Add(own.bits);
+  }
+  Counts counts = Known::OfProcess().Get(key, [&] { return FormulaCounts(instr, machine); });
   Add(work, counts, elements);
 }
 
@@ -232,9 +242,8 @@ void AddElementOp(Work& work, const Instr& instr, double elements, const Machine
     case Op::kRngBitGenerator: {
       bool philox = instr.op() == Op::kRngBitGenerator &&
                     instr.attrs<RngBitGeneratorAttrs>().algorithm != RngAlgorithm::kThreeFry;
-      Known::Key key{philox ? kPhilox : kThreefry, {}, machine.vector_bits, machine.is_gpu(), {}};
-      Add(work,
-          Known::OfProcess().Get(std::move(key), [&] { return RandomCounts(philox, machine); }),
+      Hasher key = KeyOf(philox ? kPhilox : kThreefry, {}, machine);
+      Add(work, Known::OfProcess().Get(key, [&] { return RandomCounts(philox, machine); }),
           elements);
       return;
     }
@@ -245,18 +254,16 @@ void AddElementOp(Work& work, const Instr& instr, double elements, const Machine
 }
 
 void AddLoads(Work& work, double elements, ElementType type, const Machine& machine) {
-  Known::Key key{kFrom, type, machine.vector_bits, machine.is_gpu(), {}};
-  Add(work,
-      Known::OfProcess().Get(std::move(key), [&] { return StorageCounts(type, false, machine); }),
+  Hasher key = KeyOf(kFrom, type, machine);
+  Add(work, Known::OfProcess().Get(key, [&] { return StorageCounts(type, false, machine); }),
       elements);
   work[Pipe::kLoad] +=
       elements * static_cast<double>(BytesOf(type)) * 8 / static_cast<double>(machine.vector_bits);
 }
 
 void AddStores(Work& work, double elements, ElementType type, const Machine& machine) {
-  Known::Key key{kTo, type, machine.vector_bits, machine.is_gpu(), {}};
-  Add(work,
-      Known::OfProcess().Get(std::move(key), [&] { return StorageCounts(type, true, machine); }),
+  Hasher key = KeyOf(kTo, type, machine);
+  Add(work, Known::OfProcess().Get(key, [&] { return StorageCounts(type, true, machine); }),
       elements);
   work[Pipe::kStore] +=
       elements * static_cast<double>(BytesOf(type)) * 8 / static_cast<double>(machine.vector_bits);

@@ -196,26 +196,33 @@ bool Draft::IsInput(uint32_t place, const Group& group, int number) const {
 Region Draft::RegionOf(const Group& group, int number) {
   ++walk_;
   found_.clear();
+  bool has_parts = false;
   auto find = [&](uint32_t place) {
     values_[place].seen = walk_;
+    has_parts = has_parts || values_[place].is_part;
     found_.push_back(place);
   };
   for (const Instr* root : group.roots) find(places_[root]);
   for (size_t next = 0; next < found_.size(); ++next)
     for (uint32_t read : ReadsOf(values_[found_[next]]))
       if (values_[read].seen != walk_ && !IsInput(read, group, number)) find(read);
+  if (has_parts) ForgetParts();
   return Ordered(group.roots);
 }
 
-Region Draft::Ordered(const std::vector<const Instr*>& roots) {
-  auto is_in = [&](uint32_t place) { return values_[place].seen == walk_; };
-  // A part of what is made elsewhere is an array to be read.
+// A part of what is made elsewhere is an array to be read.
+void Draft::ForgetParts() {
   std::erase_if(found_, [&](uint32_t place) {
     Value& value = values_[place];
-    bool elsewhere = value.is_part && !std::ranges::any_of(ReadsOf(value), is_in);
+    bool elsewhere = value.is_part && !std::ranges::any_of(ReadsOf(value), [&](uint32_t read) {
+                       return values_[read].seen == walk_;
+                     });
     if (elsewhere) value.seen = 0;
     return elsewhere;
   });
+}
+
+Region Draft::Ordered(const std::vector<const Instr*>& roots) {
   std::sort(found_.begin(), found_.end());
   Region region{&computation(), {}, {}, roots};
   region.instrs.reserve(found_.size());
@@ -223,7 +230,7 @@ Region Draft::Ordered(const std::vector<const Instr*>& roots) {
   for (uint32_t place : found_) {
     region.instrs.push_back(order_[place]);
     for (uint32_t read : ReadsOf(values_[place])) {
-      if (is_in(read)) continue;
+      if (values_[read].seen == walk_) continue;
       values_[read].seen = walk_;
       inputs_.push_back(order_[read]);
     }

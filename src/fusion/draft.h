@@ -122,6 +122,7 @@ class Draft {
   // Marks roots as made by others, as if the change were made; again: takes it back.
   void Rehome(const Change& change, bool forward);
   void Link(int number, bool add);
+  void ForgetParts();
   // What the last walk found, in order, with its inputs.
   Region Ordered(const std::vector<const Instr*>& roots);
   bool IsMerge(const Change& change) const;

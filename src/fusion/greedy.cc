@@ -96,11 +96,12 @@ class Greedy {
       for (int i : priced.move.change.removed) priced.before += EstimateOf(i);
       // Moves that are alike are worth the same, about; when one is made, it is known exactly.
       auto [after, is_new] = after_.try_emplace(priced.hash);
-      std::vector<Region> regions;
+      Regions made;
       if (is_new) {
         // Regions that are alike are rarely met here: their hashes would cost more than they save.
-        regions = draft_.Try(priced.move.change);
-        for (const Region& region : regions) after->second += pricer_.Estimate(region);
+        made.regions = draft_.Try(priced.move.change);
+        for (const Region& region : made.regions)
+          after->second += made.us.emplace_back(pricer_.Estimate(region));
       }
       priced.after = after->second;
       if (!priced.pays()) {
@@ -108,22 +109,24 @@ class Greedy {
         continue;
       }
       // What is computed again may read what no removed group reads: that can change meanwhile.
-      if (ComputesAgain(priced.move.change)) regions.clear();
+      if (ComputesAgain(priced.move.change)) made = {};
       queue_.push({priced.gain(), priced.hash, waiting_.size()});
-      waiting_.push_back({std::move(priced), std::move(regions)});
+      waiting_.push_back({std::move(priced), std::move(made)});
     }
   }
 
   void TakeBest() {
-    auto [priced, regions] = std::move(waiting_[queue_.top().number]);
+    auto [priced, made] = std::move(waiting_[queue_.top().number]);
     queue_.pop();
     const Change& change = priced.move.change;
     if (refusals_.Has(priced.hash) || !draft_.IsCurrent(change)) return;
-    if (regions.empty()) regions = draft_.Try(change);
+    auto& [regions, us] = made;
+    bool known = !regions.empty();
+    if (!known) regions = draft_.Try(change);
     std::vector<RegionKey> keys = draft_.KeysOf(regions);
-    priced.after = 0;
-    for (size_t i = 0; i < regions.size(); ++i)
-      priced.after += pricer_.Estimate(regions[i], keys[i].hash);
+    if (!known) priced.after = 0;
+    for (size_t i = 0; i < regions.size() && !known; ++i)
+      priced.after += us.emplace_back(pricer_.Estimate(regions[i], keys[i].hash));
     if (!priced.pays()) return refusals_.Add(priced, "by estimate");
     if (std::string why = WhyPinned(draft_, change, regions); !why.empty())
       return refusals_.Record(priced, std::move(why));
@@ -131,6 +134,8 @@ class Greedy {
       return refusals_.Add(priced, "no generator takes it");
     if (draft_.MakesCycle(change, regions)) return;
     int first = static_cast<int>(draft_.size());
+    estimates_.resize(draft_.size(), -1);
+    estimates_.insert(estimates_.end(), us.begin(), us.end());
     draft_.Apply(change, std::move(regions), std::move(keys));
     --left_;
     log_.Add(RecordOf(priced, Verdict::kTaken));
@@ -164,9 +169,14 @@ class Greedy {
     }
   };
 
+  // What a move makes, and microseconds of each; empty: to be found.
+  struct Regions {
+    std::vector<Region> regions;
+    std::vector<double> us;
+  };
   struct Waiting {
     PricedMove priced;
-    std::vector<Region> regions;  // that it makes; empty: to be found
+    Regions made;
   };
 
   Draft& draft_;

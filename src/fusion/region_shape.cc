@@ -62,10 +62,9 @@ int64_t ElementsOf(const Instr& instr) {
 
 bool IsRowReduction(const Instr& instr) {
   if (instr.op() != Op::kReduce) return false;
-  Reducer reducer = ReducerOf(instr);
-  for (size_t i = 0; i < reducer.kept.size(); ++i)
-    if (reducer.kept[i] != static_cast<int64_t>(i)) return false;
-  return true;
+  const Dims& reduced = instr.attrs<DimensionsAttrs>().dimensions;
+  int64_t first = instr.operand(0)->shape().rank() - static_cast<int64_t>(reduced.size());
+  return std::all_of(reduced.begin(), reduced.end(), [&](int64_t d) { return d >= first; });
 }
 
 RegionKind KindOfFold(const Instr& instr, const Machine& machine) {

@@ -38,19 +38,14 @@ void Add(Work& work, const std::vector<PipeOps>& list, double times) {
 
 }  // namespace
 
-Summarizer::Facts& Summarizer::FactsOf(const Instr& instr) {
-  Facts& facts = facts_[&instr];
-  if (facts.count >= 0) return facts;
+void Summarizer::Learn(const Instr& instr, Facts& facts) {
   const Shape& shape = instr.shape();
   const Shape& first = shape.IsTuple() ? shape.elements()[0] : shape;
   facts.count = std::max(1.0, static_cast<double>(first.ElementCount()));
   facts.bytes = static_cast<double>(BytesOfParts(instr));
-  return facts;
 }
 
-Summarizer::Facts& Summarizer::FullFactsOf(const Instr& instr) {
-  Facts& facts = FactsOf(instr);
-  if (facts.is_known) return facts;
+void Summarizer::LearnAll(const Instr& instr, Facts& facts) {
   facts.is_known = true;
   if (instr.op() == Op::kReduce) facts.folded = CountOf(*instr.operand(0)) / facts.count;
   facts.uses.reserve(instr.operand_count());
@@ -58,7 +53,6 @@ Summarizer::Facts& Summarizer::FullFactsOf(const Instr& instr) {
   Work unit;
   AddElementOp(unit, instr, 1, machine_);
   facts.unit = ListOf(unit);
-  return facts;
 }
 
 Summarizer::Use Summarizer::UseOf(const Instr& instr, size_t operand) {

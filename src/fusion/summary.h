@@ -58,9 +58,19 @@ class Summarizer {
 
     double evals() const { return alike + elsewhere; }
   };
-  Facts& FactsOf(const Instr& instr);
+  Facts& FactsOf(const Instr& instr) {
+    Facts& facts = facts_[&instr];
+    if (facts.count < 0) Learn(instr, facts);
+    return facts;
+  }
   // With all that it takes to compute it.
-  Facts& FullFactsOf(const Instr& instr);
+  Facts& FullFactsOf(const Instr& instr) {
+    Facts& facts = FactsOf(instr);
+    if (!facts.is_known) LearnAll(instr, facts);
+    return facts;
+  }
+  void Learn(const Instr& instr, Facts& facts);
+  void LearnAll(const Instr& instr, Facts& facts);
   double CountOf(const Instr& instr) { return FactsOf(instr).count; }
   Use UseOf(const Instr& instr, size_t operand);
   // How often an element of each instruction is computed, or loaded.

@@ -6,8 +6,6 @@
 #include "gen/accepts_rows.h"
 
 #include <algorithm>
-#include <unordered_map>
-#include <unordered_set>
 
 #include "gen/row_levels.h"
 
@@ -71,7 +69,10 @@ Place Joined(const Place& at, const Dims& dims) {
 class Walker {
  public:
   explicit Walker(const Region& region) : region_(region) {
-    for (const Instr* instr : region.instrs) inside_.insert(instr);
+    inside_.reserve(region.instrs.size());
+    for (const Instr* instr : region.instrs) inside_.push_back({instr});
+    std::sort(inside_.begin(), inside_.end(),
+              [](const Inside& x, const Inside& y) { return x.instr < y.instr; });
   }
 
   Accepts Run() {
@@ -99,7 +100,7 @@ class Walker {
 
   // Whether its code might be more than a kernel may have: each level folds, and the last loop
   // writes, what is behind it, and the end of a row that fills no vector once more.
-  bool IsLarge(const RowLevels& found) const {
+  bool IsLarge(const RowLevels& found) {
     int64_t nodes = 0;
     for (const std::vector<Reducer>& level : found.levels) {
       std::vector<const Instr*> folded;
@@ -119,13 +120,15 @@ class Walker {
   }
 
   // Of all that some values need, down to what is folded.
-  int64_t NodesBehind(std::vector<const Instr*> open) const {
+  int64_t NodesBehind(std::vector<const Instr*> open) {
     int64_t nodes = 0;
-    std::unordered_set<const Instr*> seen;
+    ++walk_;
     while (!open.empty()) {
       const Instr* instr = open.back();
       open.pop_back();
-      if (!inside_.contains(instr) || !seen.insert(instr).second) continue;
+      Inside* inside = Find(*instr);
+      if (inside == nullptr || inside->walk == walk_) continue;
+      inside->walk = walk_;
       nodes += NodesOf(*instr);
       if (instr->op() == Op::kReduce) continue;
       for (const Instr* operand : instr->operands()) open.push_back(operand);
@@ -156,18 +159,18 @@ class Walker {
     if (reducer.input().rank() == static_cast<int64_t>(first_.size()) && at != first_)
       return Open();
     for (size_t i = 0; i < reducer.instr->operand_count(); ++i)
-      Visit(*reducer.instr->operand(i), i < reducer.count ? at : Place());
+      Visit(*reducer.instr->operand(i), NumberOf(i < reducer.count ? at : Place()));
   }
 
   void Write(const Instr& root, const Reducer& like) {
     for (const Shape& part : PartsOf(root.shape())) {
       if (part.ElementCount() == rows_) {
-        Visit(root, Split({Row()}, part.dims()));
+        Visit(root, NumberOf(Split({Row()}, part.dims())));
       } else if (!root.shape().IsArray() || part.ElementCount() != rows_ * row_) {
         answer_ = Accepts::kNo;
       } else {
         bool alike = part.dims() == like.input().dims();
-        Visit(root, alike ? first_ : Split({Row(), Element()}, part.dims()));
+        Visit(root, NumberOf(alike ? first_ : Split({Row(), Element()}, part.dims())));
       }
     }
   }
@@ -176,46 +179,55 @@ class Walker {
     if (answer_ == Accepts::kYes) answer_ = Accepts::kAskByBuilding;
   }
 
-  void Visit(const Instr& instr, const Place& at) {
-    if (answer_ != Accepts::kYes || !inside_.contains(&instr) || IsImmediate(instr)) return;
-    std::vector<Place>& seen = seen_[&instr];
+  // The number of a place: most are met again and again.
+  uint32_t NumberOf(Place place) {
+    auto it = std::find(places_.begin(), places_.end(), place);
+    auto number = static_cast<uint32_t>(it - places_.begin());
+    if (it == places_.end()) places_.push_back(std::move(place));
+    return number;
+  }
+
+  void Visit(const Instr& instr, uint32_t at) {
+    Inside* inside = answer_ == Accepts::kYes ? Find(instr) : nullptr;
+    if (inside == nullptr || IsImmediate(instr)) return;
+    std::vector<uint32_t>& seen = inside->seen;
     if (std::find(seen.begin(), seen.end(), at) != seen.end()) return;
     if (static_cast<int64_t>(seen.size()) >= kVisitsOfInstr) return Open();
     seen.push_back(at);
-    if (instr.op() == Op::kReduce) return CheckFold(instr, at);
+    if (instr.op() == Op::kReduce) return CheckFold(instr, places_[at]);
     if (instr.op() != Op::kMap && instr.info().Is(kElementwise)) {
       for (const Instr* operand : instr.operands())
-        Visit(*operand, operand->shape().IsScalar() ? Place() : at);
+        Visit(*operand, operand->shape().IsScalar() ? NumberOf({}) : at);
       return;
     }
     Move(instr, at);
   }
 
   // Where its operands are needed, of what moves elements.
-  void Move(const Instr& instr, const Place& at) {
+  void Move(const Instr& instr, uint32_t number) {
+    if (instr.op() == Op::kCopy || instr.op() == Op::kGetTupleElement)
+      return Visit(*instr.operand(0), number);
+    const Place at = places_[number];
+    auto visit = [&](Place place) { Visit(*instr.operand(0), NumberOf(std::move(place))); };
     switch (instr.op()) {
       case Op::kIota:
         return;
-      case Op::kCopy:
-      case Op::kGetTupleElement:
-        return Visit(*instr.operand(0), at);
       case Op::kBroadcast:
-        return Visit(*instr.operand(0), BeforeBroadcast(instr, at));
+        return visit(BeforeBroadcast(instr, at));
       case Op::kTranspose: {
         const Dims& permutation = instr.attrs<DimensionsAttrs>().dimensions;
         Place from(at.size());
         for (size_t i = 0; i < at.size(); ++i) from[static_cast<size_t>(permutation[i])] = at[i];
-        return Visit(*instr.operand(0), from);
+        return visit(std::move(from));
       }
       case Op::kReshape:
-        return Visit(*instr.operand(0),
-                     Split(Joined(at, instr.shape().dims()), instr.operand(0)->shape().dims()));
+        return visit(Split(Joined(at, instr.shape().dims()), instr.operand(0)->shape().dims()));
       case Op::kSlice:
-        return Visit(*instr.operand(0), BeforeSlice(instr, at));
+        return visit(BeforeSlice(instr, at));
       case Op::kBitcastConvert: {
         const Shape& from = instr.operand(0)->shape();
         bool alike = InfoOf(from.type()).bits == InfoOf(instr.shape().type()).bits;
-        return Visit(*instr.operand(0), alike ? at : Place(from.dims().size()));
+        return visit(alike ? at : Place(from.dims().size()));
       }
       case Op::kConcatenate:
       case Op::kPad:
@@ -223,7 +235,7 @@ class Walker {
       case Op::kDynamicSlice:
       case Op::kGather:
         for (const Instr* operand : instr.operands())
-          Visit(*operand, Place(operand->shape().dims().size()));
+          Visit(*operand, NumberOf(Place(operand->shape().dims().size())));
         return;
       default:
         return Open();
@@ -256,9 +268,22 @@ class Walker {
     answer_ = open ? Accepts::kAskByBuilding : Accepts::kNo;
   }
 
+  // An instruction of the region, and where it has been looked at.
+  struct Inside {
+    const Instr* instr;
+    std::vector<uint32_t> seen = {};  // numbers of places
+    uint32_t walk = 0;
+  };
+  Inside* Find(const Instr& instr) {
+    auto it = std::lower_bound(inside_.begin(), inside_.end(), &instr,
+                               [](const Inside& x, const Instr* y) { return x.instr < y; });
+    return it != inside_.end() && it->instr == &instr ? &*it : nullptr;
+  }
+
   const Region& region_;
-  std::unordered_set<const Instr*> inside_;
-  std::unordered_map<const Instr*, std::vector<Place>> seen_;
+  std::vector<Inside> inside_;  // by address
+  std::vector<Place> places_;
+  uint32_t walk_ = 0;
   int64_t rows_ = 0, row_ = 0;
   Place first_;  // an element of a row, in what the first reduction folds
   Accepts answer_ = Accepts::kYes;
