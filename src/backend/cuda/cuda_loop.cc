@@ -6,6 +6,8 @@
 // only reads: pointers come out of a table, and loads are plain ones. A meeting is a fence for the
 // whole device, after which no load finds an old line in a cache.
 //
+// Kernels that run side by side take up their teams one after the other, as those of a pack do.
+//
 // Rounds go through the teams of a phase forth and back: what was written last is in the cache yet.
 
 #include <algorithm>
@@ -138,12 +140,12 @@ class LoopWriter {
       Line("void* const* const at = pointers.at;");
     Phases(shape_.condition);
     if (shape_.has_condition()) {
-      Line("Meet(meeting, wanted);");
+      AddMeeting();
       Line("goes_on = *(const volatile unsigned char*)at[{}] != 0;", pointer_++);
       Line("if (!goes_on) break;");
     }
     Phases(shape_.body);
-    Line("Meet(meeting, wanted);");
+    AddMeeting();
     --depth_;
     Line("}}");
     if (!shape_.closing.empty()) {
@@ -163,9 +165,14 @@ class LoopWriter {
     Line("}}");
   }
 
+  void AddMeeting() {
+    Line("Meet(meeting, wanted);");
+    teams_ = 0;
+  }
+
   void Phases(const std::vector<LoopShape::Phase>& phases) {
     for (const LoopShape::Phase& phase : phases) {
-      if (phase.meets) Line("Meet(meeting, wanted);");
+      if (phase.meets) AddMeeting();
       if (phase.parts == 0) {
         Line("CopyAll(at[{}], at[{}], {});", pointer_, pointer_ + 1, phase.bytes);
         pointer_ += 2;
@@ -177,7 +184,11 @@ class LoopWriter {
   void Part(size_t number) {
     const CudaPackPart& part = parts_[number];
     size_t function = numbers_[number];
-    Line("for (int next = blockIdx.x; next < {}; next += gridDim.x) {{", part.teams);
+    std::string first = "blockIdx.x";
+    if (teams_ > 0)
+      first = fmt::format("(blockIdx.x + gridDim.x - {}u % gridDim.x) % gridDim.x", teams_);
+    teams_ += part.teams;
+    Line("for (int next = {}; next < {}; next += gridDim.x) {{", first, part.teams);
     ++depth_;
     Line("const int team = back ? {} - next : next;", part.teams - 1);
     std::string call = fmt::format("part_{}(team, team_memory", function);
@@ -206,6 +217,7 @@ class LoopWriter {
   std::vector<int64_t> team_bytes_;
   int most_threads_ = kWarp, depth_ = 0;
   int64_t most_bytes_ = 0;
+  int64_t teams_ = 0;  // since the last meeting
   size_t next_part_ = 0, pointer_ = 0;
   std::string text_;
 };

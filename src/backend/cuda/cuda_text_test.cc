@@ -277,6 +277,12 @@ TEST(CudaLoop, RoundsOfOneLaunch) {
     Result<CudaCode> code = nvrtc.value()->Compile(source, "sm_90");
     ASSERT_TRUE(code.ok()) << Render(code.error()) << source.text;
   }
+  // Side by side, the second kernel's teams come after the first one's.
+  EXPECT_EQ(source.text.find("4u % gridDim.x"), std::string::npos);
+  shape.body = {{.parts = 2, .meets = true}};
+  made = CudaLoopText("loop", parts, shape);
+  ASSERT_TRUE(made.ok()) << made.error().message;
+  EXPECT_NE(made.value().text.find("4u % gridDim.x"), std::string::npos);
   Kernel uneven = AddOne(40, 100);
   parts[0].kernel = &uneven;
   EXPECT_FALSE(CudaLoopText("loop", parts, shape).ok());

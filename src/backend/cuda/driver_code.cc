@@ -51,8 +51,9 @@ Result<std::shared_ptr<const LaunchCode>> DriverGpu::MakeCode(
     int at_a_time = 0;
     result =
         api_.teams_at_a_time(&at_a_time, code->function, code->threads[0], code->dynamic_bytes);
-    int64_t most = int64_t{std::max(at_a_time, 1)} * std::max(info_.multiprocessors, 1);
-    code->grid = static_cast<unsigned>(std::min(source.grid, most));
+    int64_t all = std::max(info_.multiprocessors, 1), most = int64_t{std::max(at_a_time, 1)} * all;
+    int64_t wanted = std::max(source.grid, std::min(source.side_by_side, all));
+    code->grid = static_cast<unsigned>(std::min(wanted, most));
     code->has_condition = source.has_condition;
   }
   if (result != 0) return Fault(result, "kernel " + label);

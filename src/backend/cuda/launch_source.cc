@@ -55,6 +55,16 @@ Result<LaunchSource> SourceOf(const LaunchForm& form, const std::string& name) {
     made.has_condition = form.loop->has_condition();
     made.grid = 1;
     for (const CudaPackPart& part : form.parts) made.grid = std::max(made.grid, part.teams);
+    size_t next = 0;
+    int64_t teams = 0;
+    for (const auto* phases : {&form.loop->condition, &form.loop->body}) {
+      teams = 0;
+      for (const LoopShape::Phase& phase : *phases) {
+        if (phase.meets) teams = 0;
+        for (size_t i = 0; i < phase.parts; ++i) teams += form.parts[next++].teams;
+        made.side_by_side = std::max(made.side_by_side, teams);
+      }
+    }
     if (made.grid > INT32_MAX / 2)
       return MakeError(ErrorCode::kCudaText,
                        fmt::format("loop {}: a grid of {} teams", form.label, made.grid));

@@ -16,6 +16,7 @@ struct LaunchSource {
   int64_t grid = 0;
   size_t arguments = 0;
   bool is_loop = false, has_condition = false;
+  int64_t side_by_side = 0;  // of a loop: teams that may run at the same time
 };
 
 // The name follows from what the launch does: launches of one name do the same, and where their
