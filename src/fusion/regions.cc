@@ -69,22 +69,6 @@ bool ShareAnArray(const Instr& x, const Instr& y) {
   });
 }
 
-// What is computed element by element, and dearly, for some values, near them.
-std::unordered_set<const Instr*> DearBehind(std::vector<const Instr*> open, int64_t count) {
-  constexpr size_t kLookAt = 256;
-  std::unordered_set<const Instr*> seen, found;
-  while (!open.empty() && seen.size() < kLookAt) {
-    const Instr* instr = open.back();
-    open.pop_back();
-    if (!instr->shape().IsArray() || CountOf(*instr) != count || !seen.insert(instr).second)
-      continue;
-    if (!instr->info().Is(kElementwise)) continue;
-    if (!IsCheap(*instr)) found.insert(instr);
-    for (const Instr* operand : instr->operands()) open.push_back(operand);
-  }
-  return found;
-}
-
 // Whether a broadcast repeats each element for a stretch of its result.
 bool RepeatsAlongRows(const Instr& broadcast) {
   const Shape &from = broadcast.operand(0)->shape(), &to = broadcast.shape();
@@ -225,6 +209,25 @@ bool RegionTable::ReadsTooMuch(const Instr& instr, int region, bool copied) cons
   auto inside = static_cast<int64_t>(open.instrs.size() + 1 - open.roots.size());
   auto operands = open.operands + static_cast<int64_t>(instr.operand_count());
   if (operands - inside <= static_cast<int64_t>(kMaxInputs)) return false;
+  // Parts of tuples are inputs of their own.
+  size_t inputs = 0;
+  bool has_parts = instr.op() == Op::kGetTupleElement;
+  ++walk_;
+  seen_[&instr] = walk_;
+  for (const Instr* in : open.instrs) {
+    seen_[in] = walk_;
+    has_parts = has_parts || in->op() == Op::kGetTupleElement;
+  }
+  auto count = [&](const Instr& reader) {
+    for (const Instr* operand : reader.operands()) {
+      if (seen_[operand] == walk_ || IsImmediate(*operand)) continue;
+      seen_[operand] = walk_;
+      ++inputs;
+    }
+  };
+  for (const Instr* in : open.instrs) count(*in);
+  count(instr);
+  if (!has_parts && inputs <= kMaxInputs) return false;
   return FinishOpen(With(instr, region)).inputs.size() > kMaxInputs;
 }
 
@@ -423,6 +426,24 @@ std::string RegionTable::WhyNotBeside(const Instr& instr, int region) const {
   return WhyNotBuilt(With(instr, region), instr);
 }
 
+std::vector<const Instr*> RegionTable::DearBehind(std::vector<const Instr*> open,
+                                                  int64_t count) const {
+  constexpr size_t kLookAt = 256;
+  std::vector<const Instr*> found;
+  ++walk_;
+  for (size_t looked_at = 0; !open.empty() && looked_at < kLookAt;) {
+    const Instr* instr = open.back();
+    open.pop_back();
+    if (!instr->shape().IsArray() || CountOf(*instr) != count || seen_[instr] == walk_) continue;
+    seen_[instr] = walk_;
+    ++looked_at;
+    if (!instr->info().Is(kElementwise)) continue;
+    if (!IsCheap(*instr)) found.push_back(instr);
+    for (const Instr* operand : instr->operands()) open.push_back(operand);
+  }
+  return found;
+}
+
 std::string RegionTable::WhyNotBesideLoop(const Instr& instr, int region) const {
   const OpenRegion& open = regions_[static_cast<size_t>(region)];
   if (open.shape.kind != RegionKind::kLoop) return "the region is no loop";
@@ -432,14 +453,16 @@ std::string RegionTable::WhyNotBesideLoop(const Instr& instr, int region) const 
         root->shape().dims() != instr.shape().dims())
       return "the region goes over other elements";
   int64_t count = CountOf(instr);
-  std::unordered_set<const Instr*> own = DearBehind({&instr}, count);
-  std::unordered_set<const Instr*> others = DearBehind(open.instrs, count);
-  bool shared =
-      std::any_of(own.begin(), own.end(), [&](const Instr* dear) { return others.contains(dear); });
-  if (!shared) return "they compute nothing in common";
+  std::vector<const Instr*> own = DearBehind({&instr}, count);
+  std::vector<const Instr*> others = DearBehind(open.instrs, count);
+  ++walk_;
+  for (const Instr* dear : others) seen_[dear] = walk_;
+  auto is_other = [&](const Instr* dear) { return seen_[dear] == walk_; };
+  if (std::none_of(own.begin(), own.end(), is_other)) return "they compute nothing in common";
+  std::erase_if(own, is_other);
   int64_t flops = 0;
-  own.merge(others);
-  for (const Instr* dear : own) flops += dear->info().flops_per_element;
+  for (const std::vector<const Instr*>* list : {&own, &others})
+    for (const Instr* dear : *list) flops += dear->info().flops_per_element;
   if (flops > kMaxFlops) return "the region computes as much as it may";
   return Reaches(instr, region) ? "the region needs it" : "";
 }

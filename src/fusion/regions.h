@@ -84,6 +84,8 @@ class RegionTable {
   OpenRegion::Cost CostIn(const Instr& instr, int region) const;
   std::string WhyNotFold(const Instr& instr, int region) const;
   std::string WhyNotBesideLoop(const Instr& instr, int region) const;
+  // What is computed element by element, and dearly, for some values, near them.
+  std::vector<const Instr*> DearBehind(std::vector<const Instr*> open, int64_t count) const;
   bool Reaches(const Instr& from, int region) const;
   // Whether a user of the instruction outside of the region is needed inside of it.
   bool IsNeededAgain(const Instr& instr, int region) const;
