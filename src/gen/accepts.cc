@@ -1,13 +1,13 @@
 // Which instructions have code for single elements.
 
-#include <map>
 #include <mutex>
-#include <tuple>
+#include <unordered_map>
 
 #include "gen/element.h"
 #include "gen/random_bits.h"
 #include "gen/select_scatter.h"
 #include "gen/window.h"
+#include "support/hash.h"
 
 namespace tokamak {
 namespace {
@@ -18,13 +18,14 @@ bool IsRowMajorArray(const Shape& shape) {
 
 // Whether an op has a formula for its types. Asked by making one, once.
 bool HasFormula(const Instr& instr) {
-  std::vector<ElementType> key;
-  for (const Instr* operand : instr.operands()) key.push_back(operand->shape().type());
-  key.push_back(instr.shape().type());
+  Hasher key;
+  key.Add(instr.op());
+  for (const Instr* operand : instr.operands()) key.Add(operand->shape().type());
+  key.Add(instr.shape().type());
   static std::mutex mutex;
-  static std::map<std::pair<Op, std::vector<ElementType>>, bool> known;
+  static std::unordered_map<uint64_t, bool> known;
   std::lock_guard<std::mutex> lock(mutex);
-  auto [at, is_new] = known.try_emplace({instr.op(), key}, false);
+  auto [at, is_new] = known.try_emplace(key.digest(), false);
   if (!is_new) return at->second;
   KernelBuilder b("probe");
   std::vector<Element> operands;
