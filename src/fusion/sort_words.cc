@@ -1,6 +1,7 @@
 #include "fusion/sort_words.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "fusion/window_places.h"
 #include "gen/gpu/gpu.h"
@@ -12,8 +13,8 @@ namespace {
 
 constexpr ElementType kNumber = ElementType::kS32;
 constexpr int kDigitBits = 8;
-// Elements that one kernel sorts by comparing, and the fewest of a stretch.
-constexpr int64_t kShort = 2048, kShortestStretch = 1024;
+// Elements that are sorted by comparing, and the fewest of a stretch.
+constexpr int64_t kFewWords = 512, kShortestStretch = 1024;
 
 // Bits of a key that are sorted by at once.
 struct Digit {
@@ -96,24 +97,19 @@ class WordSort {
     stretches_ = gpu::CeilDiv(length_, stretch_);
   }
 
+  // In one kernel, by comparing or by all of its bits.
   Instr* AsOne(Instr* words) {
-    Builder b(module_, "less_bits");
-    ScalarCode code{b, type_};
-    Instr *x = b.Parameter(Shape::Scalar(type_)), *y = b.Parameter(Shape::Scalar(type_));
-    x = KeyOf(code, order_, x);
-    y = KeyOf(code, order_, y);
-    return Sorted(words, Finished(b, b.Compare(x, y, CompareDirection::kLt)));
+    if (length_ < kFewWords) return Sorted(words, Less(std::nullopt));
+    return Unpadded(SortedBy(Padded(words, gpu::PowerAbove(length_)), {0, order_.bits}));
   }
 
   Instr* ByDigits(Instr* words) {
-    words = Reshaped(make_, Padded(words), {lines_ * stretches_, stretch_});
+    words = Padded(words, stretches_ * stretch_);
+    words = Reshaped(make_, words, {lines_ * stretches_, stretch_});
     int passes = DigitsOf(order_), bits = (order_.bits + passes - 1) / passes;
     for (int shift = 0; shift < order_.bits; shift += bits)
       words = Pass(words, {shift, std::min(bits, order_.bits - shift)});
-    words = Reshaped(make_, words, {lines_, stretches_ * stretch_});
-    if (stretches_ * stretch_ == length_) return words;
-    return make_.Make(Op::kSlice, Shape::Array(type_, {lines_, length_}), {words},
-                      SliceAttrs{{0, 0}, {lines_, length_}, {1, 1}});
+    return Unpadded(Reshaped(make_, words, {lines_, stretches_ * stretch_}));
   }
 
  private:
@@ -142,9 +138,9 @@ class WordSort {
     return sorted;
   }
 
-  // Words that come last fill up the last stretch of each line.
-  Instr* Padded(Instr* words) {
-    int64_t padding = stretches_ * stretch_ - length_;
+  // Words that come last make lines longer, up to `length`, and are cut off again.
+  Instr* Padded(Instr* words, int64_t length) {
+    int64_t padding = length - length_;
     if (padding == 0) return words;
     uint64_t last = order_.is_descending ? 0 : Ones(order_.bits);
     Instr* with =
@@ -153,15 +149,27 @@ class WordSort {
                       PadAttrs{{0, 0}, {0, padding}, {0, 0}});
   }
 
+  Instr* Unpadded(Instr* words) {
+    if (words->shape().dim(1) == length_) return words;
+    return make_.Make(Op::kSlice, Shape::Array(type_, {lines_, length_}), {words},
+                      SliceAttrs{{0, 0}, {lines_, length_}, {1, 1}});
+  }
+
+  // Whether the digit of a word, or without one its key, is less than that of another.
+  Computation* Less(const std::optional<Digit>& digit) {
+    Builder b(module_, "less_bits");
+    ScalarCode code{b, type_};
+    Instr* words[2] = {b.Parameter(Shape::Scalar(type_)), b.Parameter(Shape::Scalar(type_))};
+    for (Instr*& word : words)
+      word = digit ? DigitOf(code, order_, word, *digit) : KeyOf(code, order_, word);
+    return Finished(b, b.Compare(words[0], words[1], CompareDirection::kLt));
+  }
+  Instr* SortedBy(Instr* words, const Digit& digit) { return Sorted(words, Less(digit)); }
+
   // [stretches, stretch] of all lines, by one digit.
   Instr* Pass(Instr* words, const Digit& digit) {
     const Dims dims = words->shape().dims();
-    Builder b(module_, "less_digit");
-    ScalarCode code{b, type_};
-    Instr *x = b.Parameter(Shape::Scalar(type_)), *y = b.Parameter(Shape::Scalar(type_));
-    x = DigitOf(code, order_, x, digit);
-    y = DigitOf(code, order_, y, digit);
-    Instr* sorted = Sorted(words, Finished(b, b.Compare(x, y, CompareDirection::kLt)));
+    Instr* sorted = SortedBy(words, digit);
     ArrayCode arrays{make_, Shape::Array(type_, dims)};
     Instr* digits =
         make_.Make(Op::kConvert, Numbers(dims), {DigitOf(arrays, order_, sorted, digit)});
@@ -291,9 +299,14 @@ int DigitsOf(const WordOrder& order) {
   return (order.bits + kDigitBits - 1) / kDigitBits;
 }
 
+bool IsSortedAsOne(ElementType word, int64_t length) {
+  return length <= gpu::LongestDigitLine(InfoOf(word).bits / 8);
+}
+
 Instr* SortedWords(Expansion& make, Instr* words, const WordOrder& order, const Machine& machine) {
   WordSort sort(make, words, order, machine);
-  return words->shape().dim(1) <= kShort ? sort.AsOne(words) : sort.ByDigits(words);
+  bool as_one = IsSortedAsOne(words->shape().type(), words->shape().dim(1));
+  return as_one ? sort.AsOne(words) : sort.ByDigits(words);
 }
 
 }  // namespace tokamak

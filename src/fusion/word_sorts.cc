@@ -76,6 +76,8 @@ class WordSorter {
             .equal_zeros = key_.order == KeyOrder::kNumbers};
   }
 
+  ElementType WordType() const { return word_.type(); }
+
   void Run(const Machine& machine) {
     Instr* sorted = SortedWords(make_, Words(), Order(), machine);
     std::vector<Instr*> results;
@@ -202,7 +204,7 @@ bool TryWordSort(Instr& sort, DecisionLog& log, const Machine& machine) {
   // there is much to do.
   int merges = 1, digits = DigitsOf(sorter.Order());
   while (longest << merges < length) ++merges;
-  if (merges < digits) return false;
+  if (merges < digits && !IsSortedAsOne(sorter.WordType(), length)) return false;
   log.Add({.pass = "fuse",
            .rule = "sort.digits",
            .subject = LabelOf(sort),

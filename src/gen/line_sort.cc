@@ -77,8 +77,6 @@ bool AreAlike(const Instr* x, const Instr* y) {
   return true;
 }
 
-constexpr int kMostBits = 8;
-
 }  // namespace
 
 std::optional<DigitSort> DigitSortOf(const Instr& sort) {
@@ -93,10 +91,9 @@ std::optional<DigitSort> DigitSortOf(const Instr& sort) {
   for (size_t i : {0u, 1u})
     if (x->operand(i)->op() == Op::kConstant) mask = x->operand(i);
   if (mask == nullptr || !AreAlike(x, less->operand(1))) return std::nullopt;
-  int64_t most = mask->attrs<ConstantAttrs>().literal.IntAt(0);
-  int bits = std::bit_width(static_cast<uint64_t>(most));
-  if (most <= 0 || bits > kMostBits) return std::nullopt;
-  return DigitSort{x, bits};
+  auto most = static_cast<uint64_t>(mask->attrs<ConstantAttrs>().literal.IntAt(0));
+  if (most == 0) return std::nullopt;
+  return DigitSort{x, static_cast<int>(std::bit_width(most))};
 }
 
 std::optional<Scalar> DigitOf(KernelBuilder& b, const Instr& sort, const DigitSort& digits,

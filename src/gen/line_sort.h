@@ -28,13 +28,14 @@ Coordinates PlaceInLine(KernelBuilder& b, const LineSort& sort, Scalar line, Sca
 std::optional<Scalar> ComesBefore(KernelBuilder& b, const LineSort& sort,
                                   const std::vector<Element>& elements);
 
-// A sort of words by few of their bits: the comparison asks which of two digits is the lesser.
+// A sort of words by some of their bits: the comparison asks of which of two they are the lesser
+// number.
 struct DigitSort {
-  const Instr* digit = nullptr;  // of the first element, in the comparison
+  const Instr* digit = nullptr;  // these bits of the first element, in the comparison
   int bits = 0;
 };
 std::optional<DigitSort> DigitSortOf(const Instr& sort);
-// The digit of an element, below two to the bits.
+// The number of an element, below two to the bits.
 std::optional<Scalar> DigitOf(KernelBuilder& b, const Instr& sort, const DigitSort& digits,
                               const Element& element);
 

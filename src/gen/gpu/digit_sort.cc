@@ -1,7 +1,7 @@
-// Lines of words sorted by a digit of few bits, in team memory: equal digits keep their order.
+// Lines of words sorted by some of their bits, in team memory: what is equal keeps its order.
 //
 //   all words of the line, side by side
-//   for each four bits of the digit, from the lowest (unrolled)
+//   for each four of the bits, from the lowest (unrolled)
 //     each thread takes some neighbouring words and counts, for each of 16 digits, its own: two
 //       counts in a number, each of a word is how many of its digit the thread has before it
 //     all counts are summed up in the order of digits, and of threads for each digit: what comes
@@ -111,8 +111,9 @@ class DigitSortBuilder {
       emitter_.Fail("sort: its computation has no formula");
       return {b_.Index(0), b_.Constant(kCount, 0)};
     }
-    Scalar digit = whole->type() == kCount ? *whole : whole->As(kCount);
-    if (shift > 0) digit = digit >> Number(shift);
+    Scalar digit = *whole;
+    if (shift > 0) digit = digit >> b_.ConstantBits(digit.type(), static_cast<Bits>(shift));
+    if (digit.type() != kCount) digit = digit.As(kCount);
     Scalar upper = (digit >> Number(kBits - 1)) & Number(1);
     return {(digit & Number(kSlots - 1)).As(ScalarType::kIndex), upper << Number(4)};
   }
