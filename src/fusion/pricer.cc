@@ -70,7 +70,8 @@ std::string WhyNot(const Region& region, RegionKind kind, const Machine& machine
   if (std::string why = WhyNotSize(region); !why.empty()) return why;
   if (region.instrs.size() > 1)
     for (const Instr* instr : region.instrs)
-      if (instr->op() == Op::kSort) return "a sort stands alone";
+      if (instr->op() == Op::kSort && !(machine.is_gpu() && gpu::TakesProducers(region)))
+        return "a sort stands alone";
   if (std::string why = WhyNotUpdate(region, kind); !why.empty()) return why;
   if (std::string why = WhyNotFolds(region, kind); !why.empty()) return why;
   return WhyNotRoots(region, kind, machine);

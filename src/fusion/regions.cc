@@ -5,6 +5,7 @@
 #include "fusion/values.h"
 #include "gen/contract.h"
 #include "gen/element.h"
+#include "gen/gpu/gpu.h"
 #include "gen/reducer.h"
 #include "gen/scan.h"
 #include "gen/select_scatter.h"
@@ -302,7 +303,10 @@ std::string RegionTable::WhyNot(const Instr& instr, int region, size_t copies) c
   const OpenRegion& open = regions_[static_cast<size_t>(region)];
   if (open.instrs.size() >= kMaxInstrs) return "the region has as many instructions as it may";
   if (IsUpdate(instr)) return "an update is made in place";
-  if (instr.op() == Op::kSort || open.shape.kind == RegionKind::kSort) return "a sort stands alone";
+  bool sorts = open.shape.kind == RegionKind::kSort;
+  if (instr.op() == Op::kSort ||
+      (sorts && (IsFold(instr) || !machine_.is_gpu() || !gpu::IsDigitSort(*open.roots[0]))))
+    return "a sort stands alone";
   // A slice that is read where it is written again is fine; all else would be read too late.
   const Instr& root = *open.roots[0];
   if (IsUpdate(root) && (root.op() == Op::kScatter || instr.op() != Op::kDynamicSlice))

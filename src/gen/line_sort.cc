@@ -80,7 +80,8 @@ bool AreAlike(const Instr* x, const Instr* y) {
 }  // namespace
 
 std::optional<DigitSort> DigitSortOf(const Instr& sort) {
-  if (sort.operand_count() != 1 || sort.captures() > 0) return std::nullopt;
+  if (sort.op() != Op::kSort || sort.operand_count() != 1 || sort.captures() > 0)
+    return std::nullopt;
   ElementType type = sort.operand(0)->shape().type();
   const Instr* less = sort.called(0)->root();
   if ((type != ElementType::kU32 && type != ElementType::kU64) || less->op() != Op::kCompare ||

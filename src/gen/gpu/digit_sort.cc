@@ -175,6 +175,13 @@ bool IsDigitSort(const Instr& sort) {
          lines.length <= LongestDigitLine(bytes);
 }
 
+bool TakesProducers(const Region& region) {
+  if (region.roots.size() != 1 || !IsDigitSort(*region.roots[0])) return false;
+  return std::none_of(region.instrs.begin(), region.instrs.end(), [&](const Instr* instr) {
+    return instr != region.roots[0] && WhyNoElement(*instr).has_value();
+  });
+}
+
 int64_t LongestDigitLine(int64_t bytes) {
   return std::min(kTeamBytes / bytes, kMostThreads * kOwn);
 }

@@ -36,6 +36,9 @@ std::optional<std::string> WhyNoSort(const Instr& sort);
 // lines.
 bool IsDigitSort(const Instr& sort);
 int64_t LongestDigitLine(int64_t bytes_of_word);
+// Whether the region is such a sort and what makes its words, element by element; a sort by
+// comparing looks at elements more than once.
+bool TakesProducers(const Region& region);
 BuildOutcome BuildDigitSort(const Region& region, const std::string& name);
 // Elements of a line that a team sorts; longer ones are merged from halves.
 int64_t LongestStretch(const Instr& sort);

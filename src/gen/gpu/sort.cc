@@ -306,7 +306,7 @@ std::optional<std::string> WhyNoSort(const Instr& sort) {
 }
 
 BuildOutcome BuildSort(const Region& region, const Machine&, const std::string& name) {
-  if (region.instrs.size() != 1 || region.roots.size() != 1)
+  if (region.roots.size() != 1 || (region.instrs.size() != 1 && !TakesProducers(region)))
     return {std::nullopt, "a sort stands alone"};
   if (std::optional<std::string> why = WhyNoSort(*region.roots[0])) return {std::nullopt, *why};
   if (IsDigitSort(*region.roots[0])) return BuildDigitSort(region, name);
