@@ -15,6 +15,9 @@ constexpr ElementType kNumber = ElementType::kS32;
 constexpr int kDigitBits = 8;
 // Elements that are sorted by comparing, and the fewest of a stretch.
 constexpr int64_t kFewWords = 512, kShortestStretch = 1024;
+// Elements of a line for which the kernels of each digit pay; of a multiprocessor, so that the
+// simulator's GPU, which has one, does so in small programs.
+constexpr int64_t kManyWords = 1 << 16, kWordsOfCore = 512;
 
 // Bits of a key that are sorted by at once.
 struct Digit {
@@ -97,9 +100,11 @@ class WordSort {
     stretches_ = gpu::CeilDiv(length_, stretch_);
   }
 
+  Instr* ByComparing(Instr* words) { return Sorted(words, Less(std::nullopt)); }
+
   // In one kernel, by comparing or by all of its bits.
   Instr* AsOne(Instr* words) {
-    if (length_ < kFewWords) return Sorted(words, Less(std::nullopt));
+    if (length_ < kFewWords) return ByComparing(words);
     return Unpadded(SortedBy(Padded(words, gpu::PowerAbove(length_)), {0, order_.bits}));
   }
 
@@ -303,10 +308,15 @@ bool IsSortedAsOne(ElementType word, int64_t length) {
   return length <= gpu::LongestDigitLine(InfoOf(word).bits / 8);
 }
 
+bool IsSortedByDigits(int64_t length, const Machine& machine) {
+  return length >= std::min<int64_t>(kManyWords, kWordsOfCore * machine.cores);
+}
+
 Instr* SortedWords(Expansion& make, Instr* words, const WordOrder& order, const Machine& machine) {
   WordSort sort(make, words, order, machine);
-  bool as_one = IsSortedAsOne(words->shape().type(), words->shape().dim(1));
-  return as_one ? sort.AsOne(words) : sort.ByDigits(words);
+  int64_t length = words->shape().dim(1);
+  if (IsSortedAsOne(words->shape().type(), length)) return sort.AsOne(words);
+  return IsSortedByDigits(length, machine) ? sort.ByDigits(words) : sort.ByComparing(words);
 }
 
 }  // namespace tokamak

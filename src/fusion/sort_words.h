@@ -22,6 +22,9 @@ int DigitsOf(const WordOrder& order);
 // Whether one kernel sorts lines of that many words: by all of their bits, four at a time.
 bool IsSortedAsOne(ElementType word, int64_t length);
 
+// Whether longer lines are sorted digit by digit; shorter ones are merged in fewer kernels.
+bool IsSortedByDigits(int64_t length, const Machine& machine);
+
 // The elements of lines, [lines, length] of u32 or u64, in order; what is equal keeps its order.
 //
 // Lines that a team does not hold are sorted digit by digit, from the lowest. For each digit

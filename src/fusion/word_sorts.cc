@@ -200,11 +200,8 @@ bool TryWordSort(Instr& sort, DecisionLog& log, const Machine& machine) {
   if (!keys || keys->size() != 1 || (*keys)[0].order == KeyOrder::kPlain) return false;
   WordSorter sorter(sort, (*keys)[0]);
   if (!sorter.Fits()) return false;
-  // A pass over a digit is several kernels, which together take less time than merging once when
-  // there is much to do.
-  int merges = 1, digits = DigitsOf(sorter.Order());
-  while (longest << merges < length) ++merges;
-  if (merges < digits && !IsSortedAsOne(sorter.WordType(), length)) return false;
+  int digits = DigitsOf(sorter.Order());
+  if (!IsSortedAsOne(sorter.WordType(), length) && !IsSortedByDigits(length, machine)) return false;
   log.Add({.pass = "fuse",
            .rule = "sort.digits",
            .subject = LabelOf(sort),
