@@ -46,6 +46,7 @@ class Shower {
     if (command_.vector_bits > 0) options.machine.vector_bits = command_.vector_bits;
     TOK_TRY(FusionChoice fusion,
             ParseFusion(command_.fusion.mode, command_.fusion.lift, command_.fusion.skip));
+    options.strict = command_.strict;
     options.plan.mode = command_.unfused ? FusionMode::kNone : fusion.mode;
     TOK_TRY(options.plan.effort, ParseEffort(command_.fusion.effort));
     options.plan.pin_words = command_.fusion.pins;

@@ -25,6 +25,7 @@ LowerOptions LowerOptionsOf(const CompileOptions& options, const FusionChoice& f
   LowerOptions lower;
   for (const ParameterInfo& parameter : parameters)
     lower.alias_results.push_back(parameter.alias_result);
+  lower.strict = options.strict;
   lower.poison = options.check_memory;
   lower.plan.mode = fusion.mode;
   lower.plan.effort = fusion.effort;

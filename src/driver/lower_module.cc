@@ -47,7 +47,7 @@ Result<LoweredProgram> LowerModule(Module& module, const LowerOptions& options, 
   ExpandConvolutions(module, log);
   if (options.plan.mode != FusionMode::kRules && options.plan.mode != FusionMode::kNone) {
     HoistProducts(module, log);
-    SinkSums(module, log);
+    if (!options.strict) SinkSums(module, log);
   }
   PrepareContractions(module, options.machine, log);
   ExpandRandom(module, log);

@@ -54,6 +54,7 @@ struct LowerOptions {
   Machine machine;
   // Per parameter: the result that may take its memory; -1: none.
   std::vector<int64_t> alias_results;
+  bool strict = false;  // sums are added up in the order of the program's instructions
   bool poison = false;  // bytes of the arena are made NaN as soon as their value is dead
 };
 

@@ -224,6 +224,7 @@ class Walker {
 Result<LoweredProgram> LowerFor(Module& module, const AccountOptions& options, FusionMode mode,
                                 DecisionLog& log) {
   LowerOptions lower;
+  lower.strict = options.strict;
   lower.plan.mode = mode;
   lower.plan.effort = options.fusion.effort;
   lower.plan.pinned = mode == options.fusion.mode;
