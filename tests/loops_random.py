@@ -57,6 +57,8 @@ class Loop:
         n, k = self.n, self.k
         self.vector, self.words = f"f32[{n}]", f"s32[{n}]"
         self.rows, self.columns = f"f32[{k},{n}]", f"f32[{n},{k}]"
+        self.hidden = r.choice([12, 24, 40])
+        self.weights = f"f32[{k},{self.hidden}]"
         shapes = [self.vector, self.words, self.rows, self.columns, "f32[]", f"u32[{n}]", f"pred[{n}]", f"f64[{n}]", f"bf16[{n}]"]
         weights = [6, 3, 3, 3, 1, 2, 1, 1, 1]
         self.carries = ["s32[]", self.vector] + r.choices(shapes, weights, k=r.randint(1, 6))
@@ -71,7 +73,7 @@ class Loop:
         self.stays, self.stacks = [], []
         for _ in range(r.randrange(3)):
             self.stays.append(len(self.carries))
-            self.carries.append(r.choice([f"f32[{self.rounds},{n}]", f"f32[{self.rounds},{k},{n}]", f"f32[{n},{self.rounds}]", self.rows, f"f32[{k}]"]))
+            self.carries.append(r.choice([f"f32[{self.rounds},{n}]", f"f32[{self.rounds},{k},{n}]", f"f32[{n},{self.rounds}]", self.rows, f"f32[{k}]", self.weights]))
         for _ in range(r.randrange(3)):
             self.stacks.append(len(self.carries))
             self.carries.append(r.choice([f"f32[{self.rounds},{n}]", f"f32[{self.rounds},{n},{k}]", f"f32[{n},{self.rounds}]", f"f32[{self.rounds}]"]))
@@ -113,6 +115,22 @@ class Loop:
             b.put(self.vector, f"reshape({b.put(f'f32[{n},1]', f'dynamic-slice({name}, {zero}, {self.now[0]}), dynamic_slice_sizes={{{n},1}}', False)})")
         elif shape == f"f32[{k}]":
             b.put(self.columns, f"broadcast({name}), dimensions={{1}}")
+        elif shape == self.weights:
+            self.network(b, name)
+
+    def network(self, b, weights):
+        """Two layers: one there, one back."""
+        n, k, m = self.n, self.k, self.hidden
+        if self.r.random() < 0.5:
+            x = b.put(self.rows, f"broadcast({b.pick(self.vector)}), dimensions={{1}}")
+            h = b.put(f"f32[{m},{n}]", f"dot({weights}, {x}), lhs_contracting_dims={{0}}, rhs_contracting_dims={{0}}", False)
+            h = b.put(f"f32[{m},{n}]", f"tanh({h})", False)
+            b.put(self.rows, f"dot({weights}, {h}), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}")
+            return
+        x = b.put(self.columns, f"broadcast({b.pick(self.vector)}), dimensions={{0}}")
+        h = b.put(f"f32[{n},{m}]", f"dot({x}, {weights}), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}", False)
+        h = b.put(f"f32[{n},{m}]", f"tanh({h})", False)
+        b.put(self.columns, f"dot({h}, {weights}), lhs_contracting_dims={{1}}, rhs_contracting_dims={{1}}")
 
     def inner(self, b):
         """A loop within the round, of three rounds, or a branch."""

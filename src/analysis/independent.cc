@@ -124,7 +124,21 @@ class Finder {
         for (CarryForm& form : own.forms) std::ranges::fill(form.axes, -1);
       return NoneOrOne("its condition");
     }
+    AddDots(links, *loops_[0].loop.body);
     return Result();
+  }
+
+  void AddDots(DimLinks& links, const Computation& computation) {
+    for (const Instr* instr : computation.PostOrder()) {
+      if (instr->op() == Op::kWhile || instr->op() == Op::kConditional || instr->op() == Op::kCall)
+        for (const Computation* called : instr->called()) AddDots(links, *called);
+      if (instr->op() != Op::kDot || !links.Depends(*instr)) continue;
+      std::vector<int>& axes = found_.dots[instr];
+      for (size_t d = 0; d < instr->shape().dims().size(); ++d) {
+        auto axis = axes_.find(links.ClassOf(*instr, d));
+        axes.push_back(axis == axes_.end() ? -1 : axis->second);
+      }
+    }
   }
 
   IndependentLoop Result() {
@@ -196,6 +210,7 @@ class Finder {
       ForDims(links, [&](CarryForm& form, size_t d, size_t other, int64_t) {
         if (other == number) form.axes[d] = c.axis;
       });
+      axes_.emplace(number, c.axis);
     }
   }
 
@@ -210,6 +225,7 @@ class Finder {
 
   std::vector<Own> loops_;  // the loop, then those within it
   IndependentLoop found_;
+  std::map<size_t, int> axes_;    // of classes
   std::set<const Instr*> moves_;  // carried arrays that places may share out
 };
 

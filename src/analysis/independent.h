@@ -38,6 +38,8 @@ struct IndependentLoop {
   std::vector<CarryForm> carries;
   // The same of the loops within it, by their instructions.
   std::unordered_map<const Instr*, std::vector<CarryForm>> inner;
+  // Of the dots in it that are made of what is carried: the axis of each dimension of the result.
+  std::unordered_map<const Instr*, std::vector<int>> dots;
   std::string why_not;  // the loop has no such space, in words
 
   int64_t Places() const {

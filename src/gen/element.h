@@ -59,6 +59,9 @@ class ElementEmitter {
   void Bind(const Instr& instr, size_t part, const Coordinates& at, Element value);
   // The element at these coordinates was computed already; others are as ever.
   void Remember(const Instr& instr, const Coordinates& at, Element value);
+  // Values that were made so far are made anew where they are needed: they may hold what was read
+  // in a block that is closed.
+  void Forget() { known_.clear(); }
   // From here on, elements of an input are not loaded: the one at `index` (row-major) is this
   // value, and others are a fault.
   void Provide(const Instr& input, Scalar index, Element value);

@@ -106,6 +106,7 @@ Scalar RoundsKernel::Writes(const CarryForm& form) {
   if (form.IsShared()) return first_;
   const Coordinates& place = context_->place;
   Scalar writes = b_.ConstantBits(ScalarType::kPred, 1);
+  if (context_->group.threads > 1) writes = context_->group.member == b_.Index(0);
   for (size_t a = 0; a < place.size(); ++a)
     if (std::ranges::find(form.axes, static_cast<int>(a)) == form.axes.end())
       writes = writes & (place[a] == b_.Index(0));

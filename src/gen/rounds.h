@@ -18,19 +18,46 @@ namespace tokamak {
 // Elements that a place may hold in registers.
 inline constexpr int64_t kMostHeld = 96;
 
+class RoundsFrame;
+
+// Threads of a warp that run the rounds of one place together: products are shared out, all else
+// each of them computes.
+struct RoundsGroup {
+  int64_t threads = 1;  // of a place
+  int64_t places = 1;   // of a team
+  Scalar member, slot;  // which of the threads; which of the places
+};
+
 // What an emitter of a loop's body has in common with those of the loops within it.
 struct RoundsContext {
   KernelBuilder& b;
   const IndependentLoop& form;
   ElementEmitter& top;  // what is read from memory
   Coordinates place;
-  std::string fault;  // the first; "" so far there is none
-  int64_t held = 0;   // registers, in elements
+  std::string fault;       // the first; "" so far there is none
+  int64_t held = 0;        // registers, in elements
+  RoundsGroup group = {};  // one thread
+  std::vector<RoundsFrame*> frames = {};
 
   void Fail(const std::string& why) {
     if (fault.empty()) fault = why;
   }
+  // A block is closed: what was read in it is not known after it.
+  void Forget();
 };
+
+// A dot of a vector that a place holds and a matrix: too much to be written out, it is a loop that
+// keeps vector and sums in an array.
+struct RoundsProduct {
+  const Instr* dot = nullptr;
+  const std::vector<int>* axes = nullptr;  // of the result
+  size_t vector = 0;                       // the operand that is one
+  int64_t taps = 0, sums = 0;
+};
+std::optional<RoundsProduct> ProductOf(const IndependentLoop& form, const Instr& dot);
+// Of the loop and of those within it; nothing when threads cannot go on together there: how often a
+// loop runs is not known.
+std::vector<RoundsProduct> ProductsToShare(const RoundsRegion& region);
 
 // The elements that a place holds of an array: those with its coordinates along the axes, and all
 // along other dimensions, row-major.
@@ -88,9 +115,11 @@ class RoundsFrame {
   Element At(const Instr& instr, const Coordinates& at, size_t part = 0);
   // Where a dynamic-update-slice writes the element of its update at coordinates.
   Coordinates UpdatePlace(const Instr& update, const Coordinates& at);
+  void Forget() { emitter_.Forget(); }
 
  private:
   void Add(const Instr& instr);
+  void AddProduct(const RoundsProduct& product);
   void AddLoop(const Instr& instr);
   void AddBranches(const Instr& instr);
   std::vector<Element> Reduced(const Instr& reduce, const Coordinates& at);
@@ -131,6 +160,8 @@ bool IsCovered(const RoundsRegion& region, size_t carry);
 class RoundsKernel : private RoundsWatcher {
  public:
   RoundsKernel(KernelBuilder& b, const RoundsRegion& region);
+  // Several threads run a place.
+  void ShareOut(RoundsGroup group) { context_->group = group; }
   // All rounds for one place. `first`: whether it is the one that writes what all places know.
   void Run(const Coordinates& place, Scalar first);
   BuildOutcome Finish(int64_t grid, bool exact);

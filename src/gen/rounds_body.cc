@@ -31,6 +31,7 @@ void ForAll(KernelBuilder& b, const Dims& dims, Visit&& visit) {
 RoundsFrame::RoundsFrame(RoundsContext& context, const Computation& computation,
                          std::shared_ptr<ElementGiver> given)
     : context_(context), emitter_(context.b, RegionOf(computation)) {
+  context.frames.push_back(this);
   for (size_t i = 0; i < computation.parameters().size(); ++i)
     emitter_.Give(*computation.parameter(i),
                   GiverOf([given, i](const Coordinates& at, size_t) { return given->At(at, i); }));
@@ -38,7 +39,13 @@ RoundsFrame::RoundsFrame(RoundsContext& context, const Computation& computation,
     if (context_.fault.empty()) Add(*instr);
 }
 
-RoundsFrame::~RoundsFrame() = default;
+RoundsFrame::~RoundsFrame() {
+  std::erase(context_.frames, this);
+}
+
+void RoundsContext::Forget() {
+  for (RoundsFrame* frame : frames) frame->Forget();
+}
 
 Element RoundsFrame::At(const Instr& instr, const Coordinates& at, size_t part) {
   Element value = emitter_.At(instr, at, part);
@@ -77,6 +84,8 @@ void RoundsFrame::Add(const Instr& instr) {
                     }));
       return;
     case Op::kDot:
+      if (std::optional<RoundsProduct> product = ProductOf(context_.form, instr))
+        return AddProduct(*product);
       emitter_.Give(instr,
                     GiverOf([&](const Coordinates& at, size_t) { return Contracted(instr, at); }));
       return;
@@ -101,6 +110,7 @@ void RoundsFrame::AddLoop(const Instr& instr) {
   CarriedValues* carried = loops_.back().get();
   if (!context_.fault.empty()) return;
   EmitRounds(context_, *loop, rounds, *carried, nullptr);
+  context_.Forget();
   carried->Read(std::nullopt);
   emitter_.Give(instr, GiverOf([carried](const Coordinates& at, size_t part) {
                   return carried->At(part, at);
