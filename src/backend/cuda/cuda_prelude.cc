@@ -89,20 +89,6 @@ constexpr std::string_view kHiddenText =
     "  return holds != 0;\n"
     "}\n\n";
 
-// A rotation as a product of 64 bits, by a multiplier of which nobody knows that it is a power of
-// two: multiplications have units of their own, shifts share those of logic.
-constexpr std::string_view kRotationsText =
-    "__constant__ unsigned rotation_powers[32] = {\n"
-    "    0x1u, 0x2u, 0x4u, 0x8u, 0x10u, 0x20u, 0x40u, 0x80u,\n"
-    "    0x100u, 0x200u, 0x400u, 0x800u, 0x1000u, 0x2000u, 0x4000u, 0x8000u,\n"
-    "    0x10000u, 0x20000u, 0x40000u, 0x80000u, 0x100000u, 0x200000u, 0x400000u, 0x800000u,\n"
-    "    0x1000000u, 0x2000000u, 0x4000000u, 0x8000000u, 0x10000000u, 0x20000000u, 0x40000000u, "
-    "0x80000000u};\n"
-    "__device__ inline unsigned Rotated(unsigned x, int by) {\n"
-    "  const unsigned long long product = (unsigned long long)x * rotation_powers[by];\n"
-    "  return (unsigned)product | (unsigned)(product >> 32);\n"
-    "}\n\n";
-
 constexpr std::string_view kApproximationsText =
     "__device__ inline float Exp2(float x) {\n"
     "  float power;\n"
@@ -136,8 +122,6 @@ std::string_view TextOf(Helper helper) {
       return kHiddenText;
     case Helper::kApproximations:
       return kApproximationsText;
-    case Helper::kRotations:
-      return kRotationsText;
     case Helper::kTeamMultiply:
       return TeamMultiplyText();
   }

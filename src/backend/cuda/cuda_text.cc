@@ -1,8 +1,6 @@
 #include "backend/cuda/cuda_text.h"
 
 #include <algorithm>
-#include <optional>
-#include <utility>
 
 #include "backend/cuda/cuda_writer.h"
 #include "kernel/write.h"
@@ -15,32 +13,6 @@ std::string OneLine(std::string text) {
       text, [](char c) { return static_cast<unsigned char>(c) < 32; }, ' ');
   std::ranges::replace(text, '\\', '/');  // a backslash at the end would go on
   return text;
-}
-
-// x << by | x >> (32 - by)
-struct Rotation {
-  ValueId of;
-  uint64_t by;
-};
-
-std::optional<Rotation> RotationOf(const Kernel& kernel, ValueId id) {
-  const ScalarNode& node = kernel.node(id);
-  if (node.prim != Prim::kOr || node.type != ScalarType::kU32) return std::nullopt;
-  const ScalarNode *left = &kernel.node(node.operands[0]), *right = &kernel.node(node.operands[1]);
-  if (left->prim == Prim::kShr) std::swap(left, right);
-  if (left->prim != Prim::kShl || right->prim != Prim::kShr) return std::nullopt;
-  if (left->operands[0] != right->operands[0] || !kernel.IsConstant(left->operands[1]) ||
-      !kernel.IsConstant(right->operands[1]))
-    return std::nullopt;
-  uint64_t by = kernel.node(left->operands[1]).bits, back = kernel.node(right->operands[1]).bits;
-  if (by == 0 || by >= 32 || by + back != 32) return std::nullopt;
-  return Rotation{left->operands[0], by};
-}
-
-// Whether a rotation is a multiplication: two of five of Threefry's, which leaves both kinds of
-// units with as much to do.
-bool IsProduct(const Rotation& rotation) {
-  return rotation.by == 6 || rotation.by == 15 || rotation.by == 24;
 }
 
 }  // namespace
@@ -76,10 +48,6 @@ void CudaWriter::Define(ValueId id) {
     value = fmt::format("{}_all.at[{}]", names_.Operand(id), lane_);
   } else if (node.prim == Prim::kLoad || node.prim == Prim::kRead) {
     value = Element(node.array(), node.operands[0]);
-  } else if (std::optional<Rotation> rotation = RotationOf(kernel_, id);
-             rotation && IsProduct(*rotation)) {
-    source_.helpers.insert(Helper::kRotations);
-    value = fmt::format("Rotated({}, {})", Operand(rotation->of), rotation->by);
   } else {
     std::array<std::string, 3> operands;
     for (size_t i = 0; i < static_cast<size_t>(node.arity()); ++i)

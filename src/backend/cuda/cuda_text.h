@@ -20,7 +20,6 @@ enum class Helper : uint8_t {
   kExtremes,
   kHidden,
   kApproximations,
-  kRotations,
   kTeamMultiply
 };
 
