@@ -1,6 +1,8 @@
 #include "backend/cuda/cuda_text.h"
 
 #include <algorithm>
+#include <iterator>
+#include <unordered_set>
 
 #include "backend/cuda/cuda_writer.h"
 #include "kernel/write.h"
@@ -69,6 +71,24 @@ void CudaWriter::Define(ValueId id) {
   defining_ = kNoValue;
 }
 
+// What needs nothing of a branch for rare numbers, first: a thread that waits for one value
+// computes others meanwhile, but none from beyond a branch.
+std::vector<ValueId> CudaWriter::BranchesLast(std::span<const ValueId> ids) const {
+  std::unordered_set<ValueId> late;
+  for (const RareArms::Arm& arm : rare_.In(ids)) {
+    late.insert(arm.selects.begin(), arm.selects.end());
+    late.insert(arm.values.begin(), arm.values.end());
+  }
+  std::vector<ValueId> ordered(ids.begin(), ids.end());
+  if (late.empty()) return ordered;
+  for (ValueId id : ids)
+    if (std::ranges::any_of(kernel_.operands(id),
+                            [&](ValueId operand) { return late.contains(operand); }))
+      late.insert(id);
+  std::ranges::stable_partition(ordered, [&](ValueId id) { return !late.contains(id); });
+  return ordered;
+}
+
 void CudaWriter::DefineAll(std::span<const ValueId> ids) {
   auto is_plain = [&](const RareArms::Arm& arm) {
     return std::ranges::none_of(
@@ -122,10 +142,24 @@ void CudaWriter::Shuffle(ValueId id) {
        spelling_.Shuffle(node.type, Operand(node.operands[0]), Operand(node.operands[1]), mask));
 }
 
+bool CudaWriter::SetsRegister(const Stmt& stmt) const {
+  return stmt.kind == StmtKind::kStore && kernel_.array(stmt.array).space == Space::kRegisters;
+}
+
 void CudaWriter::Body(const Block& block) {
-  for (size_t i = 0; i <= block.size(); ++i) {
-    DefineAll(placement_.Before(block, i));
-    if (i < block.size()) WriteStmt(block[i]);
+  for (size_t i = 0; i <= block.size();) {
+    // Values do not depend on where registers are set: those of several such statements in a row
+    // are computed before all of them.
+    size_t end = i + 1;
+    while (!in_vector_ && end < block.size() && SetsRegister(block[end - 1]) &&
+           SetsRegister(block[end]))
+      ++end;
+    std::vector<ValueId> values;
+    for (size_t at = i; at < end; ++at)
+      std::ranges::copy(placement_.Before(block, at), std::back_inserter(values));
+    DefineAll(in_vector_ ? values : BranchesLast(values));
+    for (; i < end; ++i)
+      if (i < block.size()) WriteStmt(block[i]);
   }
 }
 

@@ -229,6 +229,32 @@ Kernel AddOne(int64_t threads, int64_t size) {
 
 // Equal kernels are one function; a block has the threads and the team memory of the largest. Few
 // pointers are a parameter, many a table in memory.
+// What waits for no branch is written before it, though it is stored after what does.
+TEST(CudaText, BranchesForRareNumbersComeLast) {
+  constexpr ScalarType kF32 = ScalarType::kF32;
+  KernelBuilder b("k", Dialect::kGpu);
+  ArrayId x = b.Argument({.name = "x", .type = kF32, .access = Access::kRead, .size = 32});
+  ArrayId y = b.Argument({.name = "y", .type = kF32, .access = Access::kWrite, .size = 32});
+  b.For("t", LoopRole::kThread, b.Index(32), [&](Scalar t) {
+    ArrayId state = b.Local("state", kF32, Space::kRegisters, 1);
+    ArrayId key = b.Local("key", kF32, Space::kRegisters, 1);
+    Scalar zero = b.Index(0), v = b.Load(x, t);
+    Scalar slow = v;
+    for (int i = 0; i < 40; ++i) slow = Fma(slow, v, v.Like(1.25));
+    b.Store(state, zero, Choose(v.Like(1e30) < v, slow, v * v));
+    b.Store(key, zero, v + v.Like(7.5));
+    b.Store(y, t, b.Read(state, zero) + b.Read(key, zero));
+  });
+  Kernel kernel = b.Finish();
+  ASSERT_TRUE(VerifyKernel(kernel).ok());
+  Result<CudaSource> source = CudaText(kernel);
+  ASSERT_TRUE(source.ok());
+  const std::string& text = source.value().text;
+  ASSERT_NE(text.find("if ("), std::string::npos) << text;
+  EXPECT_LT(text.find("7.5f"), text.find("if (")) << text;
+  EXPECT_GT(text.find("1.25f"), text.find("if (")) << text;
+}
+
 TEST(CudaPack, KernelsOfOneLaunch) {
   Result<const Nvrtc*> nvrtc = Nvrtc::Open();
   Kernel small = AddOne(40, 100), same = AddOne(40, 100), large = AddOne(96, 20000);

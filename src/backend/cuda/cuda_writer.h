@@ -117,6 +117,8 @@ class CudaWriter {
   // In this order; what few numbers need stands behind a branch.
   void DefineAll(std::span<const ValueId> ids);
   void DefineRare(const RareArms::Arm& arm);
+  std::vector<ValueId> BranchesLast(std::span<const ValueId> ids) const;
+  bool SetsRegister(const Stmt& stmt) const;
   std::string Hidden(const Choice& choice);
   void Shuffle(ValueId id);
 
