@@ -460,15 +460,29 @@ void Branch(Kernel& kernel, const Arms& arms) {
   StoreAhead(kernel, *arms.block, arms.at, end);
 }
 
+// Every kernel that is priced comes here: most have no select, or too little to compute in all.
+bool MayHoldArms(const Kernel& kernel, const Machine& machine) {
+  auto is_select = [](const ScalarNode& node) { return node.prim == Prim::kSelect; };
+  if (std::ranges::none_of(kernel.nodes, is_select)) return false;
+  double lanes = machine.is_gpu() ? 1 : static_cast<double>(machine.Lanes(32));
+  Work work;
+  for (size_t i = 0; i < kernel.nodes.size(); ++i) {
+    if (kernel.nodes[i].prim == Prim::kLoad) {
+      work[Pipe::kLoad] += 1;
+    } else {
+      AddPrim(work, kernel, ValueId{static_cast<uint32_t>(i)}, 1, lanes, machine);
+    }
+  }
+  const Rates& rates = RatesOf(machine);
+  double ns = 0;
+  for (size_t i = 0; i < kPipes; ++i) ns += work.ops[i] * rates.ns[i];
+  return ns >= kWorthABranch * rates.ns[static_cast<size_t>(Pipe::kSimple)];
+}
+
 }  // namespace
 
 void BranchAroundArms(Kernel& kernel, const Machine& machine) {
-  auto is_select = [](const ScalarNode& node) { return node.prim == Prim::kSelect; };
-  for (int i = 0; i < kMostBranches; ++i) {
-    // Every kernel that is priced comes here; most are small.
-    bool may_hold = static_cast<double>(kernel.nodes.size()) > kWorthABranch / 8 &&
-                    std::ranges::any_of(kernel.nodes, is_select);
-    if (!may_hold) return;
+  for (int i = 0; i < kMostBranches && MayHoldArms(kernel, machine); ++i) {
     std::optional<Arms> arms = ArmFinder(kernel, machine).Find();
     if (!arms) return;
     if (MakeZeroFirst(kernel)) arms = ArmFinder(kernel, machine).Find();
