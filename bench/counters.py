@@ -20,6 +20,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import paper_counters
+
 ROOT = Path(__file__).resolve().parent.parent
 DEFAULT = "cartpole_naive:2048,layernorm_dropout:8192x768,ew_chain:16777216,softmax:16384x4096,adam:small200"
 METRICS = {
@@ -142,7 +145,7 @@ def main():
     if options.worker:
         work(options)
         return 0
-    ncu = shutil.which("ncu") or next((str(p) for p in [Path("/usr/local/cuda/bin/ncu")] if p.exists()), None)
+    ncu = paper_counters.ncu()
     if ncu is None:
         sys.exit("counters: there is no ncu here (it comes with CUDA's toolkit)")
     rows = []
