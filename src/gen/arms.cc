@@ -26,6 +26,9 @@ constexpr double kWorthABranch = 192;
 // computed for nothing costs nothing then, and a branch keeps it from being computed meanwhile.
 constexpr double kWorthABranchOfFew = 4096;
 constexpr double kFewThreads = 256;  // of a multiprocessor
+// Values that are looked at, times those of the kernel: selects within selects (a concatenation of
+// very many parts) would else be gone through once for each.
+constexpr size_t kLooks = 4;
 // Branches of a kernel.
 constexpr int kMostBranches = 16;
 
@@ -143,8 +146,10 @@ class ArmFinder {
     }
   }
 
-  // Whether it is the same for every team and in every round: threads and lanes differ for sure.
-  bool IsOfTeam(ValueId condition) const {
+  // Whether it says where an element lies, and nothing of any data or round: parts of a
+  // concatenation. Lanes and threads differ for sure, and teams are cut where that pays
+  // (gen/cuts.h).
+  bool IsOfPlace(ValueId condition) const {
     std::vector<ValueId> open = {condition};
     std::unordered_set<ValueId> seen;
     while (!open.empty()) {
@@ -154,7 +159,7 @@ class ArmFinder {
       const ScalarNode& node = kernel_.node(id);
       if (node.prim == Prim::kLoop) {
         LoopRole role = kernel_.loop(node.loop()).role;
-        if (role == LoopRole::kGrid || role == LoopRole::kSerial) return false;
+        if (role == LoopRole::kSerial) return false;
       }
       bool is_data = node.prim == Prim::kLoad || node.prim == Prim::kRead ||
                      node.prim == Prim::kShuffle || node.prim == Prim::kExtent;
@@ -172,7 +177,7 @@ class ArmFinder {
       return false;
     // Those of rare numbers have branches as it is (kernel/rare.h).
     return (lanes == 1 || variance_.ByLane(id)) && !IsRare(kernel_, node.operands[0]) &&
-           !IsOfTeam(node.operands[0]) && !RepeatedChoice(kernel_, id);
+           !IsOfPlace(node.operands[0]) && !RepeatedChoice(kernel_, id);
   }
 
   void Look(Block& block, double lanes) {
@@ -216,7 +221,9 @@ class ArmFinder {
   }
 
   bool IsWorth(Arms& arms, const std::unordered_map<ValueId, size_t>& in_block, double lanes) {
+    if (looked_at_ > kLooks * kernel_.nodes.size()) return false;
     std::unordered_set<ValueId> own = OwnValues(arms, in_block);
+    looked_at_ += own.size();
     std::erase_if(arms.selects,
                   [&](ValueId id) { return !own.contains(kernel_.node(id).operands[arms.dear]); });
     // What all threads compute alike (keys of random numbers) waits for nothing that they decide,
@@ -293,6 +300,7 @@ class ArmFinder {
   Variance variance_;
   Alike alike_;
   double least_ns_ = 0;
+  size_t looked_at_ = 0;
   std::vector<int> uses_, places_;  // per value; places: in how many blocks it is computed
   std::optional<Arms> best_;
 };

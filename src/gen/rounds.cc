@@ -223,7 +223,7 @@ BuildOutcome BuildRounds(const RoundsRegion& region, const Machine& machine,
                          const std::string& name) {
   BuildOutcome outcome = machine.is_gpu() ? gpu::BuildRounds(region, machine, name)
                                           : BuildOnCpu(region, machine, name);
-  if (outcome.built) BranchAroundArms(outcome.built->kernel, machine);
+  if (outcome.built && machine.is_gpu()) BranchAroundArms(outcome.built->kernel, machine);
   return outcome;
 }
 
