@@ -91,7 +91,6 @@ BuildOutcome BuildRegion(const Region& region, RegionKind kind, const Machine& m
       return {std::nullopt, std::string(instr->info().name) + ": has a generator of its own"};
   BuildOutcome outcome = machine.is_gpu() ? BuildGpu(region, kind, machine, name)
                                           : BuildCpu(region, kind, machine, name);
-  // On GPUs alone: LLVM makes wrong code of some such masks (docs/loops.md).
   if (outcome.built && machine.is_gpu()) BranchAroundArms(outcome.built->kernel, machine);
   return outcome;
 }
