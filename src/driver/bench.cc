@@ -30,7 +30,8 @@ class Contestant {
     TOK_TRY(HeldArrays held, run.Hold(arguments));
     Contestant made(std::move(run), std::move(held));
     if (made.run_.executable().device() != nullptr) {
-      TOK_TRY(made.device_, DeviceArrays::Make(made.run_.executable(), made.held_));
+      TOK_TRY(made.device_, DeviceArrays::Make(made.run_.executable(), made.held_.inputs(),
+                                               made.held_.outputs()));
     }
     return made;
   }

@@ -1,6 +1,5 @@
 #include "driver/cuda_executable.h"
 
-#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -8,6 +7,7 @@
 #include "driver/check_kernels.h"
 #include "driver/compiled_program.h"
 #include "driver/device_steps.h"
+#include "driver/held_arrays.h"
 #include "driver/host_calls.h"
 #include "driver/host_steps.h"
 #include "driver/kernel_codes.h"
@@ -26,36 +26,12 @@ namespace {
 Status RunFromHost(const Executable& executable, std::span<const void* const> inputs,
                    std::span<void* const> outputs, const RunControl& control) {
   Device& device = *executable.device();
-  std::vector<DeviceMemory> memory;
-  std::vector<const void*> from;
-  std::vector<void*> to;
-  std::string user = "arrays of '" + executable.name() + "'";
-  auto take = [&](int64_t bytes) -> Result<void*> {
-    TOK_TRY(DeviceMemory taken, DeviceMemory::Take(device, static_cast<size_t>(bytes), user));
-    memory.push_back(std::move(taken));
-    return memory.back().data();
-  };
-  const std::vector<ParameterInfo>& parameters = executable.parameters();
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    int64_t bytes = parameters[i % parameters.size()].bytes;
-    TOK_TRY(void* at, take(bytes));
-    TOK_RETURN_IF_ERROR(device.CopyIn(at, inputs[i], static_cast<size_t>(bytes)));
-    from.push_back(at);
-  }
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    // A donated parameter may be the result itself.
-    auto shared = std::find(inputs.begin(), inputs.end(), outputs[i]);
-    if (shared != inputs.end() && outputs[i] != nullptr) {
-      to.push_back(const_cast<void*>(from[static_cast<size_t>(shared - inputs.begin())]));
-      continue;
-    }
-    TOK_TRY(void* at, take(executable.results()[i % executable.results().size()].bytes));
-    to.push_back(at);
-  }
-  TOK_RETURN_IF_ERROR(executable.Issue(from, to, control));
+  TOK_TRY(DeviceArrays arrays, DeviceArrays::Make(executable, inputs, outputs));
+  TOK_RETURN_IF_ERROR(executable.Issue(arrays.inputs(), arrays.outputs(), control));
   for (size_t i = 0; i < outputs.size(); ++i) {
     const ArrayInfo& result = executable.results()[i % executable.results().size()];
-    TOK_RETURN_IF_ERROR(device.CopyOut(outputs[i], to[i], static_cast<size_t>(result.bytes)));
+    TOK_RETURN_IF_ERROR(
+        device.CopyOut(outputs[i], arrays.outputs()[i], static_cast<size_t>(result.bytes)));
   }
   return device.Synchronize();
 }

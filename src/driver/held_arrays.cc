@@ -1,5 +1,7 @@
 #include "driver/held_arrays.h"
 
+#include <algorithm>
+
 #include "driver/array_bytes.h"
 #include "runtime/host_memory.h"
 
@@ -54,7 +56,9 @@ Result<HeldArrays> HeldArrays::Make(const Executable& executable, std::span<cons
   return held;
 }
 
-Result<DeviceArrays> DeviceArrays::Make(const Executable& executable, const HeldArrays& host) {
+Result<DeviceArrays> DeviceArrays::Make(const Executable& executable,
+                                        std::span<const void* const> inputs,
+                                        std::span<void* const> outputs) {
   Device& device = *executable.device();
   std::string user = "arrays of '" + executable.name() + "'";
   DeviceArrays arrays;
@@ -63,19 +67,22 @@ Result<DeviceArrays> DeviceArrays::Make(const Executable& executable, const Held
     arrays.memory_.push_back(std::move(taken));
     return arrays.memory_.back().data();
   };
-  for (size_t i = 0; i < host.inputs().size(); ++i) {
-    int64_t bytes = executable.parameters()[i].bytes;
+  const std::vector<ParameterInfo>& parameters = executable.parameters();
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    int64_t bytes = parameters[i % parameters.size()].bytes;
     TOK_TRY(void* data, take(bytes));
-    TOK_RETURN_IF_ERROR(device.CopyIn(data, host.inputs()[i], static_cast<size_t>(bytes)));
+    TOK_RETURN_IF_ERROR(device.CopyIn(data, inputs[i], static_cast<size_t>(bytes)));
     arrays.inputs_.push_back(data);
   }
-  for (size_t i = 0; i < host.outputs().size(); ++i) {
-    int64_t alias = AliasOf(executable, i);
-    if (alias >= 0) {
-      arrays.outputs_.push_back(const_cast<void*>(arrays.inputs_[static_cast<size_t>(alias)]));
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    // A donated parameter may be the result itself.
+    auto shared = std::find(inputs.begin(), inputs.end(), outputs[i]);
+    if (shared != inputs.end() && outputs[i] != nullptr) {
+      auto number = static_cast<size_t>(shared - inputs.begin());
+      arrays.outputs_.push_back(const_cast<void*>(arrays.inputs_[number]));
       continue;
     }
-    TOK_TRY(void* data, take(executable.results()[i].bytes));
+    TOK_TRY(void* data, take(executable.results()[i % executable.results().size()].bytes));
     arrays.outputs_.push_back(data);
   }
   return arrays;

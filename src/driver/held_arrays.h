@@ -33,10 +33,13 @@ class HeldArrays {
   std::vector<void*> outputs_;
 };
 
-// The same in memory of the program's device.
+// The same in memory of the program's device, copied there: as its Issue() wants them. Where the
+// host's memory of a result is that of an input, the device's is, too.
 class DeviceArrays {
  public:
-  static Result<DeviceArrays> Make(const Executable& executable, const HeldArrays& host);
+  static Result<DeviceArrays> Make(const Executable& executable,
+                                   std::span<const void* const> inputs,
+                                   std::span<void* const> outputs);
 
   std::span<const void* const> inputs() const { return inputs_; }
   std::span<void* const> outputs() const { return outputs_; }

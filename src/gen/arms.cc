@@ -44,6 +44,13 @@ struct Arms {
   std::vector<ValueId> ahead = {};
 };
 
+// Of one thread, were there no waiting.
+double NsOfOps(const Work& work, const Rates& rates) {
+  double ns = 0;
+  for (size_t i = 0; i < kPipes; ++i) ns += work.ops[i] * rates.ns[i];
+  return ns;
+}
+
 // Infinitely many when nobody knows.
 double ThreadsOf(const Kernel& kernel) {
   double threads = 1;
@@ -287,9 +294,7 @@ class ArmFinder {
         AddPrim(work, kernel_, id, 1, variance_.ByLane(id) ? lanes : 1, machine_);
       }
     }
-    double ns = 0;
-    for (size_t i = 0; i < kPipes; ++i) ns += work.ops[i] * rates_.ns[i];
-    return ns;
+    return NsOfOps(work, rates_);
   }
 
   Kernel& kernel_;
@@ -482,9 +487,7 @@ bool MayHoldArms(const Kernel& kernel, const Machine& machine) {
     }
   }
   const Rates& rates = RatesOf(machine);
-  double ns = 0;
-  for (size_t i = 0; i < kPipes; ++i) ns += work.ops[i] * rates.ns[i];
-  return ns >= kWorthABranch * rates.ns[static_cast<size_t>(Pipe::kSimple)];
+  return NsOfOps(work, rates) >= kWorthABranch * rates.ns[static_cast<size_t>(Pipe::kSimple)];
 }
 
 }  // namespace
