@@ -148,6 +148,9 @@ class Preparer {
       lhs = {sides.lhs_free, left, lhs_laid};
       rhs = {sides.rhs_free, right, rhs_laid};
     }
+    if ((sides.m == 1 && !rhs.laid && IsReadAlongRows(sides.rhs, rhs)) ||
+        (sides.n == 1 && !lhs.laid && IsReadAlongRows(sides.lhs, lhs)))
+      return false;
     attrs.lhs_contracting = lhs.contracting;
     attrs.rhs_contracting = rhs.contracting;
     bool narrow = TakesNarrow(dot, machine_);
@@ -169,6 +172,16 @@ class Preparer {
     Dims free, contracting;
     bool laid = false;
   };
+
+  // Whether a kernel of a processor reads this matrix, which would be moved to be multiplied by a
+  // vector, as well as it stands: it is read once, vectors of neighbours at a time. (7) times
+  // (4000, 7, 100): 1.8 ms against 15.5 of moving and calling.
+  bool IsReadAlongRows(const Dims& dims, const Side& side) const {
+    constexpr int64_t kNeighbours = 16;
+    auto last = static_cast<int64_t>(dims.size()) - 1;
+    return !machine_.is_gpu() && std::ranges::find(side.free, last) != side.free.end() &&
+           dims.back() >= kNeighbours;
+  }
 
   Instr* Add(Op op, Shape shape, Instr* operand, Attrs attrs, const Instr& dot) {
     Instr* made = computation_.Append(op, std::move(shape), {operand}, std::move(attrs));

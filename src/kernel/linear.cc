@@ -80,27 +80,42 @@ std::optional<LinearIndex> LinearOf(const Kernel& kernel, ValueId id) {
   return LinearWithin(kernel, id, kMaxDepth);
 }
 
+namespace {
+
+// Whether `quotient` is x / a: as it stands, or of x = y / b as y / (b * a).
+bool IsQuotient(const Kernel& kernel, const ScalarNode& quotient, ValueId x, int64_t a) {
+  if (quotient.prim != Prim::kDiv) return false;
+  std::optional<int64_t> by = ConstantOf(kernel, quotient.operands[1]);
+  if (!by) return false;
+  if (quotient.operands[0] == x) return *by == a;
+  const ScalarNode& inner = kernel.node(x);
+  if (inner.prim != Prim::kDiv || inner.operands[0] != quotient.operands[0]) return false;
+  std::optional<int64_t> b = ConstantOf(kernel, inner.operands[1]);
+  int64_t product = 0;
+  return b && !__builtin_mul_overflow(*b, a, &product) && product == *by;
+}
+
+}  // namespace
+
 std::optional<LinearIndex> Recombined(const Kernel& kernel, LinearIndex x) {
   auto match = [&]() -> std::optional<std::pair<size_t, size_t>> {
-    for (size_t d = 0; d < x.terms.size(); ++d) {
-      const ScalarNode& quotient = kernel.node(x.terms[d].first);
-      if (quotient.prim != Prim::kDiv) continue;
-      std::optional<int64_t> by = ConstantOf(kernel, quotient.operands[1]);
-      if (!by) continue;
-      for (size_t r = 0; r < x.terms.size(); ++r) {
-        const ScalarNode& rest = kernel.node(x.terms[r].first);
-        int64_t whole = 0;
-        if (rest.prim == Prim::kRem && rest.operands == quotient.operands &&
-            !__builtin_mul_overflow(x.terms[r].second, *by, &whole) && whole == x.terms[d].second)
+    for (size_t r = 0; r < x.terms.size(); ++r) {
+      const ScalarNode& rest = kernel.node(x.terms[r].first);
+      if (rest.prim != Prim::kRem) continue;
+      std::optional<int64_t> by = ConstantOf(kernel, rest.operands[1]);
+      int64_t whole = 0;
+      if (!by || __builtin_mul_overflow(x.terms[r].second, *by, &whole)) continue;
+      for (size_t d = 0; d < x.terms.size(); ++d)
+        if (x.terms[d].second == whole &&
+            IsQuotient(kernel, kernel.node(x.terms[d].first), rest.operands[0], *by))
           return std::pair(d, r);
-      }
     }
     return std::nullopt;
   };
   while (std::optional<std::pair<size_t, size_t>> pair = match()) {
     auto [d, r] = *pair;
     int64_t factor = x.terms[r].second;
-    ValueId of = kernel.node(x.terms[d].first).operands[0];
+    ValueId of = kernel.node(x.terms[r].first).operands[0];
     x.terms.erase(x.terms.begin() + static_cast<int64_t>(std::max(d, r)));
     x.terms.erase(x.terms.begin() + static_cast<int64_t>(std::min(d, r)));
     std::optional<LinearIndex> linear = LinearOf(kernel, of);

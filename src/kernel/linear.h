@@ -22,7 +22,8 @@ struct LinearIndex {
 std::optional<LinearIndex> LinearOf(const Kernel& kernel, ValueId id);
 std::optional<LinearIndex> Sum(const LinearIndex& x, const LinearIndex& y);
 std::optional<LinearIndex> Times(const LinearIndex& x, int64_t factor);
-// k * (x / a) * a + k * (x % a) becomes k * x, wherever both stand in the sum.
+// k * (x / a) * a + k * (x % a) becomes k * x, wherever both stand in the sum; also where x is y /
+// b, and x / a is written y / (b * a).
 std::optional<LinearIndex> Recombined(const Kernel& kernel, LinearIndex x);
 // The sum as values: invariants of inner loops come first.
 Scalar ValueOf(KernelBuilder& b, const LinearIndex& x);

@@ -188,6 +188,17 @@ TEST(Simplify, LanesLeaveDivisions) {
 }
 
 // Sums of any length end, in no more than linear time a sum.
+TEST(Simplify, CoordinatesOfAPlaceAreItsNumber) {
+  KernelBuilder b("k");
+  b.For("g", LoopRole::kGrid, b.Index(100), [&](Scalar g) {
+    b.For("l", LoopRole::kVector, b.Index(32), [&](Scalar l) {
+      Scalar x = g * 32.0 + l, row = x / b.Index(3);
+      EXPECT_EQ(((row / b.Index(3)) * 9.0 + (row % b.Index(3)) * 3.0 + x % b.Index(3)).id(),
+                x.id());
+      EXPECT_EQ(((row / b.Index(5)) * 10.0 + (row % b.Index(5)) * 2.0).id(), (row * 2.0).id());
+    });
+  });
+}
 TEST(Simplify, LongSums) {
   KernelBuilder b("k");
   ArrayId x =
