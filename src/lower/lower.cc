@@ -110,10 +110,10 @@ Leaves Lowerer::LowerComputation(const Computation& computation,
     if (effects_.Of(*instr)) frame.earlier[instr] = std::exchange(last, instr);
   for (const Instr* instr : order)
     if (instr->op() == Op::kWhile) PlanRounds(frame, *instr);
-  for (const Instr* instr : order) {
-    bool needed = instr == computation.root() || effects_.Of(*instr);
-    if (needed && !is_cyclic_) Emit(frame, *instr);
-  }
+  // The root comes last, wherever it stands among the effects: what they read dies with them.
+  for (const Instr* instr : order)
+    if (effects_.Of(*instr) && !is_cyclic_) Emit(frame, *instr);
+  if (!is_cyclic_) Emit(frame, *computation.root());
   if (is_cyclic_) return NewLeaves(computation.root()->shape());
   return frame.leaves[computation.root()];
 }
