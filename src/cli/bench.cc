@@ -1,6 +1,5 @@
 #include "driver/bench.h"
 
-#include <cmath>
 #include <cstdlib>
 
 #include <fmt/format.h>
@@ -23,19 +22,6 @@ namespace {
 
 using nlohmann::json;
 
-// Whether the one that took longer to compile is worth it, and after how many calls.
-std::string PaysText(const BenchRow& last, const BenchRow& other) {
-  double more = last.compile_ms - other.compile_ms, saves = other.median() - last.median();
-  std::string text =
-      more > 0 ? fmt::format("compiling by {} takes {} ms more than by {}", last.mode,
-                             NumberText(more), other.mode)
-               : fmt::format("compiling by {} takes no longer than by {}", last.mode, other.mode);
-  if (saves <= 0) return text + ", and saves nothing\n";
-  text += fmt::format(" and saves {} us a call", NumberText(saves));
-  if (more <= 0) return text + ": pays at once\n";
-  return text + fmt::format(": pays after {:.0f} calls\n", std::ceil(more * 1000 / saves));
-}
-
 std::string TableOf(const std::vector<BenchRow>& rows) {
   std::string text =
       fmt::format("{:8} {:>8} {:>6} {:>12} {:>12} {:>12} {:>12} {:>8}\n", "fusion", "launches",
@@ -49,7 +35,9 @@ std::string TableOf(const std::vector<BenchRow>& rows) {
   text += fmt::format("{} rounds in turn; speed: {}'s median over its own\n", last.us.size(),
                       last.mode);
   for (const BenchRow& row : rows)
-    if (&row != &last) text += PaysText(last, row);
+    if (&row != &last)
+      text += BreakEvenText("compiling by " + last.mode, {last.compile_ms, last.median()},
+                            "by " + row.mode, {row.compile_ms, row.median()});
   return text;
 }
 

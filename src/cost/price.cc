@@ -22,10 +22,8 @@ double Greater(double x, double y, double softness) {
 
 // On one core, were there no memory.
 double ComputeUs(const Work& work, const Rates& rates) {
-  double ns = 0;
-  for (size_t i = 0; i < kPipes; ++i) ns += work.ops[i] * rates.ns[i];
   double waits = work.chain * rates.latency_ns + work.sums * rates.sum_latency_ns;
-  return Greater(ns, waits, rates.softness) / kNsPerUs;
+  return Greater(NsOfOps(work, rates), waits, rates.softness) / kNsPerUs;
 }
 
 // Bytes a nanosecond of so many threads that go over so many bytes.
@@ -147,12 +145,10 @@ Price PriceOnGpu(const Work& work, const Machine& machine, const Rates& rates) {
   double waves = std::max(work.tasks, 1.0) / at_once;
   double tail = std::ceil(waves) / waves;
   if (waves < 1) tail = 1;
-  double ns = 0;
-  for (size_t i = 0; i < kPipes; ++i) ns += work.ops[i] * rates.ns[i];
   double busy = std::min(cores, std::max(work.tasks, 1.0));
-  price.compute =
-      (ns / busy * tail + work.barriers * rates.barrier_us * kNsPerUs * std::max(waves, 1.0)) /
-      kNsPerUs;
+  price.compute = (NsOfOps(work, rates) / busy * tail +
+                   work.barriers * rates.barrier_us * kNsPerUs * std::max(waves, 1.0)) /
+                  kNsPerUs;
   double bytes = work.reads + work.writes;
   Bandwidth rate = BandwidthAt(rates.all, bytes);
   double full = work.writes > 0 && work.reads > 0 ? rate.copy

@@ -70,6 +70,12 @@ Bandwidth BandwidthAt(const std::vector<Bandwidth>& curve, double bytes) {
           between(low.copy, high.copy)};
 }
 
+double NsOfOps(const Work& work, const Rates& rates) {
+  double ns = 0;
+  for (size_t i = 0; i < kPipes; ++i) ns += work.ops[i] * rates.ns[i];
+  return ns;
+}
+
 const Rates& DefaultRates(MachineKind kind) {
   static const auto* cpu = new Rates(CpuDefault());
   static const auto* gpu = new Rates(GpuDefault());

@@ -54,6 +54,9 @@ struct Rates {
 // the logarithm of the size.
 Bandwidth BandwidthAt(const std::vector<Bandwidth>& curve, double bytes);
 
+// Nanoseconds of all its operations on one core (multiprocessor), were there no waiting.
+double NsOfOps(const Work& work, const Rates& rates);
+
 // The rates of a machine: its own, else the default of its kind.
 const Rates& RatesOf(const Machine& machine);
 const Rates& DefaultRates(MachineKind kind);

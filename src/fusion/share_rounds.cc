@@ -151,8 +151,7 @@ class Sharer {
       AddElementOp(work, *instr, elements, machine);
       operations = std::max(operations, static_cast<double>(instr->info().flops_per_element));
     }
-    double once = 0;
-    for (size_t i = 0; i < kPipes; ++i) once += work.ops[i] * rates.ns[i];
+    double once = NsOfOps(work, rates);
     auto rounds = static_cast<double>(*region_.rounds);
     auto places = static_cast<double>(region_.form.Places());
     double at_a_time = machine.is_gpu() ? 1 : static_cast<double>(2 * machine.Lanes(32));

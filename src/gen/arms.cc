@@ -44,13 +44,6 @@ struct Arms {
   std::vector<ValueId> ahead = {};
 };
 
-// Of one thread, were there no waiting.
-double NsOfOps(const Work& work, const Rates& rates) {
-  double ns = 0;
-  for (size_t i = 0; i < kPipes; ++i) ns += work.ops[i] * rates.ns[i];
-  return ns;
-}
-
 // Infinitely many when nobody knows.
 double ThreadsOf(const Kernel& kernel) {
   double threads = 1;

@@ -1,6 +1,5 @@
 #include "driver/account/explain.h"
 
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 
@@ -73,18 +72,6 @@ Result<std::string> ComparedPlaces(Module& module, const ExplainRequest& request
 
 std::string LineOfJson(const json& value) {
   return value.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
-}
-
-std::string BreakEvenText(const Totals& plan, const Totals& other, std::string_view name) {
-  double more = plan.planning_ms - other.planning_ms, saves = other.us - plan.us;
-  std::string text = more > 0
-                         ? fmt::format("planning {} ms more than for {} ", NumberText(more), name)
-                         : fmt::format("planning takes no longer than for {}, and ", name);
-  // What is less than a thousandth is noise of sums.
-  if (saves <= 1e-3 * other.us) return text + "saves nothing\n";
-  text += fmt::format("saves {} us a call", NumberText(saves));
-  if (more <= 0) return text + ": pays at once\n";
-  return text + fmt::format(": pays after {:.0f} calls\n", std::ceil(more * 1000 / saves));
 }
 
 Result<std::string> Explained(Module& module, const ExplainRequest& request) {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <map>
 
@@ -6,7 +7,6 @@
 
 #include "cost/rates.h"
 #include "driver/account/counterfacts.h"
-#include "driver/account/explain.h"
 #include "driver/account/write.h"
 
 namespace tokamak {
@@ -100,9 +100,15 @@ class TextWriter {
     AddTotals(account_.unfused ? "fused" : "in all", all);
     if (account_.greedy) AddTotals("greedy", *account_.greedy);
     if (account_.unfused) AddTotals("unfused", *account_.unfused);
-    if (account_.greedy) out_ += BreakEvenText(all, *account_.greedy, "greedy");
-    if (account_.unfused) out_ += BreakEvenText(all, *account_.unfused, "unfused");
+    if (account_.greedy) AddBreakEven("for greedy", *account_.greedy);
+    if (account_.unfused) AddBreakEven("for unfused", *account_.unfused);
     if (all.data_decides) out_ += "what data decides how often to run counts once\n";
+  }
+
+  void AddBreakEven(std::string_view than, const Totals& other) {
+    const Totals& all = account_.totals;
+    out_ +=
+        BreakEvenText("planning", {all.planning_ms, all.us}, than, {other.planning_ms, other.us});
   }
 
   void AddTotals(std::string_view name, const Totals& totals) {
@@ -182,6 +188,18 @@ std::string BytesText(int64_t bytes) {
 
 std::string NumberText(double number) {
   return number >= 1000 ? fmt::format("{:.0f}", number) : fmt::format("{:.3g}", number);
+}
+
+std::string BreakEvenText(std::string_view doing, CallCost own, std::string_view than,
+                          CallCost other) {
+  double more = own.before_ms - other.before_ms, saves = other.call_us - own.call_us;
+  std::string text = more > 0 ? fmt::format("{} {} ms more than {} ", doing, NumberText(more), than)
+                              : fmt::format("{} takes no longer than {}, and ", doing, than);
+  // What is less than a thousandth is noise of sums.
+  if (saves <= 1e-3 * other.call_us) return text + "saves nothing\n";
+  text += fmt::format("saves {} us a call", NumberText(saves));
+  if (more <= 0) return text + ": pays at once\n";
+  return text + fmt::format(": pays after {:.0f} calls\n", std::ceil(more * 1000 / saves));
 }
 
 std::string ShortList(const std::vector<std::string>& words, size_t shown) {

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -27,6 +29,14 @@ nlohmann::json DiffJson(const ProgramAccount& a, const ProgramAccount& b, const 
 std::string BytesText(int64_t bytes);
 // "0.213", "15010000": three digits at least, and no exponents of what is large.
 std::string NumberText(double number);
+// A way to run a program: milliseconds before the first call, microseconds of each.
+struct CallCost {
+  double before_ms = 0, call_us = 0;
+};
+// "planning 38 ms more than for greedy saves 0.21 us a call: pays after 181 calls"; `doing`:
+// "planning", `than`: "for greedy".
+std::string BreakEvenText(std::string_view doing, CallCost own, std::string_view than,
+                          CallCost other);
 // "a, b, c and 4 more".
 std::string ShortList(const std::vector<std::string>& words, size_t shown);
 
