@@ -67,12 +67,13 @@ class Chains {
   std::vector<Chain> chains_;
 };
 
-// What must be there before a region runs: what it reads, and what it updates.
-std::vector<const Instr*> NeedsOf(const Region& region) {
-  std::vector<const Instr*> needs = region.inputs;
+// Calls f for all that must be there before a region runs: what it reads, and what it updates. An
+// update is its region's only root.
+template <typename F>
+void ForNeeds(const Region& region, F&& f) {
+  for (const Instr* input : region.inputs) f(input);
   for (const Instr* root : region.roots)
-    if (IsUpdate(*root) && !Contains(needs, root->operand(0))) needs.push_back(root->operand(0));
-  return needs;
+    if (IsUpdate(*root) && !Contains(region.inputs, root->operand(0))) f(root->operand(0));
 }
 
 }  // namespace
@@ -116,7 +117,8 @@ Draft::Draft(const Computation& computation, const Machine& machine, bool contra
   for (size_t i = 0; i < roots.size(); ++i) Of(*roots[i]).home = static_cast<int>(i);
   for (const Instr* root : roots) {
     Group group{{root}, {}};
-    Region region = RegionOf(group, static_cast<int>(groups_.size()));
+    Region region;
+    FindRegion(group, static_cast<int>(groups_.size()), region);
     RegionKey key = hasher.KeyOf(region);
     AddGroup(std::move(group), std::move(region), std::move(key));
   }
@@ -193,7 +195,7 @@ bool Draft::IsInput(uint32_t place, const Group& group, int number) const {
   return made && value.home != number && !Contains(group.again, order_[place]);
 }
 
-Region Draft::RegionOf(const Group& group, int number) {
+void Draft::FindRegion(const Group& group, int number, Region& region) {
   ++walk_;
   found_.clear();
   bool has_parts = false;
@@ -207,7 +209,7 @@ Region Draft::RegionOf(const Group& group, int number) {
     for (uint32_t read : ReadsOf(values_[found_[next]]))
       if (values_[read].seen != walk_ && !IsInput(read, group, number)) find(read);
   if (has_parts) ForgetParts();
-  return Ordered(group.roots);
+  PutInOrder(group.roots, region);
 }
 
 // A part of what is made elsewhere is an array to be read.
@@ -222,9 +224,11 @@ void Draft::ForgetParts() {
   });
 }
 
-Region Draft::Ordered(const std::vector<const Instr*>& roots) {
+void Draft::PutInOrder(const std::vector<const Instr*>& roots, Region& region) {
   std::sort(found_.begin(), found_.end());
-  Region region{&computation(), {}, {}, roots};
+  region.computation = &computation();
+  region.roots = roots;
+  region.instrs.clear();
   region.instrs.reserve(found_.size());
   inputs_.clear();
   for (uint32_t place : found_) {
@@ -238,7 +242,6 @@ Region Draft::Ordered(const std::vector<const Instr*>& roots) {
   region.inputs = inputs_;
   std::sort(region.roots.begin(), region.roots.end(),
             [&](const Instr* x, const Instr* y) { return places_[x] < places_[y]; });
-  return region;
 }
 
 void Draft::Rehome(const Change& change, bool forward) {
@@ -259,12 +262,18 @@ void Draft::Rehome(const Change& change, bool forward) {
 }
 
 std::vector<Region> Draft::Try(const Change& change) {
-  Rehome(change, true);
   std::vector<Region> regions;
-  int next = static_cast<int>(groups_.size());
-  for (const Group& group : change.added) regions.push_back(RegionOf(group, next++));
-  Rehome(change, false);
+  Try(change, regions);
   return regions;
+}
+
+void Draft::Try(const Change& change, std::vector<Region>& regions) {
+  if (regions.size() < change.added.size()) regions.resize(change.added.size());
+  Rehome(change, true);
+  auto next = static_cast<int>(groups_.size());
+  for (size_t i = 0; i < change.added.size(); ++i)
+    FindRegion(change.added[i], next + static_cast<int>(i), regions[i]);
+  Rehome(change, false);
 }
 
 void Draft::Link(int number, bool add) {
@@ -275,7 +284,7 @@ void Draft::Link(int number, bool add) {
       std::erase(list, number);
     }
   };
-  for (const Instr* value : NeedsOf(region(number))) link(readers_[value]);
+  ForNeeds(region(number), [&](const Instr* value) { link(readers_[value]); });
   for (const Instr* instr : region(number).instrs) link(computed_[instr]);
 }
 
@@ -351,7 +360,7 @@ bool Draft::FindsCycle(const Change& change, const std::vector<Region>& regions)
   std::unordered_set<int> gone(change.removed.begin(), change.removed.end());
   std::unordered_map<const Instr*, std::vector<size_t>> needed_by;
   for (size_t i = 0; i < regions.size(); ++i)
-    for (const Instr* value : NeedsOf(regions[i])) needed_by[value].push_back(i);
+    ForNeeds(regions[i], [&](const Instr* value) { needed_by[value].push_back(i); });
   for (size_t target = 0; target < regions.size(); ++target) {
     std::unordered_set<const Instr*> seen;
     std::vector<const Instr*> open = regions[target].roots;

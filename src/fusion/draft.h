@@ -78,6 +78,8 @@ class Draft {
 
   // The regions that the groups added would be.
   std::vector<Region> Try(const Change& change);
+  // The same into the first of `regions`, whose memory is used again.
+  void Try(const Change& change, std::vector<Region>& regions);
   void Apply(const Change& change) { Apply(change, Try(change)); }
   // With the regions that the change was tried with.
   void Apply(const Change& change, std::vector<Region> regions) {
@@ -118,13 +120,13 @@ class Draft {
   std::span<const uint32_t> ReadsOf(const Value& value) const {
     return {reads_.data() + value.first_read, value.reads};
   }
-  Region RegionOf(const Group& group, int number);
+  void FindRegion(const Group& group, int number, Region& region);
   // Marks roots as made by others, as if the change were made; again: takes it back.
   void Rehome(const Change& change, bool forward);
   void Link(int number, bool add);
   void ForgetParts();
   // What the last walk found, in order, with its inputs.
-  Region Ordered(const std::vector<const Instr*>& roots);
+  void PutInOrder(const std::vector<const Instr*>& roots, Region& region);
   bool IsMerge(const Change& change) const;
   bool IsNarrowing(const Change& change) const;
   bool FindsCycle(const Change& change, const std::vector<Region>& regions) const;

@@ -1,6 +1,7 @@
 #include "fusion/greedy.h"
 
 #include <algorithm>
+#include <iterator>
 #include <queue>
 #include <unordered_map>
 
@@ -55,6 +56,12 @@ class Greedy {
   }
 
  private:
+  // What a move makes, and microseconds of each; empty: to be found.
+  struct Regions {
+    std::vector<Region> regions;
+    std::vector<double> us;
+  };
+
   // The moves of all values that groups read or make that came in the last round.
   void LookAtChanged() {
     std::vector<const Instr*> values;
@@ -96,23 +103,33 @@ class Greedy {
       for (int i : priced.move.change.removed) priced.before += EstimateOf(i);
       // Moves that are alike are worth the same, about; when one is made, it is known exactly.
       auto [after, is_new] = after_.try_emplace(priced.hash);
-      Regions made;
-      if (is_new) {
-        // Regions that are alike are rarely met here: their hashes would cost more than they save.
-        made.regions = draft_.Try(priced.move.change);
-        for (const Region& region : made.regions)
-          after->second += made.us.emplace_back(pricer_.Estimate(region));
-      }
+      if (is_new) after->second = TryOut(priced.move.change);
       priced.after = after->second;
       if (!priced.pays()) {
         refusals_.Add(priced, "by estimate");
         continue;
       }
       // What is computed again may read what no removed group reads: that can change meanwhile.
-      if (ComputesAgain(priced.move.change)) made = {};
+      Regions made;
+      if (is_new && !ComputesAgain(priced.move.change)) made = TakeTried();
       queue_.push({priced.gain(), priced.hash, waiting_.size()});
       waiting_.push_back({std::move(priced), std::move(made)});
     }
+  }
+
+  // Microseconds of what a move would make. Regions that are alike are rarely met here: their
+  // hashes would cost more than they save.
+  double TryOut(const Change& change) {
+    draft_.Try(change, tried_);
+    tried_us_.clear();
+    double all = 0;
+    for (size_t i = 0; i < change.added.size(); ++i)
+      all += tried_us_.emplace_back(pricer_.Estimate(tried_[i]));
+    return all;
+  }
+  Regions TakeTried() {
+    auto begin = std::make_move_iterator(tried_.begin());
+    return {{begin, begin + static_cast<int64_t>(tried_us_.size())}, tried_us_};
   }
 
   void TakeBest() {
@@ -169,11 +186,6 @@ class Greedy {
     }
   };
 
-  // What a move makes, and microseconds of each; empty: to be found.
-  struct Regions {
-    std::vector<Region> regions;
-    std::vector<double> us;
-  };
   struct Waiting {
     PricedMove priced;
     Regions made;
@@ -185,6 +197,8 @@ class Greedy {
   MoveHasher hasher_;
   Refusals refusals_;
   std::unordered_map<uint64_t, double> after_;  // what a move makes costs, by hash
+  std::vector<Region> tried_;                   // what the last move makes that was tried out
+  std::vector<double> tried_us_;                // of each; tried_ may have more
   std::vector<double> estimates_;               // of groups, by number; < 0: not known
   std::vector<Waiting> waiting_;
   std::priority_queue<Place> queue_;   // of this round

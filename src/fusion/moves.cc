@@ -52,6 +52,7 @@ class MoveMaker {
     int maker = draft_.HomeOf(value);
     bool needed = draft_.IsNeeded(value);
     group_ = readers[0];
+    moves_.reserve(1 + readers.size());
     if (!needed && MayBeInside(value)) AddVertical(value, maker);
     if (!needed && readers.size() < 2) return std::move(moves_);
     for (int reader : readers) {
@@ -173,9 +174,10 @@ class MoveMaker {
 
   void AddVertical(const Instr& value, int maker) {
     const std::vector<int>& readers = draft_.ReadersOf(value);
-    Change change{{maker}, {}};
+    Change change;
     change.removed.reserve(1 + readers.size());
     change.added.reserve(1 + readers.size());
+    change.removed.push_back(maker);
     Group rest = draft_.group(maker);
     std::erase(rest.roots, &value);
     if (!rest.roots.empty()) change.added.push_back(std::move(rest));

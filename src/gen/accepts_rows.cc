@@ -6,6 +6,8 @@
 #include "gen/accepts_rows.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 
 #include "gen/row_levels.h"
 
@@ -27,7 +29,7 @@ constexpr int64_t kNodesOfOp = 8, kNodesOfFlop = 12, kFewNodes = 6000;
 // Elements that are whole vectors on every machine.
 constexpr int64_t kWholeRow = 64;
 // An instruction is looked at for so many places.
-constexpr int64_t kVisitsOfInstr = 8;
+constexpr size_t kVisitsOfInstr = 8;
 
 // The coordinates of an element of `dims`, whose number is made of these digits, the last of which
 // counts fastest.
@@ -70,9 +72,11 @@ class Walker {
  public:
   explicit Walker(const Region& region) : region_(region) {
     inside_.reserve(region.instrs.size());
-    for (const Instr* instr : region.instrs) inside_.push_back({instr});
-    std::sort(inside_.begin(), inside_.end(),
-              [](const Inside& x, const Inside& y) { return x.instr < y.instr; });
+    slots_.resize(std::bit_ceil(2 * region.instrs.size()));
+    for (const Instr* instr : region.instrs) {
+      inside_.push_back({instr});
+      slots_[SlotOf(*instr)] = static_cast<uint32_t>(inside_.size());
+    }
   }
 
   Accepts Run() {
@@ -190,10 +194,10 @@ class Walker {
   void Visit(const Instr& instr, uint32_t at) {
     Inside* inside = answer_ == Accepts::kYes ? Find(instr) : nullptr;
     if (inside == nullptr || IsImmediate(instr)) return;
-    std::vector<uint32_t>& seen = inside->seen;
-    if (std::find(seen.begin(), seen.end(), at) != seen.end()) return;
-    if (static_cast<int64_t>(seen.size()) >= kVisitsOfInstr) return Open();
-    seen.push_back(at);
+    auto end = inside->seen.begin() + inside->visits;
+    if (std::find(inside->seen.begin(), end, at) != end) return;
+    if (inside->visits == kVisitsOfInstr) return Open();
+    inside->seen[inside->visits++] = at;
     if (instr.op() == Op::kReduce) return CheckFold(instr, places_[at]);
     if (instr.op() != Op::kMap && instr.info().Is(kElementwise)) {
       for (const Instr* operand : instr.operands())
@@ -271,17 +275,24 @@ class Walker {
   // An instruction of the region, and where it has been looked at.
   struct Inside {
     const Instr* instr;
-    std::vector<uint32_t> seen = {};  // numbers of places
-    uint32_t walk = 0;
+    std::array<uint32_t, kVisitsOfInstr> seen = {};  // numbers of places
+    uint32_t visits = 0, walk = 0;
   };
+  // Where its number is, or would be.
+  size_t SlotOf(const Instr& instr) const {
+    size_t slot = static_cast<size_t>(instr.id()) & (slots_.size() - 1);
+    while (slots_[slot] != 0 && inside_[slots_[slot] - 1].instr != &instr)
+      slot = (slot + 1) & (slots_.size() - 1);
+    return slot;
+  }
   Inside* Find(const Instr& instr) {
-    auto it = std::lower_bound(inside_.begin(), inside_.end(), &instr,
-                               [](const Inside& x, const Instr* y) { return x.instr < y; });
-    return it != inside_.end() && it->instr == &instr ? &*it : nullptr;
+    uint32_t number = slots_[SlotOf(instr)];
+    return number != 0 ? &inside_[number - 1] : nullptr;
   }
 
   const Region& region_;
-  std::vector<Inside> inside_;  // by address
+  std::vector<Inside> inside_;
+  std::vector<uint32_t> slots_;  // numbers in inside_, from 1 on, by the instruction's; 0: none
   std::vector<Place> places_;
   uint32_t walk_ = 0;
   int64_t rows_ = 0, row_ = 0;
