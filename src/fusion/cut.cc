@@ -12,10 +12,14 @@ namespace {
 
 class CutBuilder {
  public:
-  CutBuilder(const Computation& computation, const Machine& machine, DecisionLog& log)
-      : machine_(machine), log_(log), places_(computation), plan_(computation) {
+  CutBuilder(KernelMemo& kernels, DecisionLog& log)
+      : kernels_(kernels),
+        machine_(kernels.machine()),
+        log_(log),
+        places_(kernels.computation()),
+        plan_(kernels.computation()) {
     size_t next = 0;
-    for (const Instr* instr : OrderFromRoot(computation)) places_[instr] = next++;
+    for (const Instr* instr : OrderFromRoot(kernels.computation())) places_[instr] = next++;
   }
 
   ComputationPlan Run(const Cut& cut) {
@@ -26,9 +30,6 @@ class CutBuilder {
       if (number < 0) TakeApart(given);
     }
     for (const std::vector<int>& pack : cut.packs) AddPack(pack, kernel_of_region);
-    for (const PlannedKernel& planned : plan_.kernels)
-      for (const Instr* instr : planned.region.instrs)
-        plan_.inside[instr] = plan_.kernel_of[instr] < 0;
     return std::move(plan_);
   }
 
@@ -37,15 +38,14 @@ class CutBuilder {
   int Build(const CutRegion& given) {
     Region region = OrderedRegion(given.instrs, given.roots, places_);
     RegionKind kind = ShapeOf(region, machine_).kind;
-    BuildOutcome outcome = BuildRegion(region, kind, machine_, NameOfKernel(region));
-    if (!outcome.built) {
-      Refuse(*region.roots[0], given.instrs.size() == 1, outcome.why_not);
+    std::shared_ptr<const MadeKernel> made = kernels_.Make(region, kind);
+    if (!made->outcome.built) {
+      Refuse(*region.roots[0], given.instrs.size() == 1, made->outcome.why_not);
       return -1;
     }
-    int number = static_cast<int>(plan_.kernels.size());
-    for (const Instr* root : region.roots) plan_.kernel_of[root] = number;
-    plan_.kernels.push_back({std::move(region), kind, std::move(*outcome.built)});
-    return number;
+    BuiltKernel built = KernelFor(region, *made, NameOfKernel(region));
+    AddKernel(plan_, {std::move(region), kind, std::move(built)});
+    return static_cast<int>(plan_.kernels.size()) - 1;
   }
 
   void TakeApart(const CutRegion& given) {
@@ -77,6 +77,7 @@ class CutBuilder {
     if (pack.size() > 1) plan_.packs.push_back(std::move(pack));
   }
 
+  KernelMemo& kernels_;
   const Machine& machine_;
   DecisionLog& log_;
   InstrMap<size_t> places_;
@@ -85,9 +86,19 @@ class CutBuilder {
 
 }  // namespace
 
-ComputationPlan BuildCut(const Computation& computation, const Cut& cut, const Machine& machine,
-                         DecisionLog& log) {
-  return CutBuilder(computation, machine, log).Run(cut);
+void AddKernel(ComputationPlan& plan, PlannedKernel planned) {
+  auto number = static_cast<int>(plan.kernels.size());
+  for (const Instr* instr : planned.region.instrs)
+    if (plan.kernel_of[instr] < 0) plan.inside[instr] = true;
+  for (const Instr* root : planned.region.roots) {
+    plan.kernel_of[root] = number;
+    plan.inside[root] = false;
+  }
+  plan.kernels.push_back(std::move(planned));
+}
+
+ComputationPlan BuildCut(const Cut& cut, KernelMemo& kernels, DecisionLog& log) {
+  return CutBuilder(kernels, log).Run(cut);
 }
 
 }  // namespace tokamak

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "fusion/kernel_memo.h"
 #include "fusion/plan.h"
 #include "ir/ir.h"
 
@@ -20,9 +21,12 @@ struct Cut {
   std::vector<std::vector<int>> packs;  // regions, by number, that run as one launch
 };
 
+// A kernel of a plan that makes its roots; all else in it exists only inside, unless some kernel
+// makes it.
+void AddKernel(ComputationPlan& plan, PlannedKernel planned);
+
 // Builds the kernels. A region that has none is taken apart: a kernel for each of its instructions,
 // and what has none then is a host step. Each such is a record.
-ComputationPlan BuildCut(const Computation& computation, const Cut& cut, const Machine& machine,
-                         DecisionLog& log);
+ComputationPlan BuildCut(const Cut& cut, KernelMemo& kernels, DecisionLog& log);
 
 }  // namespace tokamak

@@ -9,7 +9,6 @@
 #include "fusion/first_planner.h"
 
 #include <algorithm>
-#include <map>
 
 #include "fusion/contraction.h"
 #include "fusion/regions.h"
@@ -27,16 +26,17 @@ constexpr int64_t kMaxStoredSplat = 4096;
 
 class Planner {
  public:
-  Planner(const Computation& computation, const Machine& machine, bool fuse, DecisionLog& log)
-      : computation_(computation),
-        machine_(machine),
+  Planner(KernelMemo& kernels, bool fuse, DecisionLog& log)
+      : kernels_(kernels),
+        computation_(kernels.computation()),
+        machine_(kernels.machine()),
         fuse_(fuse),
         log_(log),
-        probes_(computation, machine),
-        order_(OrderFromRoot(computation)),
-        alone_(computation, false),
-        sealed_(computation, false),
-        host_(computation) {}
+        probes_(computation_, machine_),
+        order_(OrderFromRoot(computation_)),
+        alone_(computation_, false),
+        sealed_(computation_, false),
+        host_(computation_) {}
 
   ComputationPlan Run() {
     for (int round = 0;; ++round) {
@@ -147,35 +147,26 @@ class Planner {
                         .because = std::move(because)});
   }
 
-  // The kernel of a region, which rounds share.
-  BuildOutcome& Built(const Region& region, RegionKind kind) {
-    std::vector<const Instr*> key = region.instrs;
-    key.push_back(nullptr);
-    key.insert(key.end(), region.roots.begin(), region.roots.end());
-    auto [it, is_new] = built_.try_emplace(std::move(key));
-    if (is_new) it->second = BuildRegion(region, kind, machine_, NameOfKernel(region));
-    return it->second;
-  }
-
   // Makes the kernels. Of a region that has none, the instructions are marked, and false is the
   // answer.
   bool Build(const RegionTable& table, ComputationPlan& plan, int round) {
     bool all = true;
-    for (size_t i = 0; i < table.size(); ++i) {
-      Region region = table.Finish(static_cast<int>(i));
-      const BuildOutcome& outcome = Built(region, table.region(static_cast<int>(i)).shape.kind);
-      if (!outcome.built) MarkRefused(region, outcome.why_not, round);
+    std::vector<Region> regions;
+    std::vector<std::shared_ptr<const MadeKernel>> made;
+    for (int i = 0; i < static_cast<int>(table.size()); ++i) {
+      regions.push_back(table.Finish(i));
+      made.push_back(kernels_.Make(regions.back(), table.region(i).shape.kind));
+      const BuildOutcome& outcome = made.back()->outcome;
+      if (!outcome.built) MarkRefused(regions.back(), outcome.why_not, round);
       all = all && outcome.built;
     }
     if (!all && round < kMaxRounds) return false;
-    for (size_t i = 0; i < table.size(); ++i) {
-      Region region = table.Finish(static_cast<int>(i));
-      RegionKind kind = table.region(static_cast<int>(i)).shape.kind;
-      BuildOutcome& outcome = Built(region, kind);
-      if (!outcome.built) continue;
-      for (const Instr* root : region.roots)
+    for (size_t i = 0; i < regions.size(); ++i) {
+      if (!made[i]->outcome.built) continue;
+      for (const Instr* root : regions[i].roots)
         plan.kernel_of[root] = static_cast<int>(plan.kernels.size());
-      plan.kernels.push_back({std::move(region), kind, std::move(*outcome.built)});
+      BuiltKernel built = KernelFor(regions[i], *made[i], NameOfKernel(regions[i]));
+      plan.kernels.push_back({std::move(regions[i]), made[i]->kind, std::move(built)});
     }
     for (const Instr* instr : order_) {
       plan.inside[instr] = table.IsInside(*instr) && plan.kernel_of[instr] < 0;
@@ -201,6 +192,7 @@ class Planner {
     }
   }
 
+  KernelMemo& kernels_;
   const Computation& computation_;
   const Machine& machine_;
   bool fuse_;
@@ -208,17 +200,15 @@ class Planner {
   KernelProbes probes_;
   std::vector<Instr*> order_;
   std::vector<Decision> records_;  // of this round
-  std::map<std::vector<const Instr*>, BuildOutcome> built_;
-  InstrMap<bool> alone_;   // joins no region
-  InstrMap<bool> sealed_;  // nothing joins the region that it began
+  InstrMap<bool> alone_;           // joins no region
+  InstrMap<bool> sealed_;          // nothing joins the region that it began
   InstrMap<std::string> host_;
 };
 
 }  // namespace
 
-ComputationPlan PlanFirst(const Computation& computation, const Machine& machine, bool fuse,
-                          DecisionLog& log) {
-  return Planner(computation, machine, fuse, log).Run();
+ComputationPlan PlanFirst(KernelMemo& kernels, bool fuse, DecisionLog& log) {
+  return Planner(kernels, fuse, log).Run();
 }
 
 }  // namespace tokamak

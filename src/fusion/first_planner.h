@@ -1,12 +1,12 @@
 #pragma once
 
+#include "fusion/kernel_memo.h"
 #include "fusion/plan.h"
 
 namespace tokamak {
 
 // Producers into consumers by rules of thumb, from the last instruction to the first; without
 // `fuse` a kernel for each instruction. Every kernel of the plan is built.
-ComputationPlan PlanFirst(const Computation& computation, const Machine& machine, bool fuse,
-                          DecisionLog& log);
+ComputationPlan PlanFirst(KernelMemo& kernels, bool fuse, DecisionLog& log);
 
 }  // namespace tokamak

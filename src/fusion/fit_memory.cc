@@ -4,9 +4,10 @@
 
 #include <fmt/format.h>
 
-#include "fusion/hold_pins.h"
+#include "fusion/cut.h"
 #include "fusion/moves.h"
 #include "fusion/priced_move.h"
+#include "fusion/search.h"
 #include "fusion/unit_graph.h"
 #include "fusion/values.h"
 
@@ -26,15 +27,7 @@ struct Sketch {
     for (size_t i = 0; i < draft.size(); ++i) {
       auto group = static_cast<int>(i);
       if (!draft.IsThere(group)) continue;
-      auto number = static_cast<int>(plan.kernels.size());
-      const Region& region = draft.region(group);
-      for (const Instr* instr : region.instrs)
-        if (plan.kernel_of[instr] < 0) plan.inside[instr] = true;
-      for (const Instr* root : region.roots) {
-        plan.kernel_of[root] = number;
-        plan.inside[root] = false;
-      }
-      plan.kernels.push_back({.region = region, .kind = {}, .built = {}});
+      AddKernel(plan, {.region = draft.region(group), .kind = {}, .built = {}});
       groups.push_back(group);
     }
   }
@@ -85,9 +78,7 @@ class Fitter {
       for (Move& move : MovesOf(draft_, group)) {
         if (tries >= kMaxTries) break;
         std::vector<Region> regions = draft_.Try(move.change);
-        if (!WhyPinned(draft_, move.change, regions).empty() || !pricer_.HaveKernels(regions) ||
-            draft_.MakesCycle(move.change, regions))
-          continue;
+        if (!IsLegal(move.change, regions, draft_, pricer_)) continue;
         ++tries;
         Draft changed = draft_;
         changed.Apply(move.change);

@@ -19,6 +19,12 @@ bool IsAlike(const Instr& x, const Instr& y) {
          });
 }
 
+// Which one of several it is tells a kernel nothing.
+bool IsAlikeAsInput(const Instr& x, const Instr& y) {
+  bool numbered = x.op() == Op::kParameter || x.op() == Op::kGetTupleElement;
+  return numbered ? x.op() == y.op() && x.shape() == y.shape() : IsAlike(x, y);
+}
+
 }  // namespace
 
 BuiltKernel KernelFor(const Region& region, const MadeKernel& made, std::string name) {
@@ -54,7 +60,9 @@ bool KernelMemo::IsSame(const Region& made, const Region& region) {
   auto same_operand = [&](const Instr* x, const Instr* y) {
     return IsImmediate(*x) ? x == y || (IsImmediate(*y) && IsAlike(*x, *y)) : same(x, y);
   };
-  auto same_input = [&](const Instr* x, const Instr* y) { return same(x, y) && IsAlike(*x, *y); };
+  auto same_input = [&](const Instr* x, const Instr* y) {
+    return same(x, y) && IsAlikeAsInput(*x, *y);
+  };
   auto same_instr = [&](const Instr* x, const Instr* y) {
     return IsAlike(*x, *y) && std::ranges::equal(x->operands(), y->operands(), same_operand) &&
            same(x, y);

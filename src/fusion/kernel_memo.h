@@ -20,9 +20,9 @@ struct MadeKernel {
 // The same kernel for a region that is the same instruction by instruction.
 BuiltKernel KernelFor(const Region& region, const MadeKernel& made, std::string name);
 
-// Makes kernels of the regions of a computation. What was made of one is taken for all that are the
-// same instruction by instruction: of 12 equal layers one is made, and what a planner has priced
-// need not be made once more.
+// Makes the kernels of a computation's plans. What was made of one region is taken for all that are
+// the same instruction by instruction: of 12 equal layers one is made. Not for kernels that are
+// made for their prices: few of those are ever asked for again, and all would be kept.
 class KernelMemo {
  public:
   KernelMemo(const Computation& computation, const Machine& machine)
@@ -34,7 +34,6 @@ class KernelMemo {
 
   const Computation& computation() const { return computation_; }
   const Machine& machine() const { return machine_; }
-  RegionHasher& hasher() { return hasher_; }
   // Never null.
   std::shared_ptr<const MadeKernel> Make(const Region& region, RegionKind kind);
 

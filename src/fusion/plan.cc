@@ -69,6 +69,7 @@ struct Setting {
   const Pins* pins;
   int64_t memory_limit = 0;
   Pricer pricer{computation, machine};
+  KernelMemo kernels{computation, machine};
   PlanningFacts facts = {};
 };
 
@@ -93,7 +94,7 @@ Start StartGreedily(Setting& setting) {
 Start StartFirst(Setting& setting) {
   Stopwatch watch(setting.facts.first_ms);
   DecisionLog log;
-  ComputationPlan first = PlanFirst(setting.computation, setting.machine, true, log);
+  ComputationPlan first = PlanFirst(setting.kernels, true, log);
   Draft draft(first, setting.pricer.hasher());
   for (size_t i = 0; i < first.kernels.size(); ++i)
     setting.pricer.Learn(draft.HashOf(static_cast<int>(i)), first.kernels[i].kind,
@@ -109,7 +110,7 @@ ComputationPlan Finish(Start start, Setting& setting, DecisionLog& log) {
   ComputationPlan plan(setting.computation);
   {
     Stopwatch watch(setting.facts.build_ms);
-    plan = BuildDraft(start.draft, setting.pricer, std::move(start.plan), log);
+    plan = BuildDraft(start.draft, setting.kernels, std::move(start.plan), log);
   }
   setting.facts.kernels_built = static_cast<int64_t>(setting.pricer.kernels_built());
   plan.facts = setting.facts;
@@ -194,21 +195,19 @@ ComputationPlan PlanAtRandom(Setting& setting, DecisionLog& log) {
 }
 
 // A plan that somebody else made, changed so that pins hold.
-ComputationPlan WithPins(ComputationPlan plan, const Machine& machine, const Pins* pins,
-                         DecisionLog& log) {
-  if (pins == nullptr || pins->empty()) return plan;
-  Pricer pricer(*plan.computation, machine);
-  Draft draft(plan, pricer.hasher());
-  HoldPins(draft, pricer, pins, log);
-  return BuildDraft(draft, pricer, std::move(plan), log);
+ComputationPlan WithPins(ComputationPlan plan, Setting& setting, DecisionLog& log) {
+  if (setting.pins == nullptr || setting.pins->empty()) return plan;
+  Draft draft(plan, setting.pricer.hasher());
+  HoldPins(draft, setting.pricer, setting.pins, log);
+  return BuildDraft(draft, setting.kernels, std::move(plan), log);
 }
 
 ComputationPlan PlanKernels(const Computation& computation, const Machine& machine,
                             const PlanOptions& options, DecisionLog& log) {
-  if (options.given != nullptr)
-    return WithPins(BuildCut(computation, options.given->CutOf(computation, machine), machine, log),
-                    machine, options.pins, log);
   Setting setting{computation, machine, options.pins, options.memory_limit};
+  if (options.given != nullptr)
+    return WithPins(BuildCut(options.given->CutOf(computation, machine), setting.kernels, log),
+                    setting, log);
   switch (options.mode) {
     case FusionMode::kGreedy:
       return PlanGreedily(setting, log);
@@ -221,8 +220,7 @@ ComputationPlan PlanKernels(const Computation& computation, const Machine& machi
     case FusionMode::kRules:
       break;
   }
-  return WithPins(PlanFirst(computation, machine, options.mode != FusionMode::kNone, log), machine,
-                  options.pins, log);
+  return WithPins(PlanFirst(setting.kernels, options.mode != FusionMode::kNone, log), setting, log);
 }
 
 }  // namespace

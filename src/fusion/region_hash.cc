@@ -108,6 +108,24 @@ uint64_t RegionHasher::Of(const Region& region) {
   return hasher.digest();
 }
 
+uint64_t RegionHasher::OfEach(const Region& region) {
+  Hasher hasher;
+  numbers_.Begin();
+  hasher.Add(region.inputs.size());
+  for (const Instr* input : region.inputs) {
+    numbers_.Of(*input);
+    hasher.Add(OwnOf(*input).shape);
+  }
+  for (const Instr* instr : region.instrs) {
+    hasher.Add(OwnOf(*instr).all);
+    for (const Instr* operand : instr->operands())
+      hasher.Add(IsImmediate(*operand) ? OwnOf(*operand).all : uint64_t{numbers_.Of(*operand)});
+    numbers_.Of(*instr);
+  }
+  for (const Instr* root : region.roots) hasher.Add(numbers_.Of(*root));
+  return hasher.digest();
+}
+
 RegionKey RegionHasher::KeyOf(const Region& region) {
   RegionKey key{Of(region)};
   auto before = [&](const Instr* x, const Instr* y) { return numbers_.Of(*x) < numbers_.Of(*y); };

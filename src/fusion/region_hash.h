@@ -53,6 +53,8 @@ class RegionHasher {
       : own_(computation), marks_(computation), numbers_(computation) {}
   uint64_t Of(const Region& region);
   RegionKey KeyOf(const Region& region);
+  // Equal for regions that are the same instruction by instruction, as they stand.
+  uint64_t OfEach(const Region& region);
 
  private:
   struct Own {

@@ -202,6 +202,12 @@ void Improve(Draft& draft, Pricer& pricer, int64_t probes, DecisionLog& log, Pla
   Search(draft, pricer, probes, log).Run(facts);
 }
 
+bool IsLegal(const Change& change, const std::vector<Region>& regions, Draft& draft,
+             Pricer& pricer) {
+  return WhyPinned(draft, change, regions).empty() && pricer.HaveKernels(regions) &&
+         !draft.MakesCycle(change, regions);
+}
+
 void MakeRandomMoves(Draft& draft, Pricer& pricer, int64_t moves_per_group, uint64_t seed) {
   std::mt19937_64 random(seed);
   int64_t left = moves_per_group * static_cast<int64_t>(draft.size());
@@ -212,13 +218,11 @@ void MakeRandomMoves(Draft& draft, Pricer& pricer, int64_t moves_per_group, uint
     if (moves.empty()) continue;
     const Change& change = moves[random() % moves.size()].change;
     std::vector<Region> regions = draft.Try(change);
-    if (WhyPinned(draft, change, regions).empty() && pricer.HaveKernels(regions) &&
-        !draft.MakesCycle(change, regions))
-      draft.Apply(change);
+    if (IsLegal(change, regions, draft, pricer)) draft.Apply(change, std::move(regions));
   }
 }
 
-ComputationPlan BuildDraft(const Draft& draft, Pricer& pricer, ComputationPlan from,
+ComputationPlan BuildDraft(const Draft& draft, KernelMemo& kernels, ComputationPlan from,
                            DecisionLog& log) {
   Cut rest;
   std::vector<PlannedKernel> kept;
@@ -231,19 +235,10 @@ ComputationPlan BuildDraft(const Draft& draft, Pricer& pricer, ComputationPlan f
       rest.regions.push_back({region.instrs, region.roots});
     }
   }
-  ComputationPlan plan = BuildCut(draft.computation(), rest, pricer.machine(), log);
+  ComputationPlan plan = BuildCut(rest, kernels, log);
   for (const Instr* instr : draft.order())
     if (plan.why_host[instr].empty()) plan.why_host[instr] = from.why_host[instr];
-  for (PlannedKernel& planned : kept) {
-    int number = static_cast<int>(plan.kernels.size());
-    for (const Instr* instr : planned.region.instrs)
-      if (plan.kernel_of[instr] < 0) plan.inside[instr] = true;
-    for (const Instr* root : planned.region.roots) {
-      plan.kernel_of[root] = number;
-      plan.inside[root] = false;
-    }
-    plan.kernels.push_back(std::move(planned));
-  }
+  for (PlannedKernel& planned : kept) AddKernel(plan, std::move(planned));
   return plan;
 }
 

@@ -67,13 +67,17 @@ ElementEmitter::ElementEmitter(KernelBuilder& b, const Region& region) : b_(b) {
   }
 }
 
-ArrayId ElementEmitter::AddArgument(const Instr& instr, size_t part, const Shape& shape,
-                                    Access access) {
+std::string NameOfArgument(const Instr& instr, size_t part) {
   std::string name =
       instr.name().empty() ? "v" + std::to_string(static_cast<uint32_t>(instr.id())) : instr.name();
   if (part > 0) name += "_" + std::to_string(part);
+  return name;
+}
+
+ArrayId ElementEmitter::AddArgument(const Instr& instr, size_t part, const Shape& shape,
+                                    Access access) {
   int64_t count = shape.ElementCount() * (IsComplex(shape.type()) ? 2 : 1);
-  return b_.Argument({.name = std::move(name),
+  return b_.Argument({.name = NameOfArgument(instr, part),
                       .type = StorageType(shape.type()),
                       .access = access,
                       .size = count,

@@ -45,6 +45,9 @@ class ElementGiver {
   virtual Element At(const Coordinates& at, size_t part) = 0;
 };
 
+// What a kernel's text calls an array that an instruction makes.
+std::string NameOfArgument(const Instr& instr, size_t part);
+
 // Code for single elements of the values of a region: each value is computed where it is needed,
 // from elements of its operands, down to loads of inputs. Equal elements are one value.
 class ElementEmitter {
