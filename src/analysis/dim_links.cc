@@ -296,9 +296,10 @@ void DimLinks::LinkSlice(const Instr& instr) {
         return operand.shape().dim(d) == instr.shape().dim(d);
     }
   };
-  size_t arrays = instr.op() == Op::kConcatenate || instr.op() == Op::kSort ? instr.operand_count()
-                  : instr.op() == Op::kDynamicUpdateSlice                   ? 2
-                                                                            : 1;
+  size_t arrays = instr.op() == Op::kConcatenate          ? instr.operand_count()
+                  : instr.op() == Op::kSort               ? instr.operand_count() - instr.captures()
+                  : instr.op() == Op::kDynamicUpdateSlice ? 2
+                                                          : 1;
   for (size_t i = 0; i < instr.operand_count(); ++i) {
     const Instr& operand = *instr.operand(i);
     if (!Depends(operand)) continue;

@@ -305,7 +305,7 @@ std::string RegionTable::WhyNot(const Instr& instr, int region, size_t copies) c
   if (IsUpdate(instr)) return "an update is made in place";
   bool sorts = open.shape.kind == RegionKind::kSort;
   if (instr.op() == Op::kSort ||
-      (sorts && (IsFold(instr) || !machine_.is_gpu() || !gpu::IsDigitSort(*open.roots[0]))))
+      (sorts && (IsFold(instr) || !machine_.is_gpu() || !gpu::LoadsOnce(*open.roots[0]))))
     return "a sort stands alone";
   // A slice that is read where it is written again is fine; all else would be read too late.
   const Instr& root = *open.roots[0];

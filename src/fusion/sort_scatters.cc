@@ -7,6 +7,7 @@
 #include "fusion/sort_words.h"
 #include "fusion/window_places.h"
 #include "gen/generator.h"
+#include "gen/gpu/gpu.h"
 
 namespace tokamak {
 namespace {
@@ -142,7 +143,7 @@ class SortedScatter {
 };
 
 bool TrySort(Instr& scatter, DecisionLog& log, const Machine& machine) {
-  if (WhyNoScatter(scatter) || IsTied(scatter)) return false;
+  if (WhyNoScatter(scatter) || IsTied(scatter) || gpu::IsCounts(scatter)) return false;
   const ScatterAttrs& attrs = scatter.attrs<ScatterAttrs>();
   bool in_order = attrs.indices_are_sorted && attrs.input_batching_dims.empty();
   if (attrs.scatter_dims_to_operand_dims.empty() || attrs.unique_indices || in_order ||

@@ -13,8 +13,8 @@ namespace {
 
 constexpr ElementType kNumber = ElementType::kS32;
 constexpr int kDigitBits = 8;
-// Elements that are sorted by comparing, and the fewest of a stretch.
-constexpr int64_t kFewWords = 512, kShortestStretch = 1024;
+// Elements that are sorted by comparing.
+constexpr int64_t kFewWords = 512;
 // Elements of a line for which the kernels of each digit pay; of a multiprocessor, so that the
 // simulator's GPU, which has one, does so in small programs.
 constexpr int64_t kManyWords = 1 << 16, kWordsOfCore = 512;
@@ -93,12 +93,9 @@ class WordSort {
         order_(order),
         type_(words->shape().type()),
         lines_(words->shape().dim(0)),
-        length_(words->shape().dim(1)) {
-    stretch_ = gpu::LongestDigitLine(InfoOf(type_).bits / 8);
-    while (stretch_ > kShortestStretch && lines_ * length_ < 2 * stretch_ * machine.cores)
-      stretch_ /= 2;
-    stretches_ = gpu::CeilDiv(length_, stretch_);
-  }
+        length_(words->shape().dim(1)),
+        stretch_(gpu::PlacedStretch(InfoOf(type_).bits / 8, lines_ * length_, machine)),
+        stretches_(gpu::CeilDiv(length_, stretch_)) {}
 
   Instr* ByComparing(Instr* words) { return Sorted(words, Less(std::nullopt)); }
 
@@ -110,11 +107,10 @@ class WordSort {
 
   Instr* ByDigits(Instr* words) {
     words = Padded(words, stretches_ * stretch_);
-    words = Reshaped(make_, words, {lines_ * stretches_, stretch_});
     int passes = DigitsOf(order_), bits = (order_.bits + passes - 1) / passes;
     for (int shift = 0; shift < order_.bits; shift += bits)
       words = Pass(words, {shift, std::min(bits, order_.bits - shift)});
-    return Unpadded(Reshaped(make_, words, {lines_, stretches_ * stretch_}));
+    return Unpadded(words);
   }
 
  private:
@@ -136,10 +132,14 @@ class WordSort {
                       DimensionsAttrs{at});
   }
 
-  Instr* Sorted(Instr* words, Computation* less) {
-    Instr* sorted = make_.Make(Op::kSort, Shape::Array(type_, words->shape().dims()), {words},
+  // `starts`: captured by the comparison, which does not look at them.
+  Instr* Sorted(Instr* words, Computation* less, Instr* starts = nullptr) {
+    std::vector<Instr*> operands = {words};
+    if (starts != nullptr) operands.push_back(starts);
+    Instr* sorted = make_.Make(Op::kSort, Shape::Array(type_, words->shape().dims()), operands,
                                SortAttrs{.dimension = 1, .is_stable = true});
     sorted->set_called({less});
+    sorted->set_captures(operands.size() - 1);
     return sorted;
   }
 
@@ -161,81 +161,55 @@ class WordSort {
   }
 
   // Whether the digit of a word, or without one its key, is less than that of another.
-  Computation* Less(const std::optional<Digit>& digit) {
+  Computation* Less(const std::optional<Digit>& digit, const Instr* captured = nullptr) {
     Builder b(module_, "less_bits");
     ScalarCode code{b, type_};
     Instr* words[2] = {b.Parameter(Shape::Scalar(type_)), b.Parameter(Shape::Scalar(type_))};
+    if (captured != nullptr) b.Parameter(captured->shape());
     for (Instr*& word : words)
       word = digit ? DigitOf(code, order_, word, *digit) : KeyOf(code, order_, word);
     return Finished(b, b.Compare(words[0], words[1], CompareDirection::kLt));
   }
   Instr* SortedBy(Instr* words, const Digit& digit) { return Sorted(words, Less(digit)); }
 
-  // [stretches, stretch] of all lines, by one digit.
+  // All lines by one digit.
   Instr* Pass(Instr* words, const Digit& digit) {
-    const Dims dims = words->shape().dims();
-    Instr* sorted = SortedBy(words, digit);
+    Dims dims = {lines_, stretches_, stretch_};
+    Instr* parts = Reshaped(make_, words, dims);
     ArrayCode arrays{make_, Shape::Array(type_, dims)};
     Instr* digits =
-        make_.Make(Op::kConvert, Numbers(dims), {DigitOf(arrays, order_, sorted, digit)});
-    Instr* offsets = Offsets(digits, digit.count());
-    Instr* places = Both(Op::kAdd, FetchedByDigit(offsets, digits), Iota(dims, 1));
-    ScatterAttrs attrs;
-    attrs.inserted_window_dims = attrs.scatter_dims_to_operand_dims = {0};
-    attrs.index_vector_dim = 1;
-    attrs.unique_indices = true;
-    Dims flat = {dims[0] * dims[1]};
-    // All of it is written over: what is there no longer matters.
-    Instr* moved = make_.Make(Op::kScatter, Shape::Array(type_, flat),
-                              {Reshaped(make_, words, flat), Reshaped(make_, places, flat),
-                               Reshaped(make_, sorted, flat)},
-                              std::move(attrs));
-    moved->set_called({Replaced(type_)});
-    return Reshaped(make_, moved, dims);
+        make_.Make(Op::kConvert, Numbers(dims), {DigitOf(arrays, order_, parts, digit)});
+    Instr* starts = Starts(Counts(digits, digit.count()));
+    return Sorted(words, Less(digit, starts), starts);
   }
 
-  Computation* Replaced(ElementType type) {
-    Builder b(module_, "replace");
-    b.Parameter(Shape::Scalar(type));
-    return Finished(b, b.Parameter(Shape::Scalar(type)));
-  }
-
-  // [2, stretches, digits]: where elements of a digit begin in a sorted stretch, and behind which
-  // they end; 0 and 0 where there are none.
-  Instr* Bounds(Instr* digits, int64_t count) {
-    const Dims dims = digits->shape().dims();
-    Dims both = {2, dims[0], dims[1]};
-    auto neighbour = [&](bool before) {
-      Dims from = {0, before ? 0 : 1}, to = {dims[0], before ? dims[1] - 1 : dims[1]};
-      Instr* cut = make_.Make(Op::kSlice, Numbers({dims[0], dims[1] - 1}), {digits},
-                              SliceAttrs{from, to, {1, 1}});
-      Instr* none = make_.Constant(Literal::ScalarInt(kNumber, -1));
-      PadAttrs pad{{0, before ? 1 : 0}, {0, before ? 0 : 1}, {0, 0}};
-      Instr* moved = make_.Make(Op::kPad, Numbers(dims), {cut, none}, std::move(pad));
-      return make_.Make(Op::kCompare, Shape::Array(ElementType::kPred, dims), {digits, moved},
-                        CompareAttrs{CompareDirection::kNe, CompareType::kNone});
-    };
-    Instr *first = Spread(neighbour(true), both, {1, 2}),
-          *last = Spread(neighbour(false), both, {1, 2});
-    Instr* which = Iota(both, 0);
-    Instr* is_first = make_.Make(Op::kCompare, Shape::Array(ElementType::kPred, both),
-                                 {which, Filled(Numbers(both), 0)},
-                                 CompareAttrs{CompareDirection::kEq, CompareType::kNone});
-    Instr* is_bound =
-        make_.Make(Op::kSelect, Shape::Array(ElementType::kPred, both), {is_first, first, last});
-    Instr* index = make_.Make(Op::kSelect, Numbers(both),
-                              {is_bound, Spread(digits, both, {1, 2}), Filled(Numbers(both), -1)});
+  // [lines, stretches, digits]: how many of each digit there are.
+  Instr* Counts(Instr* digits, int64_t count) {
     ScatterAttrs attrs;
     attrs.input_batching_dims = attrs.scatter_indices_batching_dims = {0, 1};
     attrs.inserted_window_dims = attrs.scatter_dims_to_operand_dims = {2};
     attrs.index_vector_dim = 3;
-    attrs.unique_indices = true;
-    Instr* bounds = make_.Make(
-        Op::kScatter, Numbers({2, dims[0], count}),
-        {Filled(Numbers({2, dims[0], count}), 0), index, Both(Op::kAdd, which, Iota(both, 2))},
-        std::move(attrs));
-    bounds->set_called({Replaced(kNumber)});
-    return bounds;
+    Shape shape = Numbers({lines_, stretches_, count});
+    Instr* counts =
+        make_.Make(Op::kScatter, shape, {Filled(shape, 0), digits, Filled(digits->shape(), 1)},
+                   std::move(attrs));
+    Builder b(module_, "count");
+    Instr* old = b.Parameter(Shape::Scalar(kNumber));
+    counts->set_called({Finished(b, b.Add(old, b.Parameter(Shape::Scalar(kNumber))))});
+    return counts;
+  }
+
+  // [lines, digits, stretches]: where the elements of each digit of each stretch begin, in all
+  // lines.
+  Instr* Starts(Instr* counts) {
+    const Dims dims = {lines_, counts->shape().dim(2), stretches_};
+    counts = make_.Make(Op::kTranspose, Numbers(dims), {counts}, DimensionsAttrs{{0, 2, 1}});
+    auto [up_to, of_digit] = Summed(counts);
+    Instr* before = Both(Op::kSubtract, Summed(of_digit).first, of_digit);
+    Instr* starts = Both(Op::kSubtract, up_to, counts);
+    starts = Both(Op::kAdd, starts, Spread(before, dims, {0, 1}));
+    if (lines_ > 1) starts = Both(Op::kAdd, starts, Times(Iota(dims, 0), stretches_ * stretch_));
+    return starts;
   }
 
   // Sums of the last dimension up to each element, and of all.
@@ -257,45 +231,11 @@ class WordSort {
             make_.Make(Op::kGetTupleElement, Numbers(rest), {scan}, TupleIndexAttrs{1})};
   }
 
-  // [stretches * digits]: the place of a stretch's element of a digit, less its place in there.
-  Instr* Offsets(Instr* digits, int64_t count) {
-    int64_t rows = lines_ * stretches_;
-    Instr* bounds = Bounds(digits, count);
-    auto part = [&](int64_t i) {
-      Instr* cut = make_.Make(Op::kSlice, Numbers({1, rows, count}), {bounds},
-                              SliceAttrs{{i, 0, 0}, {i + 1, rows, count}, {1, 1, 1}});
-      return Reshaped(make_, cut, {lines_, stretches_, count});
-    };
-    auto turned = [&](Instr* x) {
-      const Dims& from = x->shape().dims();
-      return make_.Make(Op::kTranspose, Numbers({from[0], from[2], from[1]}), {x},
-                        DimensionsAttrs{{0, 2, 1}});
-    };
-    Instr *first = part(0), *last = part(1);
-    auto [up_to, of_digit] = Summed(turned(Both(Op::kSubtract, last, first)));
-    Instr* before = Both(Op::kSubtract, Summed(of_digit).first, of_digit);
-    const Dims dims = last->shape().dims();
-    Instr* offsets = Both(Op::kSubtract, turned(up_to), last);
-    offsets = Both(Op::kAdd, offsets, Spread(before, dims, {0, 2}));
-    if (lines_ > 1) offsets = Both(Op::kAdd, offsets, Times(Iota(dims, 0), stretches_ * stretch_));
-    return Reshaped(make_, offsets, {rows * count});
-  }
-
-  Instr* FetchedByDigit(Instr* offsets, Instr* digits) {
-    const Dims dims = digits->shape().dims();
-    Instr* at = Both(Op::kAdd, Times(Iota(dims, 0), offsets->shape().dim(0) / dims[0]), digits);
-    GatherAttrs fetch;
-    fetch.collapsed_slice_dims = fetch.start_index_map = {0};
-    fetch.index_vector_dim = 2;
-    fetch.slice_sizes = {1};
-    return make_.Make(Op::kGather, Numbers(dims), {offsets, at}, std::move(fetch));
-  }
-
   Expansion& make_;
   Module& module_;
   const WordOrder& order_;
   ElementType type_;
-  int64_t lines_, length_, stretch_ = 1, stretches_ = 1;
+  int64_t lines_, length_, stretch_, stretches_;
 };
 
 }  // namespace

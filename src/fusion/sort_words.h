@@ -27,9 +27,9 @@ bool IsSortedByDigits(int64_t length, const Machine& machine);
 
 // The elements of lines, [lines, length] of u32 or u64, in order; what is equal keeps its order.
 //
-// Lines that a team does not hold are sorted digit by digit, from the lowest. For each digit
-// stretches of the line are sorted by it in team memory; where the elements of each digit begin and
-// end in them is summed up, over all stretches for each digit; and every element goes to its place.
+// Lines that a team does not hold are sorted digit by digit, from the lowest. For each digit, those
+// of stretches of the line are counted; counts are summed up over all stretches for each digit; and
+// the line is sorted by the digit with what is known so, stretch by stretch (gpu::IsPlacedSort).
 // Each step is a plain sort, scan or scatter.
 Instr* SortedWords(Expansion& make, Instr* words, const WordOrder& order, const Machine& machine);
 

@@ -161,8 +161,7 @@ class ArmFinder {
         LoopRole role = kernel_.loop(node.loop()).role;
         if (role == LoopRole::kSerial) return false;
       }
-      bool is_data = node.prim == Prim::kLoad || node.prim == Prim::kRead ||
-                     node.prim == Prim::kShuffle || node.prim == Prim::kExtent;
+      bool is_data = node.prim == Prim::kLoad || IsOrdered(node.prim) || node.prim == Prim::kExtent;
       if (is_data) return false;
       for (ValueId operand : kernel_.operands(id)) open.push_back(operand);
     }
@@ -259,7 +258,7 @@ class ArmFinder {
     std::vector<ValueId> open;
     auto use = [&](ValueId id) {
       Prim prim = kernel_.node(id).prim;
-      bool is_pure = in_block.contains(id) && prim != Prim::kRead && prim != Prim::kShuffle;
+      bool is_pure = in_block.contains(id) && !IsOrdered(prim);
       if (is_pure && ++used[id] == uses_[static_cast<size_t>(id)]) open.push_back(id);
     };
     for (ValueId id : arms.selects) use(kernel_.node(id).operands[arms.dear]);

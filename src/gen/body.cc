@@ -127,6 +127,7 @@ std::optional<Element> ApplyBodyTo(KernelBuilder& b, const Computation& body, co
   if (body.parameters().size() != arguments.size()) return std::nullopt;
   BodyEmitter emitter(b, arguments, /*wide=*/false);
   for (const Instr* other : body.PostOrder()) {
+    if (other->op() == Op::kParameter && other->users().empty()) continue;
     bool is_scalar = IsPlainArray(other->shape()) && other->shape().ElementCount() == 1;
     if (!is_scalar || !emitter.Add(*other)) return std::nullopt;
     if (other == &instr) return emitter.ValueOf(other);

@@ -80,7 +80,7 @@ bool AreAlike(const Instr* x, const Instr* y) {
 }  // namespace
 
 std::optional<DigitSort> DigitSortOf(const Instr& sort) {
-  if (sort.op() != Op::kSort || sort.operand_count() != 1 || sort.captures() > 0)
+  if (sort.op() != Op::kSort || sort.captures() > 1 || sort.operand_count() != 1 + sort.captures())
     return std::nullopt;
   ElementType type = sort.operand(0)->shape().type();
   const Instr* less = sort.called(0)->root();
@@ -99,7 +99,7 @@ std::optional<DigitSort> DigitSortOf(const Instr& sort) {
 
 std::optional<Scalar> DigitOf(KernelBuilder& b, const Instr& sort, const DigitSort& digits,
                               const Element& element) {
-  Element both[2] = {element, element};
+  std::vector<Element> both(2 + sort.captures(), element);
   std::optional<Element> digit = ApplyBodyTo(b, *sort.called(0), *digits.digit, both);
   if (!digit) return std::nullopt;
   return (*digit)[0];

@@ -29,7 +29,7 @@ std::optional<Scalar> ComesBefore(KernelBuilder& b, const LineSort& sort,
                                   const std::vector<Element>& elements);
 
 // A sort of words by some of their bits: the comparison asks of which of two they are the lesser
-// number.
+// number. It may capture a value that the comparison does not look at.
 struct DigitSort {
   const Instr* digit = nullptr;  // these bits of the first element, in the comparison
   int bits = 0;

@@ -14,7 +14,7 @@ void Alike::FindValues(const Kernel& kernel) {
   values_.assign(kernel.nodes.size(), true);
   for (size_t i = 0; i < kernel.nodes.size(); ++i) {
     const ScalarNode& node = kernel.nodes[i];
-    bool alike = node.prim != Prim::kShuffle;
+    bool alike = !IsExchange(node.prim);
     if (node.prim == Prim::kLoop) {
       LoopRole role = kernel.loop(node.loop()).role;
       alike = role == LoopRole::kSerial || role == LoopRole::kUnrolled;

@@ -353,6 +353,15 @@ Scalar KernelBuilder::Shuffle(Scalar value, Scalar lane_xor) {
   return result;
 }
 
+Scalar KernelBuilder::Match(Scalar value, int bits) {
+  ScalarNode node{.prim = Prim::kMatch, .type = ScalarType::kU32};
+  node.operands[0] = value.id();
+  node.operands[1] = Index(bits).id();
+  Scalar result = NewNode(node);
+  Append(StmtKind::kShuffle).value = result.id();
+  return result;
+}
+
 void KernelBuilder::Barrier(Scope scope) {
   Append(StmtKind::kBarrier).scope = scope;
 }

@@ -150,6 +150,8 @@ class KernelBuilder {
   void Store(ArrayId array, Scalar index, Scalar value);
   Scalar Read(ArrayId array, Scalar index);
   Scalar Shuffle(Scalar value, Scalar lane_xor);
+  // Which lanes have the same lowest bits, so many.
+  Scalar Match(Scalar value, int bits);
   void Barrier(Scope scope);
   // Adds to `to`, from `at` on.
   void Multiply(ArrayId to, Scalar at, const Multiplication& product);

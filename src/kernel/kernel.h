@@ -84,6 +84,7 @@ struct Loop {
 
 enum class Scope : uint8_t { kWarp, kBlock };
 
+// A match is a statement of kShuffle, too.
 enum class StmtKind : uint8_t { kFor, kIf, kWhile, kStore, kRead, kShuffle, kBarrier, kMultiply };
 
 // Matrices that a statement multiplies: for all i < rows and j < columns
@@ -150,7 +151,7 @@ struct Stmt {
   LoopId loop{};                // for
   ValueId condition{};          // if, while: a pred. A while computes it after `head`
   ArrayId array{};              // store, multiply
-  ValueId index{}, value{};     // store, multiply; read and shuffle: `value` is what they define
+  ValueId index{}, value{};     // store, multiply; read, shuffle: `value` is what they define
   Scope scope{};                // barrier
   bool uniform = false;         // if, while: every thread of the team decides alike
   Multiplication product{};     // multiply

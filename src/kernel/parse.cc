@@ -381,7 +381,7 @@ class Parser {
     return cursor_.FailExpected("an operator");
   }
 
-  // name: type = expression. Reads and shuffles are statements.
+  // name: type = expression. Reads, shuffles and matches are statements.
   bool Value(Block& block) {
     size_t where = cursor_.Here();
     std::string name;
@@ -389,7 +389,7 @@ class Parser {
     if (!cursor_.Name(name) || !cursor_.Expect(":") || !ParseType(node.type) ||
         !cursor_.Expect("=") || !Expression(node))
       return false;
-    bool ordered = node.prim == Prim::kRead || node.prim == Prim::kShuffle;
+    bool ordered = IsOrdered(node.prim);
     // A value that is computed in several blocks stands in each of them.
     auto known = names_.find(name);
     if (!ordered && known != names_.end() && known->second.kind == Named::Kind::kValue &&

@@ -10,10 +10,6 @@ bool HasNoPlace(Prim prim) {
   return prim == Prim::kConst || prim == Prim::kExtent || prim == Prim::kLoop;
 }
 
-bool IsOrdered(Prim prim) {
-  return prim == Prim::kRead || prim == Prim::kShuffle;
-}
-
 }  // namespace
 
 Placement::Placement(const Kernel& kernel) : kernel_(kernel) {

@@ -300,6 +300,7 @@ std::optional<Bits> EvaluatePrim(Prim prim, ScalarType type, ScalarType from,
     case Prim::kLoad:
     case Prim::kRead:
     case Prim::kShuffle:
+    case Prim::kMatch:
       return std::nullopt;
     default:
       return IsFloat(from) ? EvaluateFloat(prim, type, from, operands)

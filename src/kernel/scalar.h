@@ -59,6 +59,15 @@ struct PrimInfo {
 const PrimInfo& InfoOf(Prim prim);
 std::optional<Prim> PrimFromText(std::string_view text);
 
+// What the threads of a warp, or lanes, tell each other.
+inline bool IsExchange(Prim prim) {
+  return prim == Prim::kShuffle || prim == Prim::kMatch;
+}
+// Defined by a statement, at its place; all others are pure.
+inline bool IsOrdered(Prim prim) {
+  return prim == Prim::kRead || IsExchange(prim);
+}
+
 // A scalar's value, in the low bits; the others are zero.
 using Bits = uint64_t;
 

@@ -19,7 +19,7 @@ enum class SimKind : uint8_t {
   kLoad,     // to, a: index
   kRead,     // likewise, in order
   kStore,    // a: index, b: value
-  kShuffle,  // to, a: value, b: xor
+  kShuffle,  // to, a: value, b: xor; of a match: how many bits
   kBarrier,
   kMultiply,  // a: to, b: lhs, c: rhs, to: the slot of the depth; product
   kLoop,      // to: variable, a: extent; target: behind the loop

@@ -93,6 +93,7 @@ class Simplifier {
       case Prim::kShl:
       case Prim::kShr:
         if (y0) return Operand(0);
+        if (node_.prim == Prim::kShr && IsShiftedOut()) return Number(0);
         break;
       case Prim::kAnd:
         if (x0 || y0) return Number(0);
@@ -111,6 +112,15 @@ class Simplifier {
         break;
     }
     return std::nullopt;
+  }
+
+  // Whether a shift to the right leaves nothing of an index: the upper half of a place.
+  bool IsShiftedOut() const {
+    if (!IsConst(1) || At(0).prim != Prim::kConvert || At(1).bits >= 63) return false;
+    Scalar from(&b_, At(0).operands[0]);
+    if (from.type() != ScalarType::kIndex) return false;
+    Range range = b_.RangeOf(from);
+    return range.low >= 0 && range.high >> At(1).bits == 0;
   }
 
   std::optional<Scalar> Comparison() const {

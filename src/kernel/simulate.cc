@@ -206,6 +206,15 @@ class Simulator {
     const SimOp& op = program_.ops[lanes[0].pc];
     if (op.kind == SimKind::kBarrier) {
       ++warp_epochs_[warp];
+    } else if (op.prim == Prim::kMatch) {
+      Bits mask = (Bits{1} << lanes[0].slots[op.b.at]) - 1;
+      for (SimThread& thread : lanes) {
+        Bits alike = 0;
+        for (size_t i = 0; i < lanes.size(); ++i)
+          if (((lanes[i].slots[op.a.at] ^ thread.slots[op.a.at]) & mask) == 0)
+            alike |= Bits{1} << i;
+        thread.slots[op.to] = alike;
+      }
     } else {
       std::vector<Bits> values;
       for (const SimThread& thread : lanes) values.push_back(thread.slots[op.a.at]);

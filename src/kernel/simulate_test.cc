@@ -108,9 +108,7 @@ TEST(Simulate, ComputesAsEvaluatePrimDoes) {
   SplitMix64 draw(1);
   for (size_t p = 0; p <= static_cast<size_t>(Prim::kBitcast); ++p) {
     Prim prim = static_cast<Prim>(p);
-    if (InfoOf(prim).arity == 0 || prim == Prim::kLoad || prim == Prim::kRead ||
-        prim == Prim::kShuffle)
-      continue;
+    if (InfoOf(prim).arity == 0 || prim == Prim::kLoad || IsOrdered(prim)) continue;
     for (size_t t = 0; t <= static_cast<size_t>(ScalarType::kIndex); ++t) {
       auto from = static_cast<ScalarType>(t);
       for (size_t r = 0; r <= static_cast<size_t>(ScalarType::kIndex); ++r) {

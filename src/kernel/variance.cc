@@ -35,7 +35,7 @@ void Variance::FindValues(const Kernel& kernel) {
       const Array& array = kernel.array(node.array());
       lane = lane || per_lane_[static_cast<size_t>(node.array())];
       thread = thread || array.space == Space::kRegisters;
-    } else if (node.prim == Prim::kShuffle) {
+    } else if (IsExchange(node.prim)) {
       thread = true;
     }
     by_lane_[i] = lane;

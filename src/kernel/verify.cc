@@ -59,8 +59,7 @@ class StmtVerifier {
     lanes_of_.assign(kernel.arrays.size(), 0);
     for (size_t i = 0; i < kernel.nodes.size(); ++i) {
       const ScalarNode& node = kernel.nodes[i];
-      bool known = node.arity() > 0 ? node.prim != Prim::kLoad && node.prim != Prim::kRead &&
-                                          node.prim != Prim::kShuffle
+      bool known = node.arity() > 0 ? node.prim != Prim::kLoad && !IsOrdered(node.prim)
                                     : node.prim != Prim::kLoop;
       for (ValueId operand : kernel.operands(ValueId{static_cast<uint32_t>(i)}))
         known = known && of_launch_[static_cast<size_t>(operand)];
@@ -106,7 +105,7 @@ class StmtVerifier {
   std::optional<Reach> ScopeOf(const ScalarNode& node) const {
     Reach scope{0, open_[0]};
     if (node.prim == Prim::kLoop) scope = loop_scopes_[static_cast<size_t>(node.loop())];
-    if (node.prim == Prim::kRead || node.prim == Prim::kShuffle) return std::nullopt;
+    if (IsOrdered(node.prim)) return std::nullopt;
     for (size_t i = 0; i < static_cast<size_t>(node.arity()); ++i) {
       const Reach& of = scopes_[static_cast<size_t>(node.operands[i])];
       if (!IsOpen(of)) return std::nullopt;
@@ -128,7 +127,7 @@ class StmtVerifier {
         continue;
       }
       const ScalarNode& node = kernel_.node(id);
-      bool ordered = node.prim == Prim::kRead || node.prim == Prim::kShuffle;
+      bool ordered = IsOrdered(node.prim);
       size_t before = stack.size();
       for (size_t i = 0; !ordered && i < static_cast<size_t>(node.arity()); ++i)
         if (scopes_[static_cast<size_t>(node.operands[i])].block < 0)
@@ -146,7 +145,7 @@ class StmtVerifier {
     if (node.prim == Prim::kLoop)
       return Structure(fmt::format("the variable of loop {} is used outside of it",
                                    kernel_.loop(node.loop()).name));
-    if (node.prim == Prim::kRead || node.prim == Prim::kShuffle)
+    if (IsOrdered(node.prim))
       return Structure(
           fmt::format("a {} is used where its statement has not run", InfoOf(node.prim).text));
     return Structure("a value is used outside of a block that it depends on");
@@ -346,18 +345,21 @@ class StmtVerifier {
   }
 
   Status Define(const Stmt& stmt) {
-    Prim expected = stmt.kind == StmtKind::kRead ? Prim::kRead : Prim::kShuffle;
-    std::string_view text = InfoOf(expected).text;
-    if (kernel_.node(stmt.value).prim != expected)
+    Prim prim = kernel_.node(stmt.value).prim;
+    bool is_read = stmt.kind == StmtKind::kRead;
+    std::string_view text = is_read ? "read" : InfoOf(prim).text;
+    if (is_read ? prim != Prim::kRead : !IsExchange(prim))
       return Structure(fmt::format("{}: it defines no such value", text));
     Reach& scope = scopes_[static_cast<size_t>(stmt.value)];
     if (scope.block >= 0) return Structure(fmt::format("{}: a second statement of it", text));
     for (ValueId operand : kernel_.operands(stmt.value)) TOK_RETURN_IF_ERROR(Use(operand));
     scope = {open_.size() - 1, open_.back()};
-    if (expected == Prim::kShuffle && around_.thread == 0 && around_.lanes == 0)
+    if (prim == Prim::kMatch && (around_.thread == 0 || around_.lanes != 0))
+      return Structure("match: not of the threads of a warp");
+    if (prim == Prim::kShuffle && around_.thread == 0 && around_.lanes == 0)
       return Structure("shuffle: neither under a thread loop nor under a vector loop");
     ArrayId array = kernel_.node(stmt.value).array();
-    if (expected == Prim::kRead && variance_.PerLane(array)) return Lanes(array);
+    if (is_read && variance_.PerLane(array)) return Lanes(array);
     return Ok();
   }
 

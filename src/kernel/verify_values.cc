@@ -84,7 +84,7 @@ class ValueVerifier {
 
   Status Value() const {
     const ScalarNode& node = Node();
-    if (static_cast<size_t>(node.prim) > static_cast<size_t>(Prim::kBitcast) ||
+    if (static_cast<size_t>(node.prim) > static_cast<size_t>(Prim::kMatch) ||
         static_cast<size_t>(node.type) > static_cast<size_t>(ScalarType::kIndex))
       return MakeError(ErrorCode::kKernelTypes, "a value of no primitive or type");
     auto arity = static_cast<size_t>(node.arity());
@@ -165,6 +165,10 @@ class ValueVerifier {
         if (node.type != Type(0)) return Types("another type than what it takes from");
         if (!IsInteger(Type(1))) return Types(fmt::format("a lane of type {}", Text(Type(1))));
         return Ok();
+      case Prim::kMatch:
+        if (node.type != ScalarType::kU32 || Type(0) != ScalarType::kU32)
+          return Types(fmt::format("{} of {}", Text(node.type), Text(Type(0))));
+        return MatchedBits();
       case Prim::kConvert:
         return Convert();
       default:  // bitcast
@@ -172,6 +176,14 @@ class ValueVerifier {
           return Types(fmt::format("{} as {}", Text(Type(0)), Text(node.type)));
         return Ok();
     }
+  }
+
+  Status MatchedBits() const {
+    const ScalarNode& bits = kernel_.node(Node().operands[1]);
+    if (bits.prim != Prim::kConst || bits.type != ScalarType::kIndex || bits.bits < 1 ||
+        bits.bits > 32)
+      return Types("the number of bits is no constant from 1 to 32");
+    return Ok();
   }
 
   Status Numbered(size_t count, std::string_view what) const {

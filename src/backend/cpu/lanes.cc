@@ -87,6 +87,7 @@ Status Lanes::Collect(const Block& block, const Site& around) {
         TOK_RETURN_IF_ERROR(Collect(stmt.body, site));
         break;
       case StmtKind::kShuffle:
+        if (kernel_->node(stmt.value).prim == Prim::kMatch) return NotForCpu(*kernel_, "a match");
         if (!kernel_->IsConstant(kernel_->node(stmt.value).operands[1]))
           return NotForCpu(*kernel_, "a shuffle by a number that is not constant");
         [[fallthrough]];

@@ -59,8 +59,7 @@ std::vector<Case> AllCases(std::initializer_list<int64_t> all_lanes) {
        }) {
     const PrimInfo& info = InfoOf(prim);
     if (prim == Prim::kExp2) continue;  // of GPUs alone
-    if (info.arity == 0 || prim == Prim::kLoad || prim == Prim::kRead || prim == Prim::kShuffle)
-      continue;
+    if (info.arity == 0 || prim == Prim::kLoad || IsOrdered(prim)) continue;
     for (ScalarType from : Types()) {
       if (!Takes(info.operands, from)) continue;
       for (int64_t lanes : all_lanes) {

@@ -10,12 +10,18 @@ namespace {
 constexpr int64_t kStaticTeamBytes = 48 << 10;
 constexpr int64_t kMostTeamBytes = 227 << 10;
 
-// Whether a team multiplies in it.
-bool Multiplies(const Block& block) {
-  return std::any_of(block.begin(), block.end(), [](const Stmt& stmt) {
-    return (stmt.kind == StmtKind::kMultiply && stmt.product.IsTeams()) || Multiplies(stmt.body) ||
-           Multiplies(stmt.otherwise);
-  });
+// Teams that a multiprocessor should have room for: some run while others wait at their barriers.
+// Of those whose warps match, at every word, one more.
+int TeamsWanted(const Kernel& kernel, const Block& block) {
+  int teams = 1;
+  for (const Stmt& stmt : block) {
+    if (stmt.kind == StmtKind::kMultiply && stmt.product.IsTeams()) teams = std::max(teams, 2);
+    if (stmt.kind == StmtKind::kShuffle && kernel.node(stmt.value).prim == Prim::kMatch)
+      teams = std::max(teams, 3);
+    for (const Block* inner : {&stmt.body, &stmt.otherwise})
+      teams = std::max(teams, TeamsWanted(kernel, *inner));
+  }
+  return teams;
 }
 
 }  // namespace
@@ -68,9 +74,9 @@ void CudaWriter::Function() {
         "team_memory{}{}) {{",
         *part_, parameters.empty() ? "" : ",", parameters);
   } else {
-    // So that a second team runs while one waits at its barriers.
-    std::string_view two = Multiplies(kernel_.body) ? ", 2" : "";
-    Line("extern \"C\" __global__ void __launch_bounds__({}{}) {}({}) {{", block, two,
+    int teams = TeamsWanted(kernel_, kernel_.body);
+    std::string least = teams > 1 ? fmt::format(", {}", teams) : "";
+    Line("extern \"C\" __global__ void __launch_bounds__({}{}) {}({}) {{", block, least,
          names_.kernel, parameters);
   }
   ++depth_;

@@ -108,6 +108,39 @@ constexpr std::string_view kApproximationsText =
     "__device__ inline double Exp2(double x) { return exp2(x); }\n"
     "__device__ inline double Inverse(double x) { return 1.0 / x; }\n\n";
 
+constexpr std::string_view kDivisionText =
+    "// x / by, rounded once, of a constant whose inverse is rounded once, too: an estimate, what "
+    "it\n"
+    "// leaves, and a step. Where something is too small, or no number, on the way: as always.\n"
+    "__device__ inline float DivideBy(float x, float by, float inverse) {\n"
+    "  float about = x * inverse;\n"
+    "  float result = __fmaf_rn(__fmaf_rn(-by, about, x), inverse, about);\n"
+    "  return fabsf(result) >= 0x1p-60f ? result : x / by;\n"
+    "}\n\n";
+
+constexpr std::string_view kOneText =
+    "// Sums as products with it go to the units that multiply, which are idle in kernels of "
+    "shifts\n"
+    "// and logic; the compiler may not know that it is 1.\n"
+    "__constant__ unsigned kOne = 1u;\n\n";
+
+constexpr std::string_view kAlikeText =
+    "// The lanes of the warp that have the same lowest bits.\n"
+    "template <int kBits>\n"
+    "__device__ inline unsigned Alike(unsigned x) {\n"
+    "  unsigned others = 0u;\n"
+    "  #pragma unroll\n"
+    "  for (int i = 0; i < kBits; ++i)\n"
+    "    asm volatile(\n"
+    "        \"{\\n.reg .pred p;\\n.reg .b32 bit, votes, own;\\n\"\n"
+    "        \"and.b32 bit, %1, %2;\\nsetp.ne.u32 p, bit, 0;\\n\"\n"
+    "        \"vote.sync.ballot.b32 votes, p, 0xffffffff;\\n\"\n"
+    "        \"selp.b32 own, 0xffffffff, 0, p;\\nlop3.b32 %0, %0, votes, own, 0xf6;\\n}\"\n"
+    "        : \"+r\"(others)\n"
+    "        : \"r\"(x), \"r\"(1u << i));\n"
+    "  return ~others;\n"
+    "}\n\n";
+
 std::string_view TextOf(Helper helper) {
   switch (helper) {
     case Helper::kPacks:
@@ -122,6 +155,12 @@ std::string_view TextOf(Helper helper) {
       return kHiddenText;
     case Helper::kApproximations:
       return kApproximationsText;
+    case Helper::kDivision:
+      return kDivisionText;
+    case Helper::kOne:
+      return kOneText;
+    case Helper::kAlike:
+      return kAlikeText;
     case Helper::kTeamMultiply:
       return TeamMultiplyText();
   }

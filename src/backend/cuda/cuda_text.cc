@@ -51,21 +51,7 @@ void CudaWriter::Define(ValueId id) {
   } else if (node.prim == Prim::kLoad || node.prim == Prim::kRead) {
     value = Element(node.array(), node.operands[0]);
   } else {
-    std::array<std::string, 3> operands;
-    for (size_t i = 0; i < static_cast<size_t>(node.arity()); ++i)
-      operands[i] = Operand(node.operands[i]);
-    ScalarType from = kernel_.node(node.operands[0]).type;
-    NoteType(from);
-    if (node.prim == Prim::kMinimum || node.prim == Prim::kMaximum)
-      source_.helpers.insert(Helper::kExtremes);
-    if (node.prim == Prim::kExp2 || node.prim == Prim::kInverse)
-      source_.helpers.insert(Helper::kApproximations);
-    if (auto choice = RepeatedChoice(kernel_, id)) operands[0] = Hidden(*choice);
-    value = spelling_.Prim(node.prim, node.type, from, operands);
-    // 2 ulp, of subnormal numbers, too; the root itself is dead code then.
-    const ScalarNode& root = kernel_.node(node.operands[0]);
-    if (node.prim == Prim::kInverse && node.type == ScalarType::kF32 && root.prim == Prim::kSqrt)
-      value = fmt::format("InverseRoot({})", Operand(root.operands[0]));
+    value = Spelled(id);
   }
   Line("const {} {} = {};", Type(node.type), names_.Operand(id), value);
   defining_ = kNoValue;
@@ -138,6 +124,12 @@ void CudaWriter::Shuffle(ValueId id) {
   int count = source_.threads[0] * source_.threads[1] * source_.threads[2];
   if (count > 32 && count % 32 != 0) return Fail("a shuffle in a warp that is not full");
   std::string mask = count >= 32 ? "0xffffffffu" : fmt::format("{:#x}u", (1u << count) - 1);
+  if (node.prim == Prim::kMatch) {
+    if (count < 32) return Fail("a match in a warp that is not full");
+    source_.helpers.insert(Helper::kAlike);
+    return Line("const {} {} = Alike<{}>({});", Type(node.type), names_.Operand(id),
+                kernel_.node(node.operands[1]).bits, Operand(node.operands[0]));
+  }
   Line("const {} {} = {};", Type(node.type), names_.Operand(id),
        spelling_.Shuffle(node.type, Operand(node.operands[0]), Operand(node.operands[1]), mask));
 }

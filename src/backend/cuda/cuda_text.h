@@ -20,6 +20,9 @@ enum class Helper : uint8_t {
   kExtremes,
   kHidden,
   kApproximations,
+  kDivision,
+  kOne,
+  kAlike,
   kTeamMultiply
 };
 

@@ -69,6 +69,8 @@ Kernel Everything(ScalarType type, int index_bits) {
     }
     keep(Choose(t < 5.0, v[0], v[1]));
     keep(b.Shuffle(v[0], b.Index(3)));
+    if (type == ScalarType::kU32) keep(b.Match(v[0], 5));
+    if (type == ScalarType::kF32) keep(v[0] / 3.0);
     for (double number : {0.0, -1.0, 2.5, 1e30, -1e-30}) keep(v[0].Like(number));
     for (ScalarType to : kTypes) {
       bool floats = IsFloat(to) && IsFloat(type);

@@ -47,6 +47,10 @@ class Mentions {
 // Functions that the multiply of a team calls.
 std::string_view TeamMultiplyText();
 
+// Whether sums of integers are better done as products: the units that shift and compare would be
+// busier with them than those that multiply (cuda_values.cc).
+bool MultipliesSums(const Kernel& kernel);
+
 // Writes one kernel as CUDA C++.
 class CudaWriter {
  public:
@@ -64,7 +68,8 @@ class CudaWriter {
         rare_(kernel),
         variance_(kernel),
         names_(kernel, placement_),
-        spelling_(kernel.index_bits) {}
+        spelling_(kernel.index_bits),
+        multiplies_sums_(MultipliesSums(kernel)) {}
 
   const Mentions& mentions() const { return mentions_; }
 
@@ -113,6 +118,9 @@ class CudaWriter {
 
   // ---- values (cuda_text.cc)
   std::string Element(ArrayId id, ValueId index) const;
+  // What a pure primitive is; where one is spelled otherwise, that (cuda_values.cc).
+  std::string Spelled(ValueId id);
+  std::string SpelledOtherwise(const ScalarNode& node);
   void Define(ValueId id);
   // In this order; what few numbers need stands behind a branch.
   void DefineAll(std::span<const ValueId> ids);
@@ -176,6 +184,7 @@ class CudaWriter {
   Variance variance_;
   KernelNames names_;
   Spelling spelling_;
+  bool multiplies_sums_;
   RangeTable ranges_;
   CudaSource source_;
   std::string text_, failure_;

@@ -168,15 +168,19 @@ class DigitSortBuilder {
 }  // namespace
 
 bool IsDigitSort(const Instr& sort) {
-  if (!DigitSortOf(sort)) return false;
+  if (!DigitSortOf(sort) || sort.captures() > 0) return false;
   LineSort lines = LineSortOf(sort);
   int64_t bytes = BytesOf(ComputeType(sort.operand(0)->shape().type()));
   return lines.length == PowerAbove(lines.length) && lines.length >= kFewestThreads * kOwn &&
          lines.length <= LongestDigitLine(bytes);
 }
 
+bool LoadsOnce(const Instr& sort) {
+  return IsDigitSort(sort) || IsPlacedSort(sort);
+}
+
 bool TakesProducers(const Region& region) {
-  if (region.roots.size() != 1 || !IsDigitSort(*region.roots[0])) return false;
+  if (region.roots.size() != 1 || !LoadsOnce(*region.roots[0])) return false;
   return std::none_of(region.instrs.begin(), region.instrs.end(), [&](const Instr* instr) {
     return instr != region.roots[0] && WhyNoElement(*instr).has_value();
   });

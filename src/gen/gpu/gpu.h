@@ -26,6 +26,9 @@ BuildOutcome BuildScan(const Region& region, const Machine& machine, const std::
 // Whether threads share the rows of a scan; else each thread goes along rows of its own.
 bool IsShared(const Scan& scan);
 BuildOutcome BuildScatter(const Region& region, const Machine& machine, const std::string& name);
+// Scatters that count the elements of batches by a few numbers (counts.cc).
+bool IsCounts(const Instr& scatter);
+BuildOutcome BuildCounts(const Region& region, const Machine& machine, const std::string& name);
 
 BuildOutcome BuildRounds(const RoundsRegion& region, const Machine& machine,
                          const std::string& name);
@@ -36,10 +39,17 @@ std::optional<std::string> WhyNoSort(const Instr& sort);
 // lines.
 bool IsDigitSort(const Instr& sort);
 int64_t LongestDigitLine(int64_t bytes_of_word);
-// Whether the region is such a sort and what makes its words, element by element; a sort by
-// comparing looks at elements more than once.
-bool TakesProducers(const Region& region);
 BuildOutcome BuildDigitSort(const Region& region, const std::string& name);
+// Sorts of long lines of words by a digit of up to 8 bits that capture s32[lines, digits,
+// stretches]: where the words of each digit of each stretch begin in all sorted lines, one behind
+// the other (placed_sort.cc); and words of a stretch, where there are so many in all.
+bool IsPlacedSort(const Instr& sort);
+int64_t PlacedStretch(int64_t bytes_of_word, int64_t words, const Machine& machine);
+BuildOutcome BuildPlacedSort(const Region& region, const std::string& name);
+// Whether what makes the operands of a sort, element by element, may be in its kernel: a sort by
+// comparing looks at elements more than once. Of a region, whether it is such a sort and no more.
+bool LoadsOnce(const Instr& sort);
+bool TakesProducers(const Region& region);
 // Elements of a line that a team sorts; longer ones are merged from halves.
 int64_t LongestStretch(const Instr& sort);
 

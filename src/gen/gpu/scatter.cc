@@ -8,7 +8,8 @@
 //   few windows that never meet but as a whole: a thread for each element of a window and each
 //     group of places (the number of a place modulo the number of groups), which walks through all
 //     windows,
-//   windows that begin anywhere: a thread for each element of the array, likewise.
+//   windows that begin anywhere: a thread for each element of the array, likewise,
+//   ones that are added up, of batches: counts.cc.
 
 #include <algorithm>
 
@@ -203,6 +204,7 @@ class ScatterBuilder {
 
 BuildOutcome BuildScatter(const Region& region, const Machine& machine, const std::string& name) {
   if (std::string why = WhyNoScatterRegion(region); !why.empty()) return {std::nullopt, why};
+  if (IsCounts(*region.roots[0])) return BuildCounts(region, machine, name);
   return ScatterBuilder(region, machine, name).Build();
 }
 

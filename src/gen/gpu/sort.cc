@@ -296,6 +296,7 @@ int64_t LongestStretch(const Instr& sort) {
 }
 
 std::optional<std::string> WhyNoSort(const Instr& sort) {
+  if (IsPlacedSort(sort)) return std::nullopt;
   if (std::optional<std::string> why = WhyNoComparison(sort)) return why;
   if (IsDigitSort(sort)) return std::nullopt;
   int64_t length = LineSortOf(sort).length;
@@ -310,6 +311,7 @@ BuildOutcome BuildSort(const Region& region, const Machine&, const std::string& 
     return {std::nullopt, "a sort stands alone"};
   if (std::optional<std::string> why = WhyNoSort(*region.roots[0])) return {std::nullopt, *why};
   if (IsDigitSort(*region.roots[0])) return BuildDigitSort(region, name);
+  if (IsPlacedSort(*region.roots[0])) return BuildPlacedSort(region, name);
   return SortBuilder(region, name).Build();
 }
 

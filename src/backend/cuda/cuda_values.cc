@@ -1,0 +1,93 @@
+// Pure values, and those that the units of a GPU make sooner in another way than as they stand.
+
+#include <bit>
+#include <cmath>
+
+#include "backend/cuda/cuda_writer.h"
+
+namespace tokamak::cuda {
+namespace {
+
+// Sums of a kernel that are worth it.
+constexpr int kManySums = 16;
+// Exponents of divisors with which nothing is lost on the way (DivideBy).
+constexpr int kMostExponent = 40;
+
+bool IsWord(ScalarType type) {
+  return type == ScalarType::kU32 || type == ScalarType::kS32;
+}
+
+// Both parts of x << k | x >> (32 - k), which is one instruction.
+bool IsRotation(const Kernel& kernel, const ScalarNode& node) {
+  if (node.prim != Prim::kOr) return false;
+  const ScalarNode &x = kernel.node(node.operands[0]), &y = kernel.node(node.operands[1]);
+  return ((x.prim == Prim::kShl && y.prim == Prim::kShr) ||
+          (x.prim == Prim::kShr && y.prim == Prim::kShl)) &&
+         x.operands[0] == y.operands[0];
+}
+
+}  // namespace
+
+bool MultipliesSums(const Kernel& kernel) {
+  int logic = 0, sums = 0, products = 0;
+  for (const ScalarNode& node : kernel.nodes) {
+    if (node.arity() < 2 || IsOrdered(node.prim)) continue;
+    ScalarType type = kernel.node(node.operands[0]).type;
+    if (IsFloat(type)) {
+      ++products;
+    } else if (IsRotation(kernel, node)) {
+      --logic;  // of three that were counted one is left
+    } else if (node.prim == Prim::kAdd || node.prim == Prim::kSub) {
+      sums += IsWord(type) ? 1 : 0;
+    } else if (node.prim == Prim::kMul || node.prim == Prim::kMulHigh) {
+      products += type == ScalarType::kIndex ? 0 : 2;
+    } else if (type != ScalarType::kIndex) {
+      ++logic;
+    }
+  }
+  return sums >= kManySums && logic >= sums + products;
+}
+
+std::string CudaWriter::SpelledOtherwise(const ScalarNode& node) {
+  if (node.prim == Prim::kAdd && node.type == ScalarType::kU32 && multiplies_sums_) {
+    source_.helpers.insert(Helper::kOne);
+    return fmt::format("{} * kOne + {}", Operand(node.operands[0]), Operand(node.operands[1]));
+  }
+  if (node.prim == Prim::kInverse && node.type == ScalarType::kF32) {
+    // 2 ulp, of subnormal numbers, too; the root itself is dead code then.
+    const ScalarNode& root = kernel_.node(node.operands[0]);
+    if (root.prim != Prim::kSqrt) return "";
+    return fmt::format("InverseRoot({})", Operand(root.operands[0]));
+  }
+  if (node.prim != Prim::kDiv || node.type != ScalarType::kF32) return "";
+  const ScalarNode& by = kernel_.node(node.operands[1]);
+  if (by.prim != Prim::kConst || (open_ != nullptr && open_->IsOpen(node.operands[1]))) return "";
+  auto divisor = std::bit_cast<float>(static_cast<uint32_t>(by.bits));
+  int exponent = 0;
+  float fraction = std::frexp(std::abs(divisor), &exponent);
+  if (!std::isfinite(divisor) || divisor == 0 || fraction == 0.5f ||
+      std::abs(exponent) > kMostExponent)
+    return "";
+  source_.helpers.insert(Helper::kDivision);
+  auto inverse = static_cast<Bits>(std::bit_cast<uint32_t>(1.0f / divisor));
+  return fmt::format("DivideBy({}, {}, {})", Operand(node.operands[0]), Operand(node.operands[1]),
+                     spelling_.Constant(ScalarType::kF32, inverse));
+}
+
+std::string CudaWriter::Spelled(ValueId id) {
+  const ScalarNode& node = kernel_.node(id);
+  ScalarType from = kernel_.node(node.operands[0]).type;
+  NoteType(from);
+  if (node.prim == Prim::kMinimum || node.prim == Prim::kMaximum)
+    source_.helpers.insert(Helper::kExtremes);
+  if (node.prim == Prim::kExp2 || node.prim == Prim::kInverse)
+    source_.helpers.insert(Helper::kApproximations);
+  if (std::string other = SpelledOtherwise(node); !other.empty()) return other;
+  std::array<std::string, 3> operands;
+  for (size_t i = 0; i < static_cast<size_t>(node.arity()); ++i)
+    operands[i] = Operand(node.operands[i]);
+  if (auto choice = RepeatedChoice(kernel_, id)) operands[0] = Hidden(*choice);
+  return spelling_.Prim(node.prim, node.type, from, operands);
+}
+
+}  // namespace tokamak::cuda

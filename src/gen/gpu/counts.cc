@@ -1,0 +1,189 @@
+// How many elements of each batch have each of a few numbers: a scatter that adds ones.
+//
+//   a team for each batch; each thread has counts of its own in team memory, a byte each
+//     each thread counts some of the elements, 16 bytes at a time
+//     each thread adds up four numbers' counts of all threads
+//
+// Nothing is atomic, and a thread's counts lie in a bank of their own.
+
+#include <algorithm>
+
+#include "gen/gpu/gpu.h"
+#include "gen/scatter_elements.h"
+
+namespace tokamak::gpu {
+namespace {
+
+constexpr int64_t kThreads = 64, kMostOfThread = 255;
+// Counts that a number of 32 bits holds, and the most numbers that are counted.
+constexpr int64_t kPacked = 4, kMostNumbers = kThreads * kPacked;
+// Elements of a thread that are loaded at once.
+constexpr int64_t kInFlight = 16;
+
+// Whether all elements are this number.
+bool IsSplat(const Instr& array, int64_t number) {
+  const Instr* value = &array;
+  while (value->op() == Op::kBroadcast || value->op() == Op::kReshape) value = value->operand(0);
+  return value->op() == Op::kConstant && value->shape().ElementCount() == 1 &&
+         value->attrs<ConstantAttrs>().literal.IntAt(0) == number;
+}
+
+class CountsBuilder {
+ public:
+  CountsBuilder(const Region& region, const Machine& machine, const std::string& name)
+      : region_(region),
+        machine_(machine),
+        b_(name, Dialect::kGpu),
+        emitter_(b_, region),
+        elements_(b_, emitter_, *region.roots[0]) {}
+
+  BuildOutcome Build() {
+    is_new_ = IsSplat(*region_.roots[0]->operand(0), 0);
+    const ScatterAttrs& attrs = region_.roots[0]->attrs<ScatterAttrs>();
+    along_ = static_cast<size_t>(attrs.scatter_dims_to_operand_dims[0]);
+    numbers_ = region_.roots[0]->shape().dim(along_);
+    int64_t batches = elements_.batches();
+    of_thread_ = elements_.windows() / batches / kThreads;
+    at_once_ = std::min(of_thread_, kInFlight);
+    lanes_ = LanesFor(region_, machine_, at_once_, elements_.windows());
+    counts_ = b_.Local("counts", kCount, Space::kTeam, numbers_ / kPacked * kThreads);
+    own_ = b_.Local("own", ScalarType::kS32, Space::kRegisters, at_once_);
+    b_.For("batch", LoopRole::kGrid, b_.Index(batches), [&](Scalar batch) {
+      b_.For("t", LoopRole::kThread, b_.Index(kThreads), [&](Scalar t) {
+        batch_ = batch;
+        thread_ = t;
+        Batch();
+      });
+    });
+    BuildOutcome outcome = FinishTeams(b_, emitter_, region_, batches);
+    if (BuiltKernel* built = outcome.built ? &*outcome.built : nullptr)
+      built->updates.emplace_back(built->arguments.size() - 1, region_.roots[0]->operand(0));
+    return outcome;
+  }
+
+ private:
+  static constexpr ScalarType kCount = ScalarType::kU32;
+
+  template <typename Body>
+  void ForEach(int64_t count, Body&& body) {
+    b_.For("i", LoopRole::kUnrolled, b_.Index(count), body);
+  }
+  Scalar Number(int64_t value) { return b_.ConstantBits(kCount, static_cast<Bits>(value)); }
+
+  void Batch() {
+    ForEach(numbers_ / kPacked,
+            [&](Scalar k) { b_.Store(counts_, k * b_.Index(kThreads) + thread_, Number(0)); });
+    int64_t rounds = of_thread_ / at_once_;
+    if (rounds == 1) {
+      Some(b_.Index(0));
+    } else {
+      b_.For("k", LoopRole::kSerial, b_.Index(rounds), [&](Scalar k) { Some(k); });
+    }
+    b_.Barrier(Scope::kBlock);
+    b_.If(thread_ < b_.Index(numbers_ / kPacked), [&] { SumUp(); });
+  }
+
+  void Some(Scalar round) {
+    ForEach(at_once_ / lanes_, [&](Scalar i) {
+      Scalar vector = (round * b_.Index(at_once_ / lanes_) + i) * b_.Index(kThreads) + thread_;
+      ForLanes(b_, lanes_, [&](Scalar lane) {
+        Scalar number = NumberAt(vector * b_.Index(lanes_) + lane);
+        if (number.ok()) b_.Store(own_, i * b_.Index(lanes_) + lane, number);
+      });
+    });
+    if (!emitter_.fault().empty()) return;
+    ForEach(at_once_, [&](Scalar i) {
+      // What is none of the numbers is -1.
+      Scalar number = b_.Read(own_, i);
+      Scalar bits = number.BitsAs(kCount) & Number(numbers_ - 1), one = Number(1);
+      if (!all_fit_) one = Choose(number >= 0.0, one, Number(0));
+      Scalar at = (bits >> Number(2)).As(ScalarType::kIndex) * b_.Index(kThreads) + thread_;
+      Scalar count = b_.Read(counts_, at) + (one << ((bits & Number(3)) << Number(3)));
+      b_.Store(counts_, at, count);
+    });
+  }
+
+  Scalar NumberAt(Scalar window) {
+    std::vector<Scalar> starts = elements_.Starts(elements_.BatchAt(batch_, window));
+    if (!emitter_.fault().empty()) return {};
+    Scalar number = elements_.Bounded(starts)[along_].As(ScalarType::kS32);
+    Scalar fits = elements_.Fits(starts);
+    all_fit_ = b_.kernel().IsConstant(fits.id());
+    return Choose(fits, number, number.Like(-1));
+  }
+
+  // Four numbers are the thread's; it begins with its own column, so that all threads have
+  // different banks.
+  void SumUp() {
+    ArrayId sums = b_.Local("sums", kCount, Space::kRegisters, 2);
+    Scalar even = b_.Index(0), odd = b_.Index(1), low = Number(0x00FF00FF);
+    b_.Store(sums, even, Number(0));
+    b_.Store(sums, odd, Number(0));
+    ForEach(kThreads, [&](Scalar k) {
+      Scalar column = (k + thread_) % b_.Index(kThreads);
+      Scalar four = b_.Read(counts_, thread_ * b_.Index(kThreads) + column);
+      b_.Store(sums, even, b_.Read(sums, even) + (four & low));
+      b_.Store(sums, odd, b_.Read(sums, odd) + ((four >> Number(8)) & low));
+    });
+    Coordinates batch = elements_.BatchAt(batch_, b_.Index(0));
+    Scalar pairs[2] = {b_.Read(sums, even), b_.Read(sums, odd)};
+    ScalarType type = ComputeType(region_.roots[0]->shape().type());
+    ForLanes(b_, kPacked, [&](Scalar j) {
+      std::vector<Scalar> starts(region_.roots[0]->shape().dims().size());
+      starts[along_] = thread_ * b_.Index(kPacked) + j;
+      Scalar pair = Choose(j % b_.Index(2) == b_.Index(0), pairs[0], pairs[1]);
+      Scalar is_lower = j < b_.Index(2);
+      Scalar count = Choose(is_lower, pair & Number(0xFFFF), pair >> Number(16)).As(type);
+      Scalar place = elements_.PlaceOf(batch, starts, {});
+      elements_.Store(place, {is_new_ ? count : elements_.Old(place)[0] + count, {}});
+    });
+  }
+
+  const Region& region_;
+  const Machine& machine_;
+  KernelBuilder b_;
+  ElementEmitter emitter_;
+  ScatterElements elements_;
+  bool is_new_ = false;   // the array holds zeros
+  bool all_fit_ = false;  // no index is outside
+  size_t along_ = 0;
+  int64_t numbers_ = 1, of_thread_ = 1, at_once_ = 1, lanes_ = 1;
+  ArrayId counts_{}, own_{};
+  Scalar batch_, thread_;
+};
+
+bool IsSum(const Computation& body) {
+  const Instr& root = *body.root();
+  return root.op() == Op::kAdd && root.operand(0)->op() == Op::kParameter &&
+         root.operand(1)->op() == Op::kParameter && root.operand(0) != root.operand(1);
+}
+
+}  // namespace
+
+bool IsCounts(const Instr& scatter) {
+  if (scatter.op() != Op::kScatter || scatter.operand_count() != 3 || scatter.captures() > 0 ||
+      !scatter.shape().IsArray())
+    return false;
+  const ScatterAttrs& attrs = scatter.attrs<ScatterAttrs>();
+  ElementType type = scatter.shape().type();
+  if ((type != ElementType::kS32 && type != ElementType::kU32) || attrs.unique_indices ||
+      !attrs.update_window_dims.empty() || attrs.scatter_dims_to_operand_dims.size() != 1 ||
+      attrs.input_batching_dims.empty() || !IsSplat(*scatter.operand(2), 1) ||
+      !IsSum(*scatter.called(0)))
+    return false;
+  int64_t numbers = scatter.shape().dim(static_cast<size_t>(attrs.scatter_dims_to_operand_dims[0]));
+  int64_t batches = 1;
+  for (int64_t d : attrs.input_batching_dims)
+    batches *= scatter.shape().dim(static_cast<size_t>(d));
+  int64_t of_thread = scatter.operand(2)->shape().ElementCount() / batches / kThreads;
+  return batches * of_thread * kThreads == scatter.operand(2)->shape().ElementCount() &&
+         of_thread > 0 && of_thread <= kMostOfThread &&
+         of_thread % std::min(of_thread, kInFlight) == 0 && numbers >= kPacked &&
+         numbers <= kMostNumbers && numbers == PowerAbove(numbers);
+}
+
+BuildOutcome BuildCounts(const Region& region, const Machine& machine, const std::string& name) {
+  return CountsBuilder(region, machine, name).Build();
+}
+
+}  // namespace tokamak::gpu
