@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+NOT_BEGUN = "not begun in time"
 
 
 def parser(text, name):
@@ -21,6 +22,7 @@ def parser(text, name):
     made.add_argument("--only", default="", help="NAME[:SIZE], with * and ?; commas between them")
     made.add_argument("--quick", action="store_true", help="the first size of each")
     made.add_argument("--seconds", type=float, default=math.inf, help="begin no workload after this time")
+    made.add_argument("--add", action="store_true", help="to the page that is there: measures what it lacks, or what --only names")
     made.add_argument("--out", type=Path, default=ROOT / "docs/results")
     made.add_argument("--name", default=name)
     made.add_argument("--worker", help=argparse.SUPPRESS)
@@ -47,15 +49,16 @@ def load(arguments, which):
     return work
 
 
-def selected(arguments, most=None):
-    """Names and sizes of the micro workloads that are asked for, at most so many sizes of each."""
+def selected(arguments, sizes_of=None):
+    """Names and sizes of the micro workloads that are asked for; `sizes_of`: which there are, of a name and those that the workload names."""
     os.environ["JAX_PLATFORMS"] = "cpu"
     workloads = module(arguments)
     wanted = [p if ":" in p else p + ":*" for p in arguments.only.split(",") if p]
     for name in workloads.names("micro"):
         sizes = workloads.sizes(name)
+        sizes = sizes_of(name, sizes) if sizes_of else sizes
         typed = [p.split(":")[1] for p in wanted if p.split(":")[0] == name and not set("*?[") & set(p)]
-        for size in dict.fromkeys(sizes[: 1 if arguments.quick else most] + typed):
+        for size in dict.fromkeys(sizes[: 1 if arguments.quick else None] + typed):
             if not wanted or any(fnmatch.fnmatch(f"{name}:{size}", p) for p in wanted):
                 yield name, size
 
@@ -109,19 +112,39 @@ def write(arguments, facts, rows, page):
     return text
 
 
-def run(arguments, script, bench, most=None):
+def begun(arguments, facts):
+    """With --add: rows that were measured before, by workload and size. `facts` then say of all runs when they were and of what."""
+    path = arguments.out / f"{arguments.name}.json"
+    if not arguments.add or not path.is_file():
+        return {}
+    before = json.loads(path.read_text())
+    if (before["cpu"], before["cores"]) != (facts["cpu"], facts["cores"]):
+        sys.exit(f"{path} is of another machine: {before['cpu']}, {before['cores']} cores")
+    for fact in ("command", "commit", "date"):
+        parts = before[fact].split(" and ")
+        facts[fact] = " and ".join(parts if facts[fact] in parts else [*parts, facts[fact]])
+    return {(row["workload"], row["size"]): row for row in before["programs"]}
+
+
+def run(arguments, script, bench, sizes_of=None):
     """What each benchmark over workloads does. In a process of its own: prints what `bench.measure` gives of one workload, and gives None.
     Else gives a row a workload, by `bench.one`, says what `bench.said` says of it, and writes the page as it goes."""
     if arguments.worker:
         print(json.dumps(bench.measure(arguments)))
         sys.stdout.flush()
         return None
-    facts, rows, end = facts_of(script), [], time.monotonic() + arguments.seconds
-    for name, size in selected(arguments, most):
-        row = {"workload": name, "size": size}
-        row |= {"skipped": "not begun in time"} if time.monotonic() > end else bench.one(arguments, f"{name}:{size}")
-        rows.append(row)
+    facts, end = facts_of(script), time.monotonic() + arguments.seconds
+    rows = begun(arguments, facts)
+    for name, size in selected(arguments, sizes_of):
+        before = rows.get((name, size))
+        if before and not arguments.only and before.get("skipped") != NOT_BEGUN:
+            continue
+        late = time.monotonic() > end
+        if late and before:
+            continue
+        row = {"workload": name, "size": size} | ({"skipped": NOT_BEGUN} if late else bench.one(arguments, f"{name}:{size}"))
+        rows[name, size] = row
         print(f"{name} {size}: {row.get('error') or row.get('skipped') or bench.said(row)}", file=sys.stderr, flush=True)
-        write(arguments, facts, rows, bench.page)  # what is there stays, however this ends
-    print(write(arguments, facts, rows, bench.page))
-    return rows
+        write(arguments, facts, list(rows.values()), bench.page)  # what is there stays, however this ends
+    print(write(arguments, facts, list(rows.values()), bench.page))
+    return list(rows.values())

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "cost/calibrate_kernels.h"
 
@@ -9,6 +10,7 @@ namespace tokamak {
 namespace {
 
 constexpr double kNsPerUs = 1000;
+constexpr double kLeastFork = 0.05;  // microseconds: less is what measuring is off by
 
 class Calibration {
  public:
@@ -95,9 +97,26 @@ class Calibration {
     TOK_TRY(std::vector<double> us, measurer_.Micros(kernels, 1));
     rates_.step_us = us[0];
     rates_.task_us = std::max((us[1] - us[0]) / 4095, 1e-5);
+    return Threads();
+  }
+
+  // Tasks of two lengths, one a thread: what they differ by is the work, what is left the sharing.
+  Status Threads() {
+    constexpr int64_t kShort = 2000, kLong = 16000;  // rounds: some 5 us, and 40
+    auto measure = [&](int64_t tasks) -> Result<std::pair<double, double>> {
+      std::vector<Kernel> kernels = {BusyKernel(tasks, kShort, machine_),
+                                     BusyKernel(tasks, kLong, machine_)};
+      TOK_TRY(std::vector<double> us, measurer_.Micros(kernels, tasks));
+      double round = std::max(us[1] - us[0], 1e-3) / (kLong - kShort);
+      return std::make_pair(round, us[0] - rates_.step_us - round * kShort);
+    };
+    TOK_TRY(auto alone, measure(1));
     rates_.fork_us = {0};
-    for (int64_t threads = 2;; threads *= 2) {
-      rates_.fork_us.push_back(measurer_.ForkMicros(std::min(threads, machine_.cores)));
+    rates_.crowd = {1};
+    for (int64_t threads = 2; machine_.cores > 1; threads *= 2) {
+      TOK_TRY(auto shared, measure(std::min(threads, machine_.cores)));
+      rates_.fork_us.push_back(std::max(shared.second, kLeastFork));
+      rates_.crowd.push_back(std::max(shared.first / alone.first, rates_.crowd.back()));
       if (threads >= machine_.cores) break;
     }
     return Ok();

@@ -14,11 +14,9 @@ namespace tokamak {
 class Measurer {
  public:
   virtual ~Measurer() = default;
-  // Microseconds of a run of each kernel, the best of several, one after the other: all of its grid
-  // on the calling thread, or shared out among `threads`.
+  // Microseconds of a run of each kernel, one after the other: all of its grid on the calling
+  // thread, the best of several, or shared out among `threads`, the median.
   virtual Result<std::vector<double>> Micros(std::span<const Kernel> kernels, int64_t threads) = 0;
-  // Sharing out a loop that does nothing among so many threads, which are awake.
-  virtual double ForkMicros(int64_t threads) = 0;
   // "bandwidth of one core"; `share`: how much is done.
   virtual void Progress(const std::string& what, double share) = 0;
 };

@@ -27,23 +27,27 @@ int64_t LanesOf(ScalarType type, const Machine& machine) {
   return machine.Lanes(InfoOf(type).bits);
 }
 
-// Rounds of `step` on each of several vectors, which are numbers of an array before and are stored
-// after.
+Scalar TwoSimple(Scalar x) {
+  return x * 1.0001 + 0.5;
+}
+
+// Tasks of rounds of `step` on each of several vectors, which are numbers of an array before and
+// are stored after.
 template <typename Step>
 Kernel Rounds(const std::string& name, ScalarType type, int64_t at_once, const Machine& machine,
-              Step&& step) {
+              Step&& step, int64_t tasks = 1, int64_t rounds = kRounds) {
   KernelBuilder b(name);
   int64_t lanes = LanesOf(type, machine);
   ArrayId x = AddArray(b, "x", type, Access::kRead, at_once * lanes);
-  ArrayId y = AddArray(b, "y", type, Access::kWrite, at_once * lanes);
+  ArrayId y = AddArray(b, "y", type, Access::kWrite, tasks * at_once * lanes);
   ArrayId kept = b.Local("kept", type, Space::kRegisters, at_once * lanes);
-  b.For("g", LoopRole::kGrid, b.Index(1), [&](Scalar) {
+  b.For("g", LoopRole::kGrid, b.Index(tasks), [&](Scalar g) {
     for (int64_t i = 0; i < at_once; ++i)
       b.For("l", LoopRole::kVector, b.Index(lanes), [&](Scalar l) {
         Scalar at = l + b.Index(i * lanes);
         b.Store(kept, at, b.Load(x, at));
       });
-    b.For("r", LoopRole::kSerial, b.Index(kRounds), [&](Scalar) {
+    b.For("r", LoopRole::kSerial, b.Index(rounds), [&](Scalar) {
       for (int64_t i = 0; i < at_once; ++i)
         b.For("l", LoopRole::kVector, b.Index(lanes), [&](Scalar l) {
           Scalar at = l + b.Index(i * lanes);
@@ -53,7 +57,7 @@ Kernel Rounds(const std::string& name, ScalarType type, int64_t at_once, const M
     for (int64_t i = 0; i < at_once; ++i)
       b.For("l", LoopRole::kVector, b.Index(lanes), [&](Scalar l) {
         Scalar at = l + b.Index(i * lanes);
-        b.Store(y, at, b.Read(kept, at));
+        b.Store(y, g * b.Index(at_once * lanes) + at, b.Read(kept, at));
       });
   });
   return b.Finish();
@@ -209,8 +213,7 @@ Kernel TrafficKernel(Traffic traffic, int64_t bytes, int64_t threads, const Mach
 std::vector<PipeKernel> PipeKernels(const Machine& machine) {
   ScalarType f32 = ScalarType::kF32, f64 = ScalarType::kF64, u32 = ScalarType::kU32;
   std::vector<PipeKernel> all;
-  auto simple = [](Scalar x) { return x * 1.0001 + 0.5; };
-  all.push_back(OpKernel(Pipe::kSimple, f32, 2, 0, machine, simple));
+  all.push_back(OpKernel(Pipe::kSimple, f32, 2, 0, machine, TwoSimple));
   auto waits = [&](double Rates::*latency, double ops, auto&& step) {
     all.push_back({.kernel = Rounds("chain", f32, 1, machine, step),
                    .pipe = Pipe::kSimple,
@@ -218,7 +221,7 @@ std::vector<PipeKernel> PipeKernels(const Machine& machine) {
                    .others = {},
                    .latency = latency});
   };
-  waits(&Rates::latency_ns, 2, simple);
+  waits(&Rates::latency_ns, 2, TwoSimple);
   waits(&Rates::sum_latency_ns, 1, [](Scalar x) { return x + 0.5; });
   all.push_back(OpKernel(Pipe::kInteger, u32, 1, 1, machine,
                          [](Scalar x) { return x * 2654435761.0 + 12345.0; }));
@@ -252,6 +255,10 @@ Kernel EmptyKernel(int64_t tasks, const Machine& machine) {
   b.For("g", LoopRole::kGrid, b.Index(tasks),
         [&](Scalar g) { b.Store(y, g, b.Constant(ScalarType::kF32, 1)); });
   return b.Finish();
+}
+
+Kernel BusyKernel(int64_t tasks, int64_t rounds, const Machine& machine) {
+  return Rounds("busy", ScalarType::kF32, kAtOnce, machine, TwoSimple, tasks, rounds);
 }
 
 }  // namespace tokamak

@@ -28,5 +28,7 @@ std::vector<PipeKernel> PipeKernels(const Machine& machine);
 
 // So many tasks that store a number each.
 Kernel EmptyKernel(int64_t tasks, const Machine& machine);
+// So many tasks of so many rounds of plain operations, as many at a time as a core can do.
+Kernel BusyKernel(int64_t tasks, int64_t rounds, const Machine& machine);
 
 }  // namespace tokamak

@@ -31,6 +31,9 @@ std::vector<Knob> KnobsOf(const Rates& rates) {
   knobs.push_back({[](Rates& r, double f) {
     for (double& us : r.fork_us) us *= f;
   }});
+  knobs.push_back({[](Rates& r, double f) {
+    for (double& times : r.crowd) times = 1 + (times - 1) * f;
+  }});
   knobs.push_back({[](Rates& r, double f) { r.softness = std::clamp(r.softness * f, 1.0, 12.0); }});
   const double levels[] = {0, rates.l1_bytes, rates.l2_bytes, rates.l3_bytes / 2, INFINITY};
   for (size_t level = 0; level + 1 < std::size(levels); ++level)

@@ -1,5 +1,6 @@
 #include "cost/json.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -127,6 +128,7 @@ std::string ToJson(const Rates& rates) {
   }
   out["fork_us"] = json::array();
   for (double us : rates.fork_us) out["fork_us"].push_back(Rounded(us));
+  for (double times : rates.crowd) out["crowd"].push_back(Rounded(times));
   return out.dump(1);
 }
 
@@ -151,6 +153,10 @@ Result<Rates> RatesFromJson(std::string_view text, const std::string& file) {
   for (const auto& [name, member] : kNumbers) rates.*member = reader.Number(in, name, true);
   json fork = in.value("fork_us", json::array());
   for (const json& us : fork) rates.fork_us.push_back(us.is_number() ? us.get<double>() : 0);
+  // Of GPUs there is none.
+  json crowd = in.value("crowd", json::array());
+  for (const json& times : crowd)
+    rates.crowd.push_back(times.is_number() ? std::max(times.get<double>(), 1.0) : 1);
   // Files of CPUs, and older ones, say nothing of it.
   if (in.contains("link_bytes_ns")) {
     rates.link_bytes_ns = reader.Number(in, "link_bytes_ns", false);

@@ -20,36 +20,74 @@ double Greater(double x, double y, double softness) {
   return most * std::pow(1 + std::pow(least / most, softness), 1 / softness);
 }
 
-// On one core, were there no memory.
-double ComputeUs(const Work& work, const Rates& rates) {
+// Of what is known for 1, 2, 4, 8 ... threads.
+double AtThreads(const std::vector<double>& known, double threads, double otherwise) {
+  if (threads <= 1 || known.empty()) return otherwise;
+  double at = std::log2(threads);
+  auto low = static_cast<size_t>(at);
+  size_t last = known.size() - 1;
+  if (low >= last) return known[last];
+  double share = at - static_cast<double>(low);
+  return known[low] * (1 - share) + known[low + 1] * share;
+}
+
+// How a grid is shared out (runtime/thread_pool.cc): pieces of the grain at least, four a thread
+// where there are enough.
+struct Shares {
+  Shares(double tasks, double grain, double cores) {
+    constexpr double kPieces = 4;
+    double parts = std::min(cores, std::floor(tasks / grain));
+    if (parts < 2) return;
+    double piece = std::max(grain, std::ceil(tasks / (parts * kPieces)));
+    double pieces = std::ceil(tasks / piece);
+    threads = std::min(cores, pieces);
+    double most = std::min(tasks, std::ceil(pieces / threads) * piece);
+    imbalance = std::max(1.0, most * threads / tasks);
+  }
+
+  double threads = 1;
+  double imbalance = 1;  // how much longer the thread with the most tasks takes than the average
+};
+
+// Were there no memory. Products keep all units of a core busy; what else threads do leaves room
+// for another thread of the same core.
+double ComputeUs(const Work& work, const Rates& rates, const Shares& shares) {
+  constexpr auto kProducts = static_cast<size_t>(Pipe::kMultiply);
+  double ns = NsOfOps(work, rates), products = 0;
+  for (size_t i = kProducts; i < kPipes; ++i) products += work.ops[i] * rates.ns[i];
+  ns += products * (AtThreads(rates.crowd, shares.threads, 1) - 1);
   double waits = work.chain * rates.latency_ns + work.sums * rates.sum_latency_ns;
-  return Greater(NsOfOps(work, rates), waits, rates.softness) / kNsPerUs;
+  return Greater(ns, waits, rates.softness) * shares.imbalance / shares.threads / kNsPerUs;
 }
 
-// Bytes a nanosecond of so many threads that go over so many bytes.
-Bandwidth BandwidthOf(const Rates& rates, double bytes, double threads) {
-  Bandwidth one = BandwidthAt(rates.one, bytes / threads);
-  if (threads <= 1) return one;
-  Bandwidth all = BandwidthAt(rates.all, bytes);
-  return {bytes, std::min(one.read * threads, all.read), std::min(one.write * threads, all.write),
-          std::min(one.copy * threads, all.copy)};
+// Bytes a nanosecond of threads that go over so many bytes each, and so many in all: each at most
+// as fast as one alone.
+Bandwidth BandwidthOf(const Rates& rates, double each, double together, const Shares& shares) {
+  Bandwidth one = BandwidthAt(rates.one, each);
+  if (shares.threads <= 1) return one;
+  Bandwidth all = BandwidthAt(rates.all, together);
+  double times = shares.threads / shares.imbalance;
+  return {together, std::min(one.read * times, all.read), std::min(one.write * times, all.write),
+          std::min(one.copy * times, all.copy)};
 }
 
-// What is read once more, or lies apart; on one core.
-double AgainNs(const Work& work, const Rates& rates) {
-  double ns = 0;
-  if (work.rereads > 0) ns += work.rereads / BandwidthAt(rates.one, rates.l2_bytes / 2).read;
+// What is read once more, or lies apart.
+double AgainNs(const Work& work, const Rates& rates, const Shares& shares) {
+  double ns = 0, near = rates.l2_bytes / 2;
+  if (work.rereads > 0)
+    ns += work.rereads / BandwidthOf(rates, near, near * shares.threads, shares).read;
   if (work.far_rereads > 0) {
     double far =
         std::max(rates.l2_bytes * 2, std::min(work.reads + work.writes, rates.l3_bytes / 2));
-    ns += work.far_rereads / BandwidthAt(rates.one, far).read;
+    double together = std::max(far, rates.l2_bytes * 2 * shares.threads);
+    ns += work.far_rereads / BandwidthOf(rates, far, together, shares).read;
   }
-  return ns + work.lines * rates.line_ns;
+  return ns + work.lines * rates.line_ns * shares.imbalance / shares.threads;
 }
 
-double MemoryUs(const Work& work, const Rates& rates, double threads) {
+double MemoryUs(const Work& work, const Rates& rates, const Shares& shares) {
   double bytes = work.reads + work.writes;
-  Bandwidth rate = BandwidthOf(rates, bytes, threads);
+  Bandwidth rate = BandwidthOf(rates, bytes / shares.threads, bytes, shares);
   double ns = 0;
   if (work.reads > 0 && work.writes > 0) {
     // Between reading alone, or writing alone, and a copy.
@@ -59,26 +97,7 @@ double MemoryUs(const Work& work, const Rates& rates, double threads) {
   } else if (bytes > 0) {
     ns = work.reads / rate.read + work.writes / rate.write;
   }
-  return (ns + AgainNs(work, rates) / threads) / kNsPerUs;
-}
-
-double ForkUs(const Rates& rates, double threads) {
-  if (threads <= 1 || rates.fork_us.empty()) return 0;
-  double at = std::log2(threads);
-  auto low = static_cast<size_t>(at);
-  size_t last = rates.fork_us.size() - 1;
-  if (low >= last) return rates.fork_us[last];
-  double share = at - static_cast<double>(low);
-  return rates.fork_us[low] * (1 - share) + rates.fork_us[low + 1] * share;
-}
-
-// How much longer the thread with the most tasks takes than the average one: shares are whole
-// pieces of the grain at least, four a thread where there are enough (runtime/thread_pool.cc).
-double Imbalance(double tasks, double grain, double threads) {
-  if (threads <= 1 || tasks <= 0) return 1;
-  double piece = std::max(grain, std::ceil(tasks / (threads * 4)));
-  double pieces = std::ceil(tasks / piece);
-  return std::max(1.0, std::min(tasks, std::ceil(pieces / threads) * piece) * threads / tasks);
+  return (ns + AgainNs(work, rates, shares)) / kNsPerUs;
 }
 
 std::string_view Binding(const Price& price) {
@@ -86,36 +105,36 @@ std::string_view Binding(const Price& price) {
   return price.memory >= price.compute ? "memory" : "compute";
 }
 
-// What one thread alone takes.
-struct Alone {
-  Alone(const Work& work, const Rates& rates)
-      : memory(MemoryUs(work, rates, 1)),
-        compute(ComputeUs(work, rates)),
+// What so many threads take.
+struct Parts {
+  Parts(const Work& work, const Rates& rates, const Shares& shares)
+      : memory(MemoryUs(work, rates, shares)),
+        compute(ComputeUs(work, rates, shares)),
         both(Greater(memory, compute, rates.softness)) {}
 
   double memory, compute, both;
 };
 
-// Iterations of the grid that are worth a thread's while.
-double GrainOf(const Work& work, const Alone& alone, const Rates& rates) {
+// Iterations of the grid that are worth a thread's while; `alone`: what one thread takes.
+double GrainOf(const Work& work, const Parts& alone, const Rates& rates) {
   double task = alone.both / std::max(work.tasks, 1.0) + rates.task_us;
   return std::clamp(std::ceil(rates.grain_us / std::max(task, 1e-6)), 1.0, 1e15);
 }
 
 Price PriceOnCpu(const Work& work, const Machine& machine, const Rates& rates) {
   Price price;
-  Alone alone(work, rates);
-  double grain = work.grain > 0 ? work.grain : GrainOf(work, alone, rates);
   auto cores = static_cast<double>(std::max<int64_t>(machine.cores, 1));
-  price.threads = std::max(1.0, std::min(cores, std::floor(work.tasks / grain)));
-  bool shared = price.threads > 1;
-  price.launch =
-      rates.step_us + ForkUs(rates, price.threads) + work.tasks * rates.task_us / price.threads;
-  price.memory = shared ? MemoryUs(work, rates, price.threads) : alone.memory;
-  price.compute = alone.compute / price.threads * Imbalance(work.tasks, grain, price.threads);
+  Shares one(1, 1, 1);
+  Parts parts(work, rates, one);
+  Shares shares(work.tasks, work.grain > 0 ? work.grain : GrainOf(work, parts, rates), cores);
+  if (shares.threads > 1) parts = Parts(work, rates, shares);
+  price.threads = shares.threads;
+  price.launch = rates.step_us + AtThreads(rates.fork_us, price.threads, 0) +
+                 work.tasks * rates.task_us / price.threads;
+  price.memory = parts.memory;
+  price.compute = parts.compute;
   price.binding = Binding(price);
-  price.all =
-      price.launch + (shared ? Greater(price.memory, price.compute, rates.softness) : alone.both);
+  price.all = price.launch + parts.both;
   return price;
 }
 
@@ -178,7 +197,7 @@ Price PriceOf(const Work& work, const Machine& machine) {
 
 int64_t GrainOf(const Work& work, const Machine& machine) {
   const Rates& rates = RatesOf(machine);
-  return static_cast<int64_t>(GrainOf(work, Alone(work, rates), rates));
+  return static_cast<int64_t>(GrainOf(work, Parts(work, rates, Shares(1, 1, 1)), rates));
 }
 
 }  // namespace tokamak

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <sstream>
 
 namespace tokamak {
 namespace {
@@ -74,6 +75,18 @@ double NsOfOps(const Work& work, const Rates& rates) {
   double ns = 0;
   for (size_t i = 0; i < kPipes; ++i) ns += work.ops[i] * rates.ns[i];
   return ns;
+}
+
+bool IsKin(std::string_view kin, std::string_view maker, std::string_view flags) {
+  std::istringstream words{std::string(kin)};
+  std::string word, padded = " " + std::string(flags) + " ";
+  if (!(words >> word) || word != maker) return false;
+  while (words >> word) {
+    bool absent = word[0] == '!';
+    bool there = padded.find(" " + word.substr(absent ? 1 : 0) + " ") != std::string::npos;
+    if (there == absent) return false;
+  }
+  return true;
 }
 
 const Rates& DefaultRates(MachineKind kind) {

@@ -20,8 +20,8 @@ struct Bandwidth {
 struct Rates {
   std::string name;  // "Intel Xeon (Sapphire Rapids), 2 cores"
   std::string cpu;   // as the system names the processor, with family and model
-  // Other processors that are priced alike as long as nobody has measured them: "MAKER FLAG", one
-  // of the flags that the system names. "": none.
+  // Other processors that are priced alike as long as nobody has measured them: "MAKER FLAG ...",
+  // flags that the system names, "!FLAG": one that it does not. "": none.
   std::string kin;
   int64_t cores = 1;
   std::string source;  // where the numbers come from: a file, "default"
@@ -37,8 +37,11 @@ struct Rates {
   double step_us = 0.2;         // a step on the calling thread
   double task_us = 0.01;        // an iteration of the grid
   std::vector<double> fork_us;  // sharing out among 1, 2, 4, 8 ... threads, the last: all
-  double grain_us = 20;         // work that is worth a thread's while
-  double softness = 6;          // of the greater of memory and compute: a p-norm
+  // How many times as long products of matrices take when 1, 2, 4, 8 ... threads are at them: two
+  // threads may be one core's. Empty: none.
+  std::vector<double> crowd;
+  double grain_us = 20;  // work that is worth a thread's while
+  double softness = 6;   // of the greater of memory and compute: a p-norm
 
   // Of GPUs.
   double stream_gap_us = 0, graph_gap_us = 0, barrier_us = 0;
@@ -60,6 +63,9 @@ double NsOfOps(const Work& work, const Rates& rates);
 // The rates of a machine: its own, else the default of its kind.
 const Rates& RatesOf(const Machine& machine);
 const Rates& DefaultRates(MachineKind kind);
+
+// Whether a processor of this maker with these flags is one that `kin` means.
+bool IsKin(std::string_view kin, std::string_view maker, std::string_view flags);
 
 std::string_view NameOf(Pipe pipe);
 

@@ -115,10 +115,8 @@ std::optional<Rates> RatesOf(const std::string& cpu, int64_t cores) {
 // Of a processor of the same maker with the same abilities.
 std::optional<Rates> RatesOfKin() {
   std::map<std::string, std::string> fields = ProcessorFields();
-  std::string maker = fields["vendor_id"] + " ", flags = " " + fields["flags"] + " ";
   std::optional<Rates> rates = ShippedRates(Cores(), [&](const Rates& other) {
-    return !other.kin.empty() && other.kin.starts_with(maker) &&
-           flags.find(" " + other.kin.substr(maker.size()) + " ") != std::string::npos;
+    return IsKin(other.kin, fields["vendor_id"], fields["flags"]);
   });
   if (rates) rates->source += ", for want of this processor's; `tokamak calibrate` measures it";
   return rates;
