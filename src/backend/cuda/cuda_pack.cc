@@ -69,7 +69,11 @@ class PackWriter {
   Status AddKernel(const Kernel& kernel) {
     Kernel plain = WithoutNames(kernel);
     TOK_TRY(PartForm form, PartFormOf(plain, "part"));
-    auto [at, is_new] = function_of_.try_emplace(form.source.text, functions_.size());
+    // A text does not say how many threads run it.
+    const CudaSource& source = form.source;
+    std::string key = fmt::format("{} {} {} {}\n{}", source.threads[0], source.threads[1],
+                                  source.threads[2], source.dynamic_bytes, source.text);
+    auto [at, is_new] = function_of_.try_emplace(std::move(key), functions_.size());
     if (is_new) TOK_RETURN_IF_ERROR(AddFunction(kernel, plain, form));
     Function& function = functions_[at->second];
     for (size_t i = 0; i < form.constants.size(); ++i)
@@ -213,7 +217,7 @@ class PackWriter {
   CudaPackSource made_;
   std::unordered_map<uint64_t, size_t> part_of_;         // by the hash of a kernel
   std::vector<Part> known_;                              // distinct kernels
-  std::unordered_map<std::string, size_t> function_of_;  // by its text
+  std::unordered_map<std::string, size_t> function_of_;  // by its threads and text
   std::vector<Function> functions_;
   std::vector<int64_t> begins_, first_pointers_;
   std::vector<size_t> numbers_;  // of known_, by part

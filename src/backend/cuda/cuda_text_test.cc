@@ -280,6 +280,26 @@ TEST(CudaPack, KernelsOfOneLaunch) {
   }
 }
 
+// Their texts are equal, since nothing in them asks which thread it is: each has its own threads.
+TEST(CudaPack, EqualTextsOfOtherThreads) {
+  auto fill = [](int64_t threads) {
+    KernelBuilder b("fill");
+    ArrayId y = b.Argument(
+        {.name = "y", .type = ScalarType::kF32, .access = Access::kWrite, .size = threads});
+    b.For("block", LoopRole::kGrid, b.Index(1), [&](Scalar) {
+      b.For("t", LoopRole::kThread, b.Index(threads),
+            [&](Scalar t) { b.Store(y, t, b.Constant(ScalarType::kF32, 0)); });
+    });
+    return b.Finish();
+  };
+  Kernel few = fill(6), some = fill(18), many = fill(36);
+  std::vector<CudaPackPart> parts = {{&some, 1}, {&few, 1}, {&many, 1}};
+  Result<CudaPackSource> made = CudaPackText("pack", parts);
+  ASSERT_TRUE(made.ok()) << made.error().message;
+  for (const char* own : {"threadIdx.x >= 6)", "threadIdx.x >= 18)", "threadIdx.x >= 36)"})
+    EXPECT_NE(made.value().source.text.find(own), std::string::npos) << made.value().source.text;
+}
+
 // A loop over kernels of several sizes: the smaller ones' barriers are their own.
 TEST(CudaLoop, RoundsOfOneLaunch) {
   Kernel small = AddOne(64, 100), large = AddOne(96, 20000);
