@@ -4,6 +4,7 @@
     bench/model_error.py                    exports, measures, fits, and writes docs/results/model.md and model.json
     bench/model_error.py --export FOLDER    the programs only (needs JAX); --programs FOLDER: use them
     bench/model_error.py --measured F.json  no measurement: what was measured before
+    bench/model_error.py --device cuda      the same of the machine's GPU: model_cuda.md, beginning with machines/h200.json
 
 Programs are the workloads of ../shared/bench at several sizes, fused, and some of them also one kernel an instruction. A
 kernel is measured by `tokamak explain --measure`: the median of repeated runs by itself, with the arguments that the program
@@ -12,7 +13,9 @@ other half is judged. Run it on a machine that has nothing else to do.
 """
 import argparse
 import collections
+import concurrent.futures
 import datetime
+import itertools
 import json
 import math
 import os
@@ -20,17 +23,25 @@ import platform
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
 from cpu_sizes import SIZES
+from gpu_sizes import GPU_SIZES
 
 ROOT = Path(__file__).resolve().parent.parent
-MEDIAN_BAR, TAU_BAR = 0.20, 0.85
+BARS = {"cpu": (0.20, 0.85), "gpu": (0.25, 0.8)}  # median error, tau
 MOST = 16  # kernels of one workload: drawn evenly
 # These also one kernel an instruction: what a planner compares fusion with.
 UNFUSED = ("gelu", "softmax", "layernorm_fwd", "layernorm_bwd", "blackscholes", "xent", "rmsnorm_bf16", "bert_tiny_infer",
            "cartpole_naive", "dropout")
+
+
+def sizes_of(arguments):
+    if not arguments.device:
+        return SIZES
+    return {name: GPU_SIZES.get(name) or sizes[-1:] for name, sizes in SIZES.items()}
 
 
 def export(arguments, folder):
@@ -41,7 +52,7 @@ def export(arguments, folder):
     import workloads
 
     folder.mkdir(parents=True, exist_ok=True)
-    for name, sizes in SIZES.items():
+    for name, sizes in sizes_of(arguments).items():
         for size in sizes:
             path = folder / f"{name}@{size}.mlir"
             if path.exists():
@@ -62,6 +73,40 @@ def explain(arguments, path, unfused):
     return json.loads(done.stdout)["kernels"]
 
 
+# ---- of a GPU: programs in few processes, since each takes long to begin
+
+TOGETHER = 10
+
+
+def explain_together(arguments, programs, seconds):
+    """{program: its kernels} of [(path, unfused)], all of them fused, or none."""
+    with tempfile.NamedTemporaryFile("w", suffix=".mlir") as joined:
+        joined.write("\n// -----\n".join(path.read_text() for path, _ in programs))
+        joined.flush()
+        command = [str(arguments.tokamak), "explain", joined.name, "--json", "--no-compare", "--measure", "--seconds", str(seconds),
+                   "--target", "h200", "--packs", "none", "--device", arguments.device]  # fmt: skip
+        done = subprocess.run([*command, *(["--unfused"] if programs[0][1] else [])], capture_output=True, text=True, timeout=300)
+    lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    if len(lines) == len(programs):
+        return {program: line["kernels"] for program, line in zip(programs, lines)}
+    if len(programs) == 1:
+        print(f"{programs[0][0].name}: exit {done.returncode}: {done.stderr.strip()[-400:]}", flush=True)
+        return {programs[0]: []}
+    return {k: v for program in programs for k, v in explain_together(arguments, [program], seconds).items()}
+
+
+def explain_all(arguments, programs):
+    """Measured one after the other, when all of them were compiled side by side."""
+    chunks = []
+    for unfused in (False, True):
+        some = [program for program in programs if program[1] == unfused]
+        chunks += [some[i::-(-len(some) // TOGETHER)] for i in range(-(-len(some) // TOGETHER))]
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(lambda chunk: explain_together(arguments, chunk, 0), chunks))
+    print("compiled", flush=True)
+    return {k: v for chunk in chunks for k, v in explain_together(arguments, chunk, arguments.seconds).items()}
+
+
 def measure(arguments, folder):
     """Rounds over all programs, the least time of each kernel: what else ran in one round did not in another."""
     rounds = [measure_once(arguments, folder) for _ in range(arguments.rounds)]
@@ -76,13 +121,16 @@ def measure(arguments, folder):
 
 def measure_once(arguments, folder):
     """One row a kernel; kernels of a workload that do the same count once."""
-    rows, seen = [], set()
+    rows, seen, programs, sizes = [], set(), [], sizes_of(arguments)
     for path in sorted(folder.glob("*.mlir")):
         name, _, size = path.stem.partition("@")
-        if name not in SIZES or size not in SIZES[name]:
-            continue
-        for unfused in (False, True) if name in UNFUSED else (False,):
-            for kernel in explain(arguments, path, unfused):
+        if size in sizes.get(name, ()):
+            programs += [(path, unfused) for unfused in ((False, True) if name in UNFUSED else (False,))]
+    together = explain_all(arguments, programs) if arguments.device else None
+    for path, many in itertools.groupby(programs, lambda program: program[0]):
+        name, _, size = path.stem.partition("@")
+        for _, unfused in many:
+            for kernel in together[path, unfused] if together is not None else explain(arguments, path, unfused):
                 if "work" not in kernel or kernel["library"] or kernel["measured_us"] is None:
                     continue
                 what = (name, kernel["generator"], json.dumps(kernel["work"], sort_keys=True))
@@ -92,7 +140,8 @@ def measure_once(arguments, folder):
                 rows.append({"workload": name, "size": size, "unfused": unfused, "kernel": kernel["name"],
                              "generator": kernel["generator"], "work": kernel["work"],
                              "measured_us": kernel["measured_us"], "predicted_us": kernel["predicted_us"]})
-        print(f"{path.stem}: {len(rows)} kernels so far", flush=True)
+        if together is None:
+            print(f"{path.stem}: {len(rows)} kernels so far", flush=True)
     return rows
 
 
@@ -157,15 +206,15 @@ def fit(arguments, rows):
     return fitted
 
 
-def page(facts, rows):
+def page(facts, rows, bars):
     fit_rows = [r for r in rows if not is_test(r["workload"])]
     test_rows = [r for r in rows if is_test(r["workload"])]
     lines = [
         "# The cost model against measurement", "",
-        f"`bench/model_error.py` on {facts['cpu']}, {facts['cores']} cores, {facts['date']}: {len(rows)} kernels of "
+        f"`bench/model_error.py{facts.get('flags', '')}` on {facts['cpu']}, {facts['cores']} cores, {facts['date']}: {len(rows)} kernels of "
         f"{len({r['workload'] for r in rows})} workloads. An error is |predicted / measured - 1|; tau is Kendall's, of the order "
         "of kernels by time. Rates were fitted to the kernels of one half of the workloads, the other half is judged "
-        f"(bars: median error {MEDIAN_BAR:.0%}, tau {TAU_BAR}).", "",
+        f"(bars: median error {bars[0]:.0%}, tau {bars[1]}).", "",
         "| kernels | number | median error | 90 % below | tau | predicted / measured, median |", "|---|---|---|---|---|---|"]
 
     def line(label, some):
@@ -195,15 +244,22 @@ def main():
     parser.add_argument("--workloads", type=Path, default=ROOT / "../shared/bench/workloads.py")
     parser.add_argument("--tokamak", type=Path, default=ROOT / "build/bin/tokamak")
     parser.add_argument("--export", type=Path, help="write the programs into this folder, and stop")
-    parser.add_argument("--programs", type=Path, default=ROOT / "build/model_programs")
+    parser.add_argument("--programs", type=Path, help="where they are, or go (build/model_programs)")
     parser.add_argument("--measured", type=Path, help="the raw JSON of an earlier run")
     parser.add_argument("--machine", type=Path, help="a machine file (default: this machine's)")
     parser.add_argument("--seconds", type=float, default=0.03, help="for one kernel")
     parser.add_argument("--rounds", type=int, default=3, help="over all programs")
     parser.add_argument("--out", type=Path, default=ROOT / "docs/results")
-    parser.add_argument("--name", default="model")
+    parser.add_argument("--name", help="of the page (model; of a GPU: model_cuda)")
+    parser.add_argument("--device", default="", help="a GPU's kernels, on this backend: cuda (sim-cuda: to try it out)")
     parser.add_argument("--no-fit", action="store_true", help="judge the machine file as it is")
     arguments = parser.parse_args()
+    suffix = "_cuda" if arguments.device else ""
+    arguments.name = arguments.name or f"model{suffix}"
+    arguments.programs = arguments.programs or ROOT / f"build/model_programs{suffix}"
+    bars = BARS["gpu" if arguments.device else "cpu"]
+    if arguments.device and not arguments.machine:
+        arguments.machine = ROOT / "machines/h200.json"
     if arguments.export:
         return export(arguments, arguments.export)
     if arguments.measured:
@@ -211,22 +267,33 @@ def main():
         facts, rows = raw["facts"], raw["kernels"]
     else:
         if not any(arguments.programs.glob("*.mlir")):
-            subprocess.run([sys.executable, __file__, "--export", arguments.programs, "--workloads", arguments.workloads], check=True)
-        facts = {"cpu": cpu_name(), "cores": len(os.sched_getaffinity(0)), "date": datetime.date.today().isoformat()}
+            subprocess.run([sys.executable, __file__, "--export", arguments.programs, "--workloads", arguments.workloads, "--device", arguments.device], check=True)
+        facts = {"cpu": gpu_name() if arguments.device else cpu_name(), "cores": 132 if arguments.device else len(os.sched_getaffinity(0)),
+                 "date": datetime.date.today().isoformat(), "flags": f" --device {arguments.device}" if arguments.device else ""}  # fmt: skip
         begin = time.time()
         rows = measure(arguments, arguments.programs)
         facts["seconds"] = round(time.time() - begin, 1)
     arguments.out.mkdir(parents=True, exist_ok=True)
     if not arguments.no_fit:
         fit(arguments, rows)
-    text = page(facts, rows)
+    text = page(facts, rows, bars)
     (arguments.out / f"{arguments.name}.md").write_text(text)
     body = ",\n".join(json.dumps(row, sort_keys=True) for row in rows)
     (arguments.out / f"{arguments.name}.json").write_text(
         '{"facts": ' + json.dumps(facts) + ',\n"kernels": [\n' + body + "\n]}\n")
     print(text)
     test = figures([r for r in rows if is_test(r["workload"])])
-    return 0 if test["median_error"] <= MEDIAN_BAR and test["tau"] >= TAU_BAR else 1
+    print(f"figure: median error {test['median_error']:.1%}, tau {test['tau']:.3f} of {test['kernels']} kernels of the test half")
+    good = test["kernels"] > 0 and test["median_error"] <= bars[0] and test["tau"] >= bars[1]
+    print(f"tally: {test['kernels'] if good else 0} passed, {0 if good else 1} failed, 0 skipped")
+    return 0 if good else 1
+
+
+def gpu_name():
+    try:
+        return subprocess.run(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"], capture_output=True, text=True).stdout.strip()
+    except OSError:
+        return "a simulated GPU"
 
 
 def cpu_name():

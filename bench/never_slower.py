@@ -5,12 +5,15 @@
     bench/never_slower.py --quick         one size of each
     bench/never_slower.py --only 'softmax:*,adam:small200'
     bench/never_slower.py --add --seconds 170     goes on where an earlier run ended: slices make up one page
+    bench/never_slower.py --device cuda   on the GPU, the middle one of each workload's sizes: never_slower_cuda.md
 
 Writes docs/results/never_slower.md and .json (--name: another name). A process a workload compiles the program by each way of
 tokamak_fusion, the searched plan twice (what those two differ by is the spread), and calls them in turn, at least 15 rounds. A figure is
 the median over rounds of the ratio to the searched plan in the same round. Run it on a machine that has nothing else to do.
 """
+import contextlib
 import math
+import os
 import statistics
 import sys
 import time
@@ -24,6 +27,7 @@ MODES = {"none": "none", "greedy": "greedy", "search": "search", "again": "searc
 SIZES, ROUNDS, ROUND_S, LIMIT_S = 3, 15, 0.01, 1.0
 FAR, FAR_ROUNDS = 2, 3  # what takes so many times as long is no rival: it runs in the first rounds only
 SLOWER_BAR, MEAN_BAR = 1.03, 1.5
+KEPT = []  # what the library may call
 # Of workloads that cpu_sizes.py has no kernels of.
 MORE = {"sort": ["4096", "65536"], "attn_causal_do_bwd": ["b1_s128", "b1_s512"], "attn_sdpa_bwd": ["b1_s128", "b1_s512"],
         "heat3d_loop10": ["32", "128"]}  # fmt: skip
@@ -39,7 +43,8 @@ def measure(arguments):
     import jax
     import numpy as np
 
-    work = workload.load(arguments, arguments.worker)
+    with jax.default_device(jax.devices("cpu")[0]) if arguments.device else contextlib.nullcontext():
+        work = workload.load(arguments, arguments.worker)
     given = jax.tree.map(lambda a: jax.device_put(np.asarray(a), jax.devices("tokamak")[0]), tuple(work.args))
     events, programs, launches, prepare_us = [], {}, {}, {}
     hold = workload.listen(events)
@@ -70,7 +75,7 @@ def measure(arguments):
                 out = program(*given)
             jax.block_until_ready(out)
             seconds[name].append((time.perf_counter() - begin) / calls[name])
-    del hold
+    KEPT.append(hold)
     return {"seconds": seconds, "launches": launches, "prepare_us": prepare_us}
 
 
@@ -100,8 +105,8 @@ def page(facts, rows):
     done = [row for row in rows if "seconds" in row]
     slow = [f"{row['workload']} {row['size']}" for row in done if is_slower(row)]
     gain = workload.mean(over_plan(row, "none") for row in done)
-    lines = [f"`{facts['command']}` measured this.", "", "# Plans against each other on the CPU", "",
-             f"{facts['cpu']}, {facts['cores']} cores; {facts['system']}; JAX {facts['jax']}; commit {facts['commit']}; {facts['date']}; "
+    lines = [f"`{facts['command']}` measured this.", "", f"# Plans against each other on the {'GPU' if facts.get('device') else 'CPU'}", "",
+             f"{facts.get('device') or facts['cpu']}, {facts['cores']} cores; {facts['system']}; JAX {facts['jax']}; commit {facts['commit']}; {facts['date']}; "
              f"load {facts['load']:.1f}; {ROUNDS} rounds in turn, {FAR_ROUNDS} of a way that takes {FAR} times as long.", "",
              "| what | bar | met |", "|---|---|---|",
              f"| searched plans slower than the better of unfused and greedy: {', '.join(slow) or 'none'} | none beyond {SLOWER_BAR} x the spread | {'no' if slow else 'yes'} |",
@@ -128,8 +133,52 @@ def said(row):
     return f"none {over_plan(row, 'none'):.2f}, greedy {over_plan(row, 'greedy'):.2f}"
 
 
+def middle_sizes(arguments):
+    """NAME:SIZE of each micro workload, the middle one of its sizes."""
+    workloads = workload.module(arguments)
+    only = [name for name in arguments.only.split(",") if name]
+    for name in workloads.names("micro"):
+        sizes = workloads.sizes(name)
+        if not only or name in only:
+            yield name, sizes[len(sizes) // 2 if len(sizes) > 2 else 0]
+
+
+def on_gpu(arguments):
+    """All in this process: a GPU takes long to begin with, and a second process would disturb the first."""
+    os.environ |= {"TOKAMAK_DEVICE": arguments.device, "JAX_PLATFORMS": "tokamak,cpu"}
+    os.environ.setdefault("TOKAMAK_CACHE", "off")
+    facts, rows, end = workload.facts_of(__file__), [], time.monotonic() + arguments.seconds
+    import jax
+
+    facts["device"] = jax.devices("tokamak")[0].device_kind
+    for name, size in middle_sizes(arguments):
+        row = {"workload": name, "size": size}
+        arguments.worker = f"{name}:{size}"
+        begin = time.monotonic()
+        try:
+            row |= {"skipped": "not begun in time"} if begin > end else measure(arguments)
+        except Exception as error:  # the rest goes on
+            row["error"] = str(error).split("\n")[0][:300]
+        rows.append(row)
+        words = row.get("error") or row.get("skipped") or said(row)
+        print(f"{'FAILED ' if 'error' in row else ''}{name} {size}: {words}, {time.monotonic() - begin:.1f} s", flush=True)
+    print(workload.write(arguments, facts, rows, page))
+    done = [row for row in rows if "seconds" in row]
+    slow = [f"{row['workload']} {row['size']}" for row in done if is_slower(row)]
+    failed = len(slow) + sum("error" in row for row in rows)
+    print(f"figure: slower than the better of unfused and greedy: {', '.join(slow) or 'none'} of {len(done)}; unfused / searched "
+          f"{workload.mean(over_plan(row, 'none') for row in done):.2f} in the mean")  # fmt: skip
+    print(f"tally: {len(done) - len(slow)} passed, {failed} failed, {len(rows) - len(done) - sum('error' in row for row in rows)} skipped")
+    return 1 if failed or not done else 0
+
+
 def main():
-    arguments = workload.parser(__doc__, "never_slower").parse_args()
+    parser = workload.parser(__doc__, "never_slower")
+    parser.add_argument("--device", default="", help="a GPU: cuda")
+    arguments = parser.parse_args()
+    if arguments.device:
+        arguments.name = "never_slower_cuda" if arguments.name == "never_slower" else arguments.name
+        return on_gpu(arguments)
     rows = workload.run(arguments, __file__, sys.modules[__name__], sizes_of)
     return 1 if any("seconds" in row and is_slower(row) for row in rows or []) else 0
 

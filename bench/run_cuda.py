@@ -28,6 +28,7 @@ ROOT = Path(__file__).resolve().parent.parent
 MOST_BYTES = 2.5e9  # of a workload's arrays
 MOST_FETCHED = 64 << 20
 DISPATCH_US = 60
+MEAN_BAR, NONE_BAR, COMPILE_BAR = 1.3, 0.95, 0.7
 CONTRACTIONS = ("dot_general", "conv_general_dilated", "ragged_dot")
 
 
@@ -35,6 +36,8 @@ def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--workloads", type=Path, default=ROOT / "../shared/bench/workloads.py")
     parser.add_argument("--only", default="", help="NAME[:SIZE] of any group, with * and ?; commas between them")
+    parser.add_argument("--skip", default="", help="workloads that are left out, with commas between them")
+    parser.add_argument("--judge", action="store_true", help="exit 1 when a bar of the CUDA issue is missed")
     parser.add_argument("--quick", action="store_true", help="one size of each: the largest that fits")
     parser.add_argument("--seconds", type=float, default=math.inf, help="begin no workload after this time")
     parser.add_argument("--peer", default="cuda", help="the other platform")
@@ -117,6 +120,15 @@ def mean(values):
     return math.exp(sum(map(math.log, values)) / len(values)) if values else 0.0
 
 
+def judged(rows):
+    """Which bars are missed, and a line of figures."""
+    total, compiling = mean([r["ratio"] for r in rows]), mean([r["compile_ms"] / r["peer_compile_ms"] for r in rows])
+    slower = [f"{r['name']}:{r['size']} {r['ratio']:.2f}" for r in rows if r["ratio"] < NONE_BAR]
+    missed = total < MEAN_BAR or compiling > COMPILE_BAR or bool(slower)
+    return missed, (f"XLA / Tokamak {total:.2f} in the mean of {len(rows)}, compiling {compiling:.2f} of XLA's, below {NONE_BAR}: "
+                    f"{', '.join(slower) or 'none'}")  # fmt: skip
+
+
 def page(rows, missed, options, device):
     command = "bench/run_cuda.py " + " ".join(sys.argv[1:])
     lines = [f"`{command}` measured this.", "", "# Tokamak and XLA on one GPU", "", f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d %H:%M} UTC, {device.device_kind}, "
@@ -147,6 +159,8 @@ def main():
     wanted = [p if ":" in p else p + ":*" for p in options.only.split(",") if p]
     rows, missed, end = [], [], time.time() + options.seconds
     for name in workloads.names() if wanted else workloads.names("micro"):
+        if name in options.skip.split(","):
+            continue
         for size in sizes_of(workloads, name, options.quick):
             label = f"{name}:{size}"
             if wanted and not any(fnmatch.fnmatch(label, p) for p in wanted):
@@ -181,8 +195,10 @@ def main():
         (options.out / "cuda.md").write_text(text)
         (options.out / "cuda.json").write_text(json.dumps({"rows": rows, "missed": missed}, indent=1))
     failed = sum(why != "not begun in time" for _, why in missed)
+    below, figure = judged(rows)
+    print(f"figure: {figure}")
     print(f"tally: {len(rows)} passed, {failed} failed, {len(missed) - failed} skipped")
-    return 1 if failed or not rows else 0
+    return 1 if failed or not rows or (options.judge and below) else 0
 
 
 if __name__ == "__main__":

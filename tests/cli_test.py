@@ -283,6 +283,30 @@ ENTRY e {
         self.assertEqual(kernels[1]["lines"], ["model.py:13"])
         self.assertEqual(told["host_steps"], 1)
 
+    def test_run_batch(self):
+        file = self.write("double.hlo", DOUBLE.replace("TYPE", "f32[3]"))
+        entries = []
+        for number in range(2):
+            inputs, outputs = self.path(f"in{number}.npz"), self.path(f"out{number}.npz")
+            np.savez(inputs, in_0=np.full(3, number + 1, np.float32))
+            entries.append({"file": file, "inputs": inputs, "outputs": outputs})
+        entries.insert(1, {"file": file, "inputs": self.path("none.npz")})
+        listed = self.write("list.json", json.dumps(entries))
+        done = self.tokamak("run", "--batch", listed, "--json", expect=None)
+        exits = [json.loads(line)["exit"] for line in done.stdout.splitlines()]
+        self.assertEqual((exits[0], exits[1] != 0, exits[2]), (0, True, 0))
+        for number, entry in enumerate((entries[0], entries[2])):
+            self.assertEqual(np.load(entry["outputs"])["out_0"].tolist(), [2 * number + 2] * 3)
+        self.assertIn("not a list of", self.tokamak("run", "--batch", self.write("bad.json", "[1]"), expect=None).stderr)
+
+    def test_explain_measures_on_a_gpu(self):
+        if "sim-cuda" not in self.tokamak("run", self.write("ok.hlo", DOUBLE.replace("TYPE", "f32[3]")), "--backend", "none", expect=None).stderr:
+            self.skipTest("no simulated GPU in this build")
+        words = ["--target", "h200", "--measure", "--device", "sim-cuda", "--json", "--seconds", "0"]
+        for name, text in (("packs.hlo", PACKS), ("steps.hlo", STEPS)):
+            told = json.loads(self.tokamak("explain", self.write(name, text), *words).stdout)["kernels"]
+            self.assertTrue(all(k["measured_us"] > 0 for k in told if k["generator"] != "host"), told)
+
     def test_explain_beside(self):
         file = self.write("packs.hlo", PACKS)
         plain = self.tokamak("run", file, "--seed", "1")

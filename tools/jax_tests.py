@@ -252,7 +252,7 @@ def run_harnesses(arguments):
 
 
 def report_harnesses(data):
-    full = True
+    full, shares, total = True, [], collections.Counter()
     for where, results in data["results"].items():
         groups = collections.defaultdict(lambda: [0, 0])
         for name, result in results.items():
@@ -272,6 +272,11 @@ def report_harnesses(data):
             if result["outcome"] in MISSES:
                 print(f"  {result['outcome']}  {name[:200]}: {result['error']}")
         full = full and average >= 0.99 and not_run == 0
+        shares.append(f"{where}: {counts['passed']} of {sum(count for _, count in groups.values())}, {100 * average:.2f} % over primitives")
+        total += counts
+    print("figure: " + "; ".join(shares))
+    missed = sum(total[outcome] for outcome in MISSES)
+    print(f"tally: {total['passed']} passed, {missed} failed, {sum(total.values()) - total['passed'] - missed} skipped")
     return 0 if full else 1
 
 

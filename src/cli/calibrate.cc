@@ -87,6 +87,7 @@ class Calibrator final : public CalibrationWatcher {
     if (!command_.machine.empty()) {
       TOK_TRY(std::string text, TextOf(command_.machine));
       TOK_TRY(rates, RatesFromJson(text, command_.machine));
+      if (rates.bytes_in_flight > 0) machine = GpuMachine();
       machine.cores = rates.cores;
     }
     rates = FitRates(rates, machine, points);

@@ -200,6 +200,9 @@ void AddRun(CLI::App& app, RunCommand& run) {
       ->required();
   command->add_option("--backend", run.backend,
                       "interp, cpu or cuda (default: the best one built in)");
+  command->add_flag("--batch", run.batch,
+                    "FILE is a JSON list of programs with arrays of their own: {\"file\": F, "
+                    "\"inputs\": F.npz, \"outputs\": F.npz}");
   command->add_option("--inputs", run.inputs, "A .npz file with in_0, in_1 ...");
   command->add_option("--expect", run.expect, "A .npz file with out_0, out_1 ... to compare with");
   command->add_option("--outputs", run.outputs, "Write the results to this .npz file");
@@ -212,6 +215,11 @@ void AddRun(CLI::App& app, RunCommand& run) {
       "--strict", run.strict,
       "No rewrite that may change a value, no instruction without a kernel (unless the "
       "backend is interp), no second opinion of --expect");
+  command
+      ->add_option("--precision", run.precision,
+                   "Of dots and convolutions that leave it to the compiler: default (on a GPU 10 "
+                   "bits of an f32's mantissa) or highest")
+      ->check(CLI::IsMember({"default", "highest"}));
   command->add_flag("--oracle", run.oracle,
                     "Keep reals in double to the end instead of rounding after every op");
   command->add_flag("--flush-subnormals", run.flush_subnormals,
@@ -412,6 +420,7 @@ void AddExplain(CLI::App& app, ExplainCommand& explain) {
   command->add_flag("--measure", explain.measure,
                     "Run every kernel by itself, on drawn arguments, and print what it takes");
   command->add_option("--seconds", explain.seconds, "For each kernel (default: 0.03)");
+  command->add_option("--device", explain.device, "A GPU's are measured there")->group("");
   AddPacks(*command, explain.packs);
   command->add_flag("--strict", explain.strict,
                     "No rewrite that may change a bit of a result; exit 3 on a host step");

@@ -25,6 +25,7 @@ struct FusionWords {
 
 struct RunCommand {
   std::vector<std::string> files;
+  bool batch = false;   // the files are lists of programs
   std::string backend;  // "": the best one built in
   std::string inputs, expect, outputs;
   int64_t repeat = 1;
@@ -32,6 +33,7 @@ struct RunCommand {
   // No rewrite that changes a value (the interpreter has none), no host step in place of a kernel;
   // --expect judges by one run.
   bool strict = false;
+  std::string precision = "default";  // of products that leave it to the compiler
   FusionWords fusion;
   int64_t spoil_kernel = -1;      // for tests: this kernel writes a wrong number
   bool oracle = false;            // reals stay double to the end
@@ -133,6 +135,7 @@ struct ExplainCommand {
   std::vector<std::string> diff;  // two modes of fusion for FILE, or two programs
   bool measure = false;           // run each kernel, on drawn arguments
   double seconds = 0.03;          // for each
+  std::string device;             // for tests: on which GPU; "": the machine's
 };
 int Explain(const ExplainCommand& command, Console& console);
 // Its --as-given, and `explain RULE`, which gives nothing when FILE names no rule.

@@ -41,6 +41,7 @@ Result<AccountOptions> OptionsOf(const ExplainCommand& command) {
   options.compare = command.compare;
   options.measure = command.measure;
   options.seconds = command.seconds;
+  if (!command.device.empty()) options.device = command.device;
   return options;
 }
 

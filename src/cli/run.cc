@@ -11,6 +11,7 @@
 #include "driver/compiled_run.h"
 #include "driver/expect.h"
 #include "driver/load.h"
+#include "driver/precision.h"
 #include "driver/spoil.h"
 #include "interp/arguments.h"
 #include "interp/interp.h"
@@ -38,7 +39,11 @@ int64_t PublicFunctions(const Module& module) {
 
 class Runner : private ProgressListener {
  public:
-  Runner(const RunCommand& command, Console& console) : command_(command), console_(console) {}
+  Runner(const RunCommand& command, Console& console)
+      : command_(command),
+        console_(console),
+        inputs_from_(command.inputs),
+        outputs_to_(command.outputs) {}
 
   int RunAll() {
     Result<const BackendInfo*> backend = FindBackend(command_.backend);
@@ -47,16 +52,43 @@ class Runner : private ProgressListener {
     Status arrays = ReadArrays();
     if (!arrays.ok()) return console_.Report(arrays.error());
     int exit = 0;
-    for (const std::string& file : command_.files) exit = std::max(exit, RunFile(file));
+    for (const std::string& file : command_.files)
+      exit = std::max(exit, command_.batch ? RunBatch(file) : RunFile(file));
     return exit;
   }
 
  private:
-  Status ReadArrays() {
-    if (!command_.inputs.empty()) {
-      TOK_TRY(Bytes bytes, ReadFileBytes(command_.inputs));
-      TOK_TRY(inputs_, ReadNpz(bytes, command_.inputs));
+  // Programs that have their own inputs and outputs.
+  int RunBatch(const std::string& path) {
+    Result<Bytes> bytes = ReadFileBytes(path);
+    if (!bytes.ok()) return console_.Report(bytes.error());
+    json list = json::parse(bytes.value().text(), nullptr, false);
+    auto is_entry = [](const json& entry) {
+      return entry.is_object() && entry.contains("file") &&
+             std::all_of(entry.begin(), entry.end(), [](const json& at) { return at.is_string(); });
+    };
+    if (!list.is_array() || !std::all_of(list.begin(), list.end(), is_entry))
+      return console_.Report(
+          MakeError(ErrorCode::kUsage,
+                    path + R"(: not a list of {"file": F, "inputs": F.npz, "outputs": F.npz})"));
+    int exit = 0;
+    for (const json& entry : list) {
+      inputs_from_ = entry.value("inputs", command_.inputs);
+      outputs_to_ = entry.value("outputs", command_.outputs);
+      exit = std::max(exit, RunFile(entry["file"].get<std::string>()));
     }
+    return exit;
+  }
+
+  Status ReadInputs() {
+    if (inputs_from_.empty()) return Ok();
+    TOK_TRY(Bytes bytes, ReadFileBytes(inputs_from_));
+    TOK_TRY(inputs_, ReadNpz(bytes, inputs_from_));
+    return Ok();
+  }
+
+  Status ReadArrays() {
+    TOK_RETURN_IF_ERROR(ReadInputs());
     if (!command_.expect.empty()) {
       TOK_TRY(Bytes bytes, ReadFileBytes(command_.expect));
       TOK_TRY(expect_, ReadNpz(bytes, command_.expect));
@@ -67,8 +99,11 @@ class Runner : private ProgressListener {
   int RunFile(const std::string& path) {
     totals_ = {};
     json result = {{"file", path}, {"programs", json::array()}};
+    Status arrays = command_.batch ? ReadInputs() : Ok();
     Result<LoadedFile> file = LoadFile(path, Verification::kYes);
-    if (!file.ok()) {
+    if (!arrays.ok()) {
+      totals_.exit = Fail(arrays.error(), {}, result);
+    } else if (!file.ok()) {
       totals_.exit = Fail(file.error(), {}, result);
     } else {
       several_ = file.value().programs.size() > 1;
@@ -124,6 +159,7 @@ class Runner : private ProgressListener {
       entry["spoiled"] = count.spoiled;
       entry["unspoiled"] = count.untouched;
     }
+    if (command_.precision == "highest") AskForPrecision(*program.value());
     Result<std::vector<Value>> arguments = Arguments(module);
     if (!arguments.ok()) return Fail(arguments.error(), {}, entry);
     Result<RunOutcome> outcome = Execute(module, arguments.value(), entry);
@@ -136,7 +172,7 @@ class Runner : private ProgressListener {
 
   Result<std::vector<Value>> Arguments(const Module& module) const {
     const Computation& entry = *module.entry();
-    if (!command_.inputs.empty()) return ArgumentsFrom(inputs_, entry);
+    if (!inputs_from_.empty()) return ArgumentsFrom(inputs_, entry);
     if (command_.seed) return DrawArguments(*command_.seed, entry);
     std::vector<Shape> shapes = FlattenParameters(entry);
     if (shapes.empty()) return DrawArguments(0, entry);
@@ -235,11 +271,11 @@ class Runner : private ProgressListener {
     for (const Error& failure : outcome.failures)
       exit = std::max(exit, Fail(failure, source, entry));
     Arrays results = NameResults(outcome.results, *module.entry());
-    if (!command_.outputs.empty()) {
-      Status written = WriteFileBytes(command_.outputs, WriteNpz(results));
+    if (!outputs_to_.empty()) {
+      Status written = WriteFileBytes(outputs_to_, WriteNpz(results));
       if (!written.ok()) exit = std::max(exit, Fail(written.error(), {}, entry));
     }
-    if (command_.outputs.empty() && command_.expect.empty() && !command_.json) Print(results, i);
+    if (outputs_to_.empty() && command_.expect.empty() && !command_.json) Print(results, i);
     return exit;
   }
 
@@ -269,6 +305,7 @@ class Runner : private ProgressListener {
   const RunCommand& command_;
   const BackendInfo* backend_ = nullptr;
   Console& console_;
+  std::string inputs_from_, outputs_to_;  // of the file at hand
   NpzFile inputs_, expect_;
   Totals totals_;
   bool several_ = false, progress_shown_ = false;

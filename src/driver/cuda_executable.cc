@@ -1,5 +1,6 @@
 #include "driver/cuda_executable.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -22,6 +23,8 @@
 namespace tokamak {
 namespace {
 
+constexpr uintptr_t kNowhere = 4096;  // no memory of any device
+
 // Runs with arrays in the host's memory: they are copied to the device and back.
 Status RunFromHost(const Executable& executable, std::span<const void* const> inputs,
                    std::span<void* const> outputs, const RunControl& control) {
@@ -42,7 +45,8 @@ class CudaExecutable final : public Executable {
       : module_(std::move(module)),
         holds_(*module_),
         gpu_(gpu),
-        check_kernels_(options.check_kernels) {
+        check_kernels_(options.check_kernels),
+        faults_(options.faults) {
     name_ = module_->name();
     arena_user_ = "values of '" + name_ + "'";
     cost_ = CostOf(*module_);
@@ -101,6 +105,8 @@ class CudaExecutable final : public Executable {
       memories.push_back(static_cast<std::byte*>(const_cast<void*>(input)));
     for (void* output : outputs) memories.push_back(static_cast<std::byte*>(output));
     for (const DeviceMemory& constant : constants_) memories.push_back(constant.data());
+    if (faults_) [[unlikely]]
+      std::fill(memories.begin(), memories.end(), reinterpret_cast<std::byte*>(kNowhere));
     RunOptions options;
     options.stop = control.stop;
     options.host_calls = &RegisteredHostCalls();
@@ -135,7 +141,7 @@ class CudaExecutable final : public Executable {
   std::vector<std::unique_ptr<HostFunction>> functions_;
   std::vector<const HostFunction*> function_pointers_;
   std::vector<DeviceMemory> constants_;
-  bool check_kernels_;
+  bool check_kernels_, faults_;
 };
 
 // What the host runs, for those who have arrays on a device.

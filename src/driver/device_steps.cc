@@ -259,7 +259,7 @@ class Issuer {
   // Runs several steps as one; false when they are to be run one by one: the first times, since a
   // graph takes longer to make than to run, and where a copy is onto itself.
   Result<bool> RunGraph(GraphRun& run) {
-    if (run_.watcher != nullptr) return false;
+    if (run_.watcher != nullptr || run_.timer != nullptr) return false;
     std::lock_guard<std::mutex> lock(run.mutex);
     if (run.refused || (run.rounds == 0 && ++run.runs <= kRunsBefore)) return false;
     pointers_.clear();
@@ -283,6 +283,8 @@ class Issuer {
 
   Status RunOne(const DeviceStep& step) {
     const RunStep& of = *step.step;
+    if (run_.timer != nullptr && (step.code != nullptr || step.product != nullptr))
+      TOK_RETURN_IF_ERROR(run_.timer->Before(step, AllAt(step)));
     switch (of.kind) {
       case StepKind::kLaunch:
       case StepKind::kPack:

@@ -48,6 +48,14 @@ struct DeviceSteps {
 // made of launches of single steps.
 Result<DeviceSteps> PrepareSteps(const LoweredProgram& program, cuda::Gpu& gpu, bool one_by_one);
 
+// Is told of every launch, pack and product before it is asked for, with the addresses of its
+// places on the device. An error ends the run.
+class DeviceWatcher {
+ public:
+  virtual ~DeviceWatcher() = default;
+  virtual Status Before(const DeviceStep& step, std::span<std::byte* const> at) = 0;
+};
+
 // One run.
 struct DeviceRun {
   cuda::Gpu& gpu;
@@ -57,6 +65,7 @@ struct DeviceRun {
   HostRun& host;
   const std::atomic<bool>* stop = nullptr;  // may be null
   StepWatcher* watcher = nullptr;           // may be null
+  DeviceWatcher* timer = nullptr;           // may be null
 };
 
 // Asks the device for all steps, in order. What has no kernel is done by the host, with copies of

@@ -143,6 +143,7 @@ struct CompileOptions {
   // TOKAMAK_CHECK=packs).
   std::string packs = "none";
   int64_t spoil_kernel = -1;  // for tests: this one writes a wrong number
+  bool faults = false;  // for tests (TOKAMAK_CHECK=fault): a GPU's kernels get wrong addresses
 };
 
 // Makes a program executable. The module is verified here, unless the options say that it was.

@@ -25,12 +25,6 @@ double NowUs() {
   return std::chrono::duration<double, std::micro>(now).count();
 }
 
-double MedianOf(std::vector<double> times) {
-  auto middle = times.begin() + static_cast<ptrdiff_t>(times.size() / 2);
-  std::nth_element(times.begin(), middle, times.end());
-  return *middle;
-}
-
 // Memory that lives as long as the measurement.
 class Memory {
  public:
@@ -57,27 +51,6 @@ class Memory {
   size_t sum_ = 0;
 };
 
-// Fills an array: reals in (-1, 1), integers from 0 to 1023, as far as the type goes.
-void Draw(std::byte* data, int64_t bytes, ElementType type, uint64_t seed) {
-  constexpr size_t kBlock = 1 << 16;
-  ScalarType stored = StorageType(type);
-  auto width = static_cast<size_t>(BytesOf(stored));
-  std::vector<std::byte> block(std::min<size_t>(kBlock * width, static_cast<size_t>(bytes)));
-  uint64_t state = seed * 0x9E3779B97F4A7C15u + 1;
-  for (size_t i = 0; i + width <= block.size(); i += width) {
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    uint64_t drawn = state >> 33;
-    double value = static_cast<double>(static_cast<int64_t>(drawn % 2000003) - 1000001) / 1000002;
-    if (stored == ScalarType::kPred) value = static_cast<double>(drawn & 1);
-    if (IsInteger(stored))
-      value = static_cast<double>(drawn % (width == 1 ? (IsReal(type) ? 48 : 4) : 1024));
-    Bits bits = BitsOfDouble(stored, value);
-    std::memcpy(block.data() + i, &bits, width);
-  }
-  for (size_t at = 0; at < static_cast<size_t>(bytes); at += block.size())
-    std::memcpy(data + at, block.data(), std::min(block.size(), static_cast<size_t>(bytes) - at));
-}
-
 // Measures each step where the run first comes to it.
 class StepTimer final : public StepWatcher {
  public:
@@ -87,7 +60,7 @@ class StepTimer final : public StepWatcher {
 
   Status Before(const RunStep& step, std::span<void* const> arguments) override {
     bool is_launch = step.kind == StepKind::kLaunch, is_product = step.kind == StepKind::kLibrary;
-    auto key = std::make_pair(step.kind, step.target);
+    StepKey key = KeyOf(step);
     if ((is_launch || is_product) && times_.count(key) == 0) {
       own_.emplace();
       memories_.assign(context_.memories.begin(), context_.memories.end());
@@ -103,7 +76,7 @@ class StepTimer final : public StepWatcher {
 
   Status After(const RunStep& step, std::span<void* const>) override {
     double us = NowUs() - begin_;
-    times_.try_emplace({step.kind, step.target}, us);
+    times_.try_emplace(KeyOf(step), us);
     return Ok();
   }
 
@@ -195,7 +168,7 @@ Result<std::vector<std::byte*>> MakeMemories(const Module& module, const Lowered
   for (const ParameterInfo& parameter : parameters) {
     memories.push_back(memory.Take(parameter.bytes));
     if (memories.back() != nullptr && !parameter.is_token)
-      Draw(memories.back(), parameter.bytes, parameter.type, memories.size());
+      DrawArray(memories.back(), parameter.bytes, parameter.type, memories.size());
   }
   TOK_TRY(std::vector<ArrayInfo> results, ResultsOf(module, 1));
   for (const ArrayInfo& result : results) memories.push_back(memory.Take(result.bytes));
@@ -211,6 +184,36 @@ Result<std::vector<std::byte*>> MakeMemories(const Module& module, const Lowered
 }
 
 }  // namespace
+
+StepKey KeyOf(const RunStep& step) {
+  return {step.kind, step.kind == StepKind::kPack ? step.blocks[0][0].target : step.target};
+}
+
+double MedianOf(std::vector<double> times) {
+  auto middle = times.begin() + static_cast<ptrdiff_t>(times.size() / 2);
+  std::nth_element(times.begin(), middle, times.end());
+  return *middle;
+}
+
+void DrawArray(std::byte* data, int64_t bytes, ElementType type, uint64_t seed) {
+  constexpr size_t kBlock = 1 << 16;
+  ScalarType stored = StorageType(type);
+  auto width = static_cast<size_t>(BytesOf(stored));
+  std::vector<std::byte> block(std::min<size_t>(kBlock * width, static_cast<size_t>(bytes)));
+  uint64_t state = seed * 0x9E3779B97F4A7C15u + 1;
+  for (size_t i = 0; i + width <= block.size(); i += width) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    uint64_t drawn = state >> 33;
+    double value = static_cast<double>(static_cast<int64_t>(drawn % 2000003) - 1000001) / 1000002;
+    if (stored == ScalarType::kPred) value = static_cast<double>(drawn & 1);
+    if (IsInteger(stored))
+      value = static_cast<double>(drawn % (width == 1 ? (IsReal(type) ? 48 : 4) : 1024));
+    Bits bits = BitsOfDouble(stored, value);
+    std::memcpy(block.data() + i, &bits, width);
+  }
+  for (size_t at = 0; at < static_cast<size_t>(bytes); at += block.size())
+    std::memcpy(data + at, block.data(), std::min(block.size(), static_cast<size_t>(bytes) - at));
+}
 
 Result<StepTimes> MeasureSteps(const Module& module, LoweredProgram& program,
                                const MeasureOptions& options) {

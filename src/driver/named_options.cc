@@ -170,9 +170,11 @@ Status AddChecksOfEnvironment(CompileOptions& options) {
       options.check_memory = true;
     } else if (word == "packs") {
       options.packs = "all";
+    } else if (word == "fault") {
+      options.faults = true;
     } else {
       return MakeError(ErrorCode::kOptionValue, "TOKAMAK_CHECK: '" + std::string(word) +
-                                                    "' is not kernels, memory or packs");
+                                                    "' is not kernels, memory, packs or fault");
     }
   }
   return Ok();

@@ -1,106 +1,155 @@
 #!/usr/bin/env python3
 """Runs what needs a GPU, part by part, and prints one table. Called by tests/gpu/run.
 
-    device.py [--build DIR] [--backend cuda] [--seconds N] [PART...]
+    device.py [--build DIR] [--backend cuda] [--seconds N] [--out DIR] [PART...]
 
 A part that takes longer than its share is stopped and fails. --backend sim-cuda runs the same on the simulated device.
+A part is a method of Parts; the line `figure: ...` of what it prints goes into the table, and so does its tally. With --out the
+table is written to DIR/gpu.md, as docs/results has it.
 """
 import argparse
+import concurrent.futures
+import datetime
 import os
 import re
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SHOWN = 12  # lines of what failed, of each part
+SIDE_BY_SIDE = 3  # parts that nobody times
+
+
+class Part(NamedTuple):
+    command: list
+    seconds: float  # at most
+    against: str  # what it is compared with
+    env: dict = {}
+    alone: bool = False  # it is timed: nothing runs beside it
+    verbose: bool = False  # all of what it prints is shown
+
+
+class Parts:
+    """What each does is the first line of its text."""
+
+    def __init__(self, args):
+        build = Path(args.build).resolve()
+        self.bin, self.lib = build / "bin", build / "lib/libtokamak.so"
+        self.backend, self.jobs = args.backend, os.cpu_count()
+        self.out = Path(args.out or build).resolve()
+
+    def script(self, name, *words):
+        return [sys.executable, ROOT / "tests/gpu" / name, *words]
+
+    def device(self):
+        """One program, from the disk cache, from a damaged one, 20 times; out of memory"""
+        return Part(self.script("smoke.py", self.bin / "tokamak", self.backend), 60, "the interpreter", verbose=True)
+
+    def kernels(self):
+        """Kernels of a bundle, twice each"""
+        if not Path(ROOT / "build/gpu_bundle/manifest.txt").exists():
+            return Part(["echo", "no bundle here: tests/gpu/run --bundle makes it\ntally: 0 passed, 0 failed, 1 skipped"], 5, "the simulator")
+        return Part([self.bin / "tok_gpu_kernels", "build/gpu_bundle"], 120, "the simulator, bit by bit", alone=True, verbose=True)
+
+    def text(self):
+        """The text tests of values"""
+        return Part([self.bin / "tok_text_tests", "--backend", self.backend, "tests/run/ops", "tests/codegen", "tests/fusion"], 120,
+                    "the values that they state")  # fmt: skip
+
+    def random(self):
+        """401 random programs"""
+        command = [self.bin / "random_programs", "--seeds", "0..400", "--pass", f"on:{self.backend}", "--jobs", str(self.jobs)]
+        return Part(command, 120, "the interpreter")
+
+    def checked(self):
+        """151 wide random programs, kernel by kernel"""
+        command = [self.bin / "random_programs", "--wide", "--seeds", "0..150", "--pass", f"on:{self.backend}", "--jobs", str(self.jobs)]
+        return Part(command, 120, "the interpreter, on each kernel's own inputs", {"TOKAMAK_CHECK": "kernels"})
+
+    def corpora(self):
+        """The corpora that the CPU backend runs"""
+        command = [sys.executable, ROOT / "tools/corpus.py", "--tokamak", self.bin / "tokamak", "--backend", self.backend, "-j",
+                   str(self.jobs), "--only", "stablehlo.checks,stablehlo.quantized,jax.hlo,xla.run"]  # fmt: skip
+        return Part(command, 200, "the values that they state (StableHLO's interpreter, XLA's CPU); bars: tests/corpus_bars.json")
+
+    def bits(self):
+        """Programs in two processes, in opposite orders, one after other work"""
+        return Part(self.script("same_bits.py", self.bin / "tokamak", self.backend, "2"), 60, "each other, bit by bit")
+
+    def faults(self):
+        """Damaged and full caches, no GPU, out of memory, a kernel's fault"""
+        return Part(self.script("faults.py", self.bin / "tokamak", self.backend), 90, "docs/errors", self.plugin(), verbose=True)
+
+    def sanitizer(self):
+        """compute-sanitizer: memcheck over 6 text tests, racecheck over 2"""
+        return Part(self.script("sanitizer.py", self.bin / "tok_text_tests", self.backend), 90, "no fault, no race", verbose=True)
+
+    def jax(self):
+        """JAX programs: ops, loops, donation, callbacks, transfers, memory"""
+        return Part(self.script("jax_programs.py"), 150, "JAX's CPU", self.plugin(), alone=True, verbose=True)
+
+    def harnesses(self):
+        """One in 25 of JAX's primitive harnesses, without and with x64"""
+        command = [sys.executable, ROOT / "tools/jax_tests.py", "harnesses", "--out", self.out / "harnesses", "-j", str(self.jobs),
+                   "--every", "25", "--shard", "20", "--seconds", "110", "--again"]  # fmt: skip
+        return Part(command, 120, "JAX's CPU; bar: 99 % in the average of primitives", self.plugin())
+
+    def examples(self):
+        """The examples of the JAX door and the demo, as they are"""
+        return Part(self.script("examples.py"), 100, "XLA's CPU (the demo)", self.plugin(), verbose=True)
+
+    def model(self):
+        """What the cost model says of kernels of the workloads"""
+        command = [sys.executable, ROOT / "bench/model_error.py", "--device", self.backend, "--tokamak", self.bin / "tokamak", "--no-fit",
+                   "--rounds", "1", "--seconds", "0.01", "--out", self.out, *self.programs()]  # fmt: skip
+        return Part(command, 80, "their times on the device; bars: median error 25 %, tau 0.8", {"JAX_PLATFORMS": "cpu"}, alone=True)
+
+    def plans(self):
+        """Never slower: plans of the search"""
+        command = [sys.executable, ROOT / "bench/never_slower.py", "--device", self.backend, "--seconds", "50", "--out", self.out, *self.workloads()]
+        return Part(command, 90, "unfused and greedy plans, in turn; bar: 1.03 beyond the spread", self.plugin(), alone=True)
+
+    def speed(self):
+        """Micro workloads, time a call"""
+        command = [sys.executable, ROOT / "bench/run_cuda.py", "--quick", "--judge", "--seconds", "60", "--skip", "unrolled_py,adam", "--out",
+                   self.out, *self.workloads()]  # fmt: skip
+        return Part(command, 110, "XLA in the same process, in turn; bars: mean 1.3, none below 0.95, compiling 0.7",
+                    {**self.plugin(), "JAX_PLATFORMS": "tokamak,cuda,cpu"}, alone=True, verbose=True)  # fmt: skip
+
+    def nvrtc(self):
+        """How NVRTC's programs share out threads"""
+        return Part(self.script("nvrtc_threads.py"), 60, "one thread", alone=True, verbose=True)
+
+    def plugin(self):
+        return {"TOKAMAK_DEVICE": self.backend, "PYTHONPATH": str(ROOT / "python"), "JAX_PLATFORMS": "tokamak,cpu",
+                "PJRT_NAMES_AND_LIBRARY_PATHS": f"tokamak:{self.lib}"}  # fmt: skip
+
+    def workloads(self):
+        carried = ROOT / "build/gpu_carry/bench/workloads.py"
+        return ["--workloads", carried] if carried.exists() else []
+
+    def programs(self):
+        carried = ROOT / "build/gpu_carry/model_programs"
+        return ["--programs", carried] if carried.exists() else self.workloads()
+
+
+ALL = ["device", "kernels", "text", "random", "checked", "corpora", "bits", "faults", "sanitizer", "harnesses", "examples", "jax", "model", "plans", "speed"]  # fmt: skip
 
 
 def tally(text):
     found = re.findall(r"tally: (\d+) passed, (\d+) failed, (\d+) skipped", text)
-    return tuple(int(n) for n in found[-1]) if found else None
+    return tuple(int(n) for n in found[-1]) if found else ("-", "-", "-")
 
 
-class Parts:
-    """Each gives (command, environment, seconds)."""
-
-    def __init__(self, args):
-        self.bin = Path(args.build).resolve() / "bin"
-        self.lib = Path(args.build).resolve() / "lib/libtokamak.so"
-        self.backend, self.jobs = args.backend, os.cpu_count()
-
-    def device(self):
-        """What the machine has, and one program."""
-        return [sys.executable, ROOT / "tests/gpu/smoke.py", self.bin / "tokamak", self.backend], {}, 60
-
-    def kernels(self):
-        """The bundle: kernels against the simulator, bit by bit; large ones timed."""
-        if not Path(ROOT / "build/gpu_bundle/manifest.txt").exists():
-            return ["echo", "no bundle here: tests/gpu/run --bundle makes it\ntally: 0 passed, 0 failed, 1 skipped"], {}, 5
-        return [self.bin / "tok_gpu_kernels", "build/gpu_bundle"], {}, 120
-
-    def text(self):
-        """The text tests of values."""
-        return [self.bin / "tok_text_tests", "--backend", self.backend, "tests/run/ops", "tests/codegen", "tests/fusion"], {}, 120
-
-    def random(self):
-        """Random programs against the interpreter."""
-        return [self.bin / "random_programs", "--seeds", "0..400", "--pass", f"on:{self.backend}", "--jobs", str(self.jobs)], {}, 120
-
-    def checked(self):
-        """The same, every kernel compared with the interpreter."""
-        command = [self.bin / "random_programs", "--wide", "--seeds", "0..150", "--pass", f"on:{self.backend}", "--jobs", str(self.jobs)]
-        return command, {"TOKAMAK_CHECK": "kernels"}, 120
-
-    def corpora(self):
-        """The corpora, as on the CPU."""
-        command = [sys.executable, ROOT / "tools/corpus.py", "--tokamak", self.bin / "tokamak", "--backend", self.backend, "-j",
-                   str(self.jobs), "--only", "stablehlo.checks,stablehlo.quantized,jax.hlo,xla.run"]
-        return command, {}, 200
-
-    def jax(self):
-        """JAX programs through the plugin."""
-        return [sys.executable, ROOT / "tests/gpu/jax_programs.py"], self.plugin(), 150
-
-    def harnesses(self):
-        """One in ten of JAX's harnesses."""
-        command = [sys.executable, ROOT / "tools/jax_tests.py", "harnesses", "--out", "build-gpu/harnesses", "-j", str(self.jobs),
-                   "--every", "10", "--seconds", "170"]
-        return command, self.plugin(), 200
-
-    def speed(self):
-        """Against XLA in one process: bench/run_cuda.py."""
-        command = [sys.executable, ROOT / "bench/run_cuda.py", "--quick", "--seconds", "110", "--out", os.environ.get("OUT", "build-gpu")]
-        if Path(ROOT / "build/gpu_carry/bench/workloads.py").exists():
-            command += ["--workloads", ROOT / "build/gpu_carry/bench/workloads.py"]
-        return command, {**self.plugin(), "JAX_PLATFORMS": "tokamak,cuda,cpu"}, 150
-
-    def examples(self):
-        """The examples of the JAX door, as they are."""
-        run = 'all=cartpole; "$0" -c "import optax" 2> /dev/null && all="$all train_cnn train_transformer"; for f in $all; do echo "== $f"; timeout 60 "$0" "examples/$f.py" && p=$((p+1)) || n=$((n+1)); done'
-        run = f'p=0; n=0; {run}; echo "tally: $p passed, $n failed, 0 skipped"; [ $n = 0 ]'
-        return ["bash", "-c", run, sys.executable], self.plugin(), 190
-
-    def nvrtc(self):
-        """How NVRTC's programs share out threads."""
-        return [sys.executable, ROOT / "tests/gpu/nvrtc_threads.py"], {}, 60
-
-    def plugin(self):
-        return {"TOKAMAK_DEVICE": self.backend, "PYTHONPATH": str(ROOT / "python"), "JAX_PLATFORMS": "tokamak,cpu",
-                "PJRT_NAMES_AND_LIBRARY_PATHS": f"tokamak:{self.lib}"}
-
-
-ALL = ["device", "kernels", "text", "random", "checked", "jax", "corpora"]
-
-
-def run_part(name, parts, left):
-    command, extra, limit = getattr(parts, name)()
-    limit = max(1, min(limit, left))
-    env = {**os.environ, **extra}
+def run_part(name, parts, end):
+    part = getattr(parts, name)()
+    limit = max(1, min(part.seconds, end - time.time()))
     begin = time.time()
-    process = subprocess.Popen([str(c) for c in command], cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                               text=True, errors="replace", start_new_session=True)
+    process = subprocess.Popen([str(c) for c in part.command], cwd=ROOT, env={**os.environ, **part.env}, stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True)  # fmt: skip
     late = False
     try:
         text, _ = process.communicate(timeout=limit)
@@ -109,34 +158,74 @@ def run_part(name, parts, left):
         os.killpg(process.pid, 9)
         text, _ = process.communicate()
     seconds = time.time() - begin
-    counts = tally(text)
-    fine = process.returncode == 0 and not late
-    print(f"==== {name}: {getattr(Parts, name).__doc__}")
+    print(shown(name, part, text) + (f"  stopped after {seconds:.0f} s\n" if late else ""), flush=True)
+    (parts.out / f"part_{name}.log").write_text(text)
+    figures = re.findall(r"^figure: (.*)$", text, re.M)
+    result = "fine" if process.returncode == 0 and not late else f"FAILED ({'late' if late else process.returncode})"
+    return {"part": name, "what": getattr(Parts, name).__doc__, "against": part.against, "figure": figures[-1] if figures else "",
+            "counts": tally(text), "seconds": seconds, "result": result}  # fmt: skip
+
+
+def shown(name, part, text):
     lines = text.splitlines()
     bad = [line for line in lines if re.search(r"FAILED|error|Error|fault|died", line)]
-    quiet = name in ("text", "random", "checked", "corpora", "harnesses")
-    for line in (bad[:SHOWN] + lines[-8:] if quiet else lines[-130:]):
-        print("  " + line[:400])
-    if late:
-        print(f"  stopped after {seconds:.0f} s")
-    print(flush=True)
-    return {"part": name, "fine": fine, "counts": counts, "seconds": seconds, "exit": "late" if late else process.returncode}
+    said = lines[-130:] if part.verbose else bad[:SHOWN] + lines[-8:]
+    return f"==== {name}: {getattr(Parts, name).__doc__}\n" + "".join(f"  {line[:400]}\n" for line in said)
+
+
+def run_all(names, parts, end):
+    """Those that nobody times side by side, then the others one by one."""
+    timed = [name for name in names if getattr(parts, name)().alone]
+    rows = {}
+    with concurrent.futures.ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+        for row in pool.map(lambda name: run_part(name, parts, end), [name for name in names if name not in timed]):
+            rows[row["part"]] = row
+    for name in timed:
+        rows[name] = run_part(name, parts, end)
+    return [rows[name] for name in names]
+
+
+def table(rows):
+    lines = [f"{'part':10} {'passed':>7} {'failed':>7} {'skipped':>8} {'seconds':>8}  result"]
+    for row in rows:
+        passed, failed, skipped = row["counts"]
+        lines.append(f"{row['part']:10} {passed:>7} {failed:>7} {skipped:>8} {row['seconds']:8.1f}  {row['result']}  {row['figure']}")
+    return "\n".join(lines)
+
+
+def said(*command):
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT).stdout.strip().splitlines()[0]
+    except (OSError, IndexError):
+        return "?"
+
+
+def page(rows, seconds, backend):
+    device = said("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader") if backend == "cuda" else backend
+    commit = os.environ.get("TOKAMAK_COMMIT") or said("git", "rev-parse", "--short", "HEAD")
+    lines = ["`tests/gpu/run` measured this.", "", "# What runs on the GPU", "",
+             f"Commit {commit}, {datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d %H:%M} UTC, {device}, {os.cpu_count()} cores; {seconds:.0f} s in all.", "",
+             "| part | what | against what | passed | failed | skipped | figure | s | result |", "|---|---|---|---|---|---|---|---|---|"]  # fmt: skip
+    for row in rows:
+        passed, failed, skipped = row["counts"]
+        lines.append(f"| {row['part']} | {row['what']} | {row['against']} | {passed} | {failed} | {skipped} | {row['figure']} | {row['seconds']:.0f} | {row['result']} |")
+    return "\n".join(lines) + "\n"
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, epilog="parts: " + ", ".join(ALL) + ", nvrtc")
     parser.add_argument("--build", default=ROOT / "build-gpu")
     parser.add_argument("--backend", default="cuda")
-    parser.add_argument("--seconds", type=float, default=280, help="for all parts together")
+    parser.add_argument("--seconds", type=float, default=350, help="for all parts together")
+    parser.add_argument("--out", type=Path, default=os.environ.get("OUT"), help="a folder for the table and what parts write")
     parser.add_argument("parts", nargs="*", default=ALL)
     args = parser.parse_args()
-    parts, end = Parts(args), time.time() + args.seconds
-    rows = [run_part(name, parts, end - time.time()) for name in args.parts or ALL]
-    print(f"{'part':10} {'passed':>7} {'failed':>7} {'skipped':>8} {'seconds':>8}  result")
-    for row in rows:
-        passed, failed, skipped = row["counts"] or ("-", "-", "-")
-        print(f"{row['part']:10} {passed:>7} {failed:>7} {skipped:>8} {row['seconds']:8.1f}  {'fine' if row['fine'] else 'FAILED (' + str(row['exit']) + ')'}")
-    return 0 if all(row["fine"] for row in rows) else 1
+    parts, begin = Parts(args), time.time()
+    parts.out.mkdir(parents=True, exist_ok=True)
+    rows = run_all(args.parts or ALL, parts, begin + args.seconds)
+    (parts.out / "gpu.md").write_text(page(rows, time.time() - begin, args.backend))
+    print(table(rows))
+    return 0 if all(row["result"] == "fine" for row in rows) else 1
 
 
 if __name__ == "__main__":

@@ -7,11 +7,15 @@
 #include "analysis/loops.h"
 #include "driver/all_kernels.h"
 #include "driver/as_given.h"
+#include "driver/devices.h"
 #include "driver/host_rates.h"
 #include "driver/kernel_codes.h"
 #include "driver/lower_module.h"
+#include "driver/measure_device.h"
 #include "driver/measure_steps.h"
 #include "driver/step_price.h"
+#include "fusion/contraction.h"
+#include "fusion/expand_convolutions.h"
 #include "fusion/region_hash.h"
 #include "ir/clone.h"
 #include "passes/passes.h"
@@ -126,7 +130,7 @@ class Walker {
       account.price = PriceOf(work, machine_);
       account.work = work;
     }
-    auto found = times_.find({step.kind, step.target});
+    auto found = times_.find(KeyOf(step));
     if (found != times_.end()) account.measured_us = found->second;
   }
 
@@ -222,7 +226,7 @@ class Walker {
 };
 
 Result<LoweredProgram> LowerFor(Module& module, const AccountOptions& options, FusionMode mode,
-                                DecisionLog& log) {
+                                const Machine& machine, DecisionLog& log) {
   LowerOptions lower;
   lower.strict = options.strict;
   lower.plan.mode = mode;
@@ -233,9 +237,22 @@ Result<LoweredProgram> LowerFor(Module& module, const AccountOptions& options, F
   lower.plan.packs =
       PackModeNamed(options.packs).value_or(for_gpu ? PackMode::kPriced : PackMode::kNone);
   if (!for_gpu) return LowerForHost(module, lower, log, options.fusion.paper);
-  lower.machine = GpuMachine();
-  lower.machine.rates = &GpuRates();
+  lower.machine = machine;
   return LowerModule(module, lower, log, options.fusion.paper);
+}
+
+Result<cuda::Gpu*> GpuOf(const std::string& backend) {
+  TOK_TRY(Device * device, DeviceOf(backend));
+  if (device == nullptr)
+    return MakeError(ErrorCode::kNoDevice, "measure: '" + backend + "' is no GPU");
+  return static_cast<cuda::Gpu*>(device);
+}
+
+// As its programs are planned (driver/cuda_executable.cc).
+void PlanFor(cuda::Gpu& gpu, Module& module, Machine& machine, DecisionLog& log) {
+  machine.cores = gpu.info().multiprocessors;
+  ExpandConvolutions(module, log);
+  machine.matrix_library = HasContractions(module, machine) && gpu.HasProducts();
 }
 
 // What lies in memory whatever the plan is.
@@ -265,7 +282,7 @@ Result<Totals> TotalsIn(FusionMode mode, const Module& optimized, const AccountO
   std::unique_ptr<Module> copy = CloneModule(optimized);
   ProgramAccount other;
   Clock::time_point begin = Clock::now();
-  TOK_TRY(other.program, LowerFor(*copy, options, mode, other.log));
+  TOK_TRY(other.program, LowerFor(*copy, options, mode, machine, other.log));
   double took = MillisSince(begin);
   other.steps = Walker(*copy, other.program, machine, {}, false).Run();
   return TotalsOf(other, *copy, took);
@@ -294,8 +311,13 @@ Totals TotalsOf(const std::vector<StepAccount>& steps, std::optional<Phase> phas
 
 Result<std::unique_ptr<ProgramAccount>> AccountOf(Module& module, const AccountOptions& options) {
   auto account = std::make_unique<ProgramAccount>();
-  account->machine = options.target == "host" ? HostMachine() : GpuMachine();
-  if (options.target != "host") account->machine.rates = &GpuRates();
+  bool for_gpu = options.target != "host";
+  account->machine = for_gpu ? GpuMachine() : HostMachine();
+  if (for_gpu) account->machine.rates = &GpuRates();
+  cuda::Gpu* gpu = nullptr;
+  if (for_gpu && options.measure) {
+    TOK_TRY(gpu, GpuOf(options.device));
+  }
   MarkPins(module, options.fusion.pins);
   TOK_TRY(Pipeline pipeline, ParsePipeline("default"));
   PassContext context(account->log, {}, {.strict = options.strict});
@@ -303,14 +325,19 @@ Result<std::unique_ptr<ProgramAccount>> AccountOf(Module& module, const AccountO
           RunPasses(module, pipeline, context, PipelineOptions{}));
   account->why_interpreted = WhyNotLowered(module);
   if (!account->why_interpreted.empty()) return account;
+  if (gpu != nullptr) PlanFor(*gpu, module, account->machine, account->log);
   bool compare = options.compare && options.fusion.mode != FusionMode::kNone;
   std::unique_ptr<Module> optimized = compare ? CloneModule(module) : nullptr;
   Clock::time_point begin = Clock::now();
-  TOK_TRY(account->program, LowerFor(module, options, options.fusion.mode, account->log));
+  TOK_TRY(account->program,
+          LowerFor(module, options, options.fusion.mode, account->machine, account->log));
   double took = MillisSince(begin);
   StepTimes times;
-  if (options.measure && options.target == "host") {
-    TOK_TRY(times, MeasureSteps(module, account->program, {.seconds = options.seconds}));
+  MeasureOptions measure{.seconds = options.seconds};
+  if (gpu != nullptr) {
+    TOK_TRY(times, MeasureSteps(module, account->program, *gpu, measure));
+  } else if (options.measure) {
+    TOK_TRY(times, MeasureSteps(module, account->program, measure));
   }
   account->steps = Walker(module, account->program, account->machine, times, options.measure).Run();
   account->root = module.entry()->root();

@@ -23,9 +23,10 @@ struct AccountOptions {
   std::string packs;            // none, auto, all; "": by target
   std::string target = "host";  // or h200
   bool strict = false;
-  bool compare = true;    // with one kernel for each instruction
-  bool measure = false;   // run each step, on drawn arguments; host only
-  double seconds = 0.03;  // for each
+  bool compare = true;          // with one kernel for each instruction
+  bool measure = false;         // run each step, on drawn arguments
+  double seconds = 0.03;        // for each
+  std::string device = "cuda";  // what a GPU's are measured on: a backend
 };
 
 // A step that takes time: a kernel, kernels that run as one, a library call, a host step, a copy.
