@@ -90,6 +90,11 @@ def bars(results):
             f"{', '.join(late) or 'none'}.")  # fmt: skip
 
 
+def cpu_name():
+    names = [line.split(":", 1)[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folder", type=Path, required=True)
@@ -99,19 +104,20 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--timeout", type=float, default=60, help="seconds of one plan")
     parser.add_argument("--core", type=int, default=0)
+    parser.add_argument("--note", default="", help="what else the page says of how it was made")
     parser.add_argument("--out", type=Path, default=ROOT / "docs/results/planning.md")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         results = measure(arguments, collect(arguments, Path(folder)))
     commit = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
-    facts = {"date": datetime.date.today().isoformat(), "commit": commit.stdout.strip(), "machine": platform.machine(),
+    facts = {"date": datetime.date.today().isoformat(), "commit": commit.stdout.strip(), "machine": platform.machine(), "cpu": cpu_name(),
              "cores": os.cpu_count(), "load": os.getloadavg()[0], "target": arguments.target}  # fmt: skip
     arguments.out.with_suffix(".json").write_text(json.dumps({**facts, "programs": results}, indent=1) + "\n")
     arguments.out.write_text(
         f"`bench/plan_times.py --folder build/bench_programs --target {arguments.target} --rounds {arguments.rounds}`\n\n# Planning\n\n"
-        f"{facts['date']}, commit {facts['commit']}, {facts['cores']} cores ({facts['machine']}), load {facts['load']:.1f}, priced for "
+        f"{facts['date']}, commit {facts['commit']}, {facts['cores']} cores ({facts['cpu']}), load {facts['load']:.1f}, priced for "
         f"{arguments.target}; raw: planning.json. Greedy: tier 0 alone. Search: the first planner, tier 0 and tier 1, without the making "
-        f"of the kernels that are taken. us: a call, predicted.\n\n{bars(results)}\n\n{table(results)}\n")
+        f"of the kernels that are taken. us: a call, predicted.{arguments.note and ' ' + arguments.note}\n\n{bars(results)}\n\n{table(results)}\n")
 
 
 if __name__ == "__main__":
