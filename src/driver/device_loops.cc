@@ -24,6 +24,30 @@ bool Conflict(const Touch& x, const Touch& y) {
   return x.place.offset < y.place.offset + y.bytes && y.place.offset < x.place.offset + x.bytes;
 }
 
+// What steps do with their places, in the order of a launch's pointers.
+std::vector<Touch> TouchesOf(const std::vector<RunStep>& steps, const LoweredProgram& program) {
+  std::vector<Touch> touches;
+  auto add = [&](const RunStep& launch) {
+    const Kernel& kernel = program.kernels[launch.target];
+    for (size_t i = 0; i < launch.places.size(); ++i) {
+      const Array& array = kernel.arrays[i];
+      touches.push_back(
+          {launch.places[i], array.size * BytesOf(array.type), array.access != Access::kRead});
+    }
+  };
+  for (const RunStep& step : steps) {
+    if (step.kind == StepKind::kCopy) {
+      for (const Place& place : step.places)
+        touches.push_back({place, step.bytes, &place == step.places.data()});
+    } else if (step.kind == StepKind::kPack) {
+      for (const RunStep& launch : step.blocks[0]) add(launch);
+    } else {
+      add(step);
+    }
+  }
+  return touches;
+}
+
 class Maker {
  public:
   explicit Maker(const LoweredProgram& program) : program_(program) {}
@@ -106,6 +130,33 @@ class Maker {
 };
 
 }  // namespace
+
+bool MustFollow(const RunStep& copy, const RunStep& before) {
+  Touch to{copy.places[0], copy.bytes, true}, from{copy.places[1], copy.bytes, false};
+  Touch to_before{before.places[0], before.bytes, true};
+  return Conflict(from, to_before) || Conflict(to, {before.places[1], before.bytes, false});
+}
+
+std::optional<std::vector<Place>> WithoutCopy(const RunStep& loop, const LoweredProgram& program,
+                                              const std::vector<Place>& places,
+                                              const RunStep& copy) {
+  // What odd rounds make in the same place.
+  bool in_turn =
+      loop.blocks.size() > 3 && std::ranges::any_of(loop.blocks[2], [&](const RunStep& closing) {
+        return closing.places[0] == copy.places[0] && closing.bytes == copy.bytes;
+      });
+  if (!in_turn) return std::nullopt;
+  Touch to{copy.places[0], copy.bytes, true}, from{copy.places[1], copy.bytes, false};
+  std::vector<Touch> touches = TouchesOf(loop.blocks[1], program);
+  for (const Touch& touch : touches) {
+    bool reads = !touch.writes && touch.place == to.place && touch.bytes <= to.bytes;
+    if (Conflict(touch, from) || (Conflict(touch, to) && !reads)) return std::nullopt;
+  }
+  std::vector<Place> first = places;
+  for (size_t i = 0; i < touches.size(); ++i)
+    if (first[i] == to.place) first[i] = from.place;
+  return first;
+}
 
 std::optional<uint64_t> RoundsOf(const RunStep& loop, const LoweredProgram& program) {
   auto* instr = const_cast<Instr*>(program.loops[loop.target]);  // looks only

@@ -47,7 +47,7 @@ class Preparer {
       if (step.kind == StepKind::kLibrary) AddProduct(next);
       if (step.kind == StepKind::kCall) AddCall(next);
       if (step.kind == StepKind::kHost) AddHost(next);
-      if (step.kind == StepKind::kWhile) AddWhile(next);
+      if (step.kind == StepKind::kWhile) AddWhile(next, made);
       waits_ = waits_ || step.kind == StepKind::kConditional;
       if (step.kind != StepKind::kPack && next.rounds_a_launch == 0)
         for (const std::vector<RunStep>& block : step.blocks) next.blocks.push_back(Prepare(block));
@@ -146,7 +146,8 @@ class Preparer {
     waits_ = true;
   }
 
-  void AddWhile(DeviceStep& step) {
+  // `before`: the steps before it.
+  void AddWhile(DeviceStep& step, std::vector<DeviceStep>& before) {
     step.rounds = RoundsOf(*step.step, program_);
     waits_ = waits_ || !step.rounds;
     size_t number = step.step->target;
@@ -156,6 +157,26 @@ class Preparer {
     LoopLaunch launch = LoopLaunchOf(*step.step, program_);
     step.places = std::move(launch.places);
     forms_.push_back(std::move(launch.form));
+    LeaveOutCopies(step, before);
+  }
+
+  // A first round of its own costs a launch: only for large values.
+  void LeaveOutCopies(DeviceStep& loop, std::vector<DeviceStep>& before) const {
+    constexpr int64_t kLeastBytes = 16 << 20;
+    if (!loop.rounds || *loop.rounds < 2) return;
+    for (size_t i = before.size(); i-- > 0 && before[i].step->kind == StepKind::kCopy;) {
+      const RunStep& copy = *before[i].step;
+      if (copy.bytes < kLeastBytes) continue;
+      bool is_last =
+          std::none_of(before.begin() + static_cast<int64_t>(i) + 1, before.end(),
+                       [&](const DeviceStep& later) { return MustFollow(*later.step, copy); });
+      const std::vector<Place>& places = loop.first.empty() ? loop.places : loop.first;
+      std::optional<std::vector<Place>> first =
+          is_last ? WithoutCopy(*loop.step, program_, places, copy) : std::nullopt;
+      if (!first) continue;
+      loop.first = std::move(*first);
+      before.erase(before.begin() + static_cast<int64_t>(i));
+    }
   }
 
   // As many rounds of a loop as a graph holds.
@@ -392,9 +413,12 @@ class Issuer {
 
   // A loop whose rounds are of one launch, or of a few when there are many.
   Status RunLaunches(const DeviceStep& step) {
-    pointers_.clear();
-    for (const Place& place : step.places) pointers_.push_back(At(place));
-    auto most = static_cast<uint64_t>(step.rounds_a_launch);
+    auto set = [&](const std::vector<Place>& places) {
+      pointers_.clear();
+      for (const Place& place : places) pointers_.push_back(At(place));
+    };
+    set(step.first.empty() ? step.places : step.first);
+    auto most = static_cast<uint64_t>(step.first.empty() ? step.rounds_a_launch : 1);
     for (uint64_t done = 0; !step.rounds || done < *step.rounds;) {
       TOK_RETURN_IF_ERROR(CheckStop());
       uint64_t left = step.rounds ? *step.rounds - done : most;
@@ -403,6 +427,10 @@ class Issuer {
                           .closes = step.rounds && left <= most};
       TOK_TRY(cuda::LoopEnd end, run_.gpu.LaunchLoop(*step.code, pointers_, turn));
       if (end.ended) break;
+      if (done == 0 && !step.first.empty()) {
+        set(step.places);
+        most = static_cast<uint64_t>(step.rounds_a_launch);
+      }
       done += static_cast<uint64_t>(end.rounds);
     }
     return Ok();

@@ -35,6 +35,7 @@ struct DeviceStep {
   std::vector<int64_t> bytes;
   std::optional<uint64_t> rounds;  // while: how many, when that is known
   int64_t rounds_a_launch = 0;     // while: 0 unless it is one launch
+  std::vector<Place> first;  // while: of a first round that has a launch and places of its own
   std::vector<std::vector<DeviceStep>> blocks;
   std::unique_ptr<GraphRun> graph;  // of the first of several
 };
