@@ -4,8 +4,10 @@
 
 #include "cost/numbers.h"
 #include "cost/pipes.h"
+#include "cost/rates.h"
 #include "cost/reuse.h"
 #include "cost/work.h"
+#include "kernel/cluster.h"
 #include "kernel/linear.h"
 #include "kernel/placement.h"
 #include "kernel/pressure.h"
@@ -40,10 +42,19 @@ class Counter {
       if (array.space == Space::kTeam)
         work_.team_bytes += static_cast<double>(array.size * BytesOf(array.type));
     if (work_.tasks > 0) work_.barriers /= work_.tasks * work_.threads;
+    if (int64_t blocks = ClusterOf(kernel_); blocks > 1) AsBlocks(static_cast<double>(blocks));
     return work_;
   }
 
  private:
+  // A team of several blocks: they are what the machine runs, and their meetings take longer.
+  void AsBlocks(double blocks) {
+    const Rates& rates = RatesOf(machine_);
+    work_.tasks *= blocks;
+    work_.threads /= blocks;
+    if (rates.barrier_us > 0) work_.barriers *= rates.cluster_us / rates.barrier_us;
+  }
+
   // Operations that wait for one another: sums of reals, and others.
   struct Chain {
     double sums = 0, others = -1;

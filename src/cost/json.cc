@@ -34,6 +34,14 @@ constexpr std::pair<const char*, double Rates::*> kNumbers[] = {
     {"team_bytes", &Rates::team_bytes},
 };
 
+// Those of GPUs that older files say nothing of.
+constexpr std::pair<const char*, double Rates::*> kOfMeetings[] = {
+    {"cluster_blocks", &Rates::cluster_blocks},
+    {"cluster_us", &Rates::cluster_us},
+    {"meeting_us", &Rates::meeting_us},
+    {"wait_us", &Rates::wait_us},
+};
+
 constexpr std::pair<const char*, double Work::*> kCounts[] = {
     {"tasks", &Work::tasks},
     {"reads", &Work::reads},
@@ -157,6 +165,8 @@ Result<Rates> RatesFromJson(std::string_view text, const std::string& file) {
   json crowd = in.value("crowd", json::array());
   for (const json& times : crowd)
     rates.crowd.push_back(times.is_number() ? std::max(times.get<double>(), 1.0) : 1);
+  for (const auto& [name, member] : kOfMeetings)
+    if (in.contains(name)) rates.*member = reader.Number(in, name, false);
   // Files of CPUs, and older ones, say nothing of it.
   if (in.contains("link_bytes_ns")) {
     rates.link_bytes_ns = reader.Number(in, "link_bytes_ns", false);

@@ -102,11 +102,13 @@ const Shape& RoundsKernel::ShapeOf(size_t carry) const {
   return region_.loop.init(carry)->shape();
 }
 
-Scalar RoundsKernel::Writes(const CarryForm& form) {
+Scalar RoundsKernel::Writes(const CarryForm& form, const OwnElements& own) {
   if (form.IsShared()) return first_;
   const Coordinates& place = context_->place;
   Scalar writes = b_.ConstantBits(ScalarType::kPred, 1);
   if (context_->group.threads > 1) writes = context_->group.member == b_.Index(0);
+  const RoundsSpread& spread = context_->spread;
+  if (spread.elements > 0 && !own.is_spread()) writes = writes & (spread.element == b_.Index(0));
   for (size_t a = 0; a < place.size(); ++a)
     if (std::ranges::find(form.axes, static_cast<int>(a)) == form.axes.end())
       writes = writes & (place[a] == b_.Index(0));
@@ -128,14 +130,14 @@ void RoundsKernel::Look(RoundsFrame& body) {
     const CarryForm& form = region_.form.carries[output.carry];
     if (form.kind != CarryKind::kStacked) continue;
     for (const Instr* update : UpdatesOf(region_.loop, output.carry)) {
-      OwnElements own(update->operand(1)->shape(), form);
+      OwnElements own(context, update->operand(1)->shape(), form);
       if (own.count() > kMostStored) return context.Fail("a round stacks large parts");
       std::vector<std::pair<Coordinates, Element>> made;
       for (int64_t e = 0; e < own.count(); ++e) {
         Coordinates at = own.At(context, e);
         made.emplace_back(body.UpdatePlace(*update, at), body.At(*update->operand(1), at));
       }
-      b_.If(Writes(form), [&] {
+      b_.If(Writes(form, own), [&] {
         for (const auto& [at, value] : made) StoreAt(output, at, value);
       });
     }
@@ -157,8 +159,8 @@ void RoundsKernel::Run(const Coordinates& place, Scalar first) {
   for (const Output& output : outputs_) {
     const CarryForm& form = region_.form.carries[output.carry];
     if (form.kind != CarryKind::kHeld) continue;
-    OwnElements own(ShapeOf(output.carry), form);
-    b_.If(Writes(form), [&] {
+    OwnElements own(context, ShapeOf(output.carry), form);
+    b_.If(Writes(form, own), [&] {
       for (int64_t e = 0; e < own.count(); ++e) {
         Coordinates at = own.At(context, e);
         StoreAt(output, at, carried.At(output.carry, at));

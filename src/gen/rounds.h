@@ -28,6 +28,19 @@ struct RoundsGroup {
   Scalar member, slot;  // which of the threads; which of the places
 };
 
+// Elements of places that the threads of a team share out. What a place carries has `elements`
+// elements, or some times as many: a thread has its own, and those whole multiples of `elements`
+// further. Products are made by warps, for the elements of their threads; what they multiply
+// crosses in team memory. The lanes of a warp have `units` neighbouring elements of `rows` places,
+// several lanes each the same one: RoundsGroup counts those.
+struct RoundsSpread {
+  int64_t elements = 0;  // 0: a thread has all elements of its place
+  int64_t units = 1, rows = 1;
+  Scalar element, first_element;  // the thread's; the first of its warp's
+  Scalar row, lane;               // its place among those of the team; its number in the warp
+  Scalar round;
+};
+
 // What an emitter of a loop's body has in common with those of the loops within it.
 struct RoundsContext {
   KernelBuilder& b;
@@ -37,6 +50,7 @@ struct RoundsContext {
   std::string fault;       // the first; "" so far there is none
   int64_t held = 0;        // registers, in elements
   RoundsGroup group = {};  // one thread
+  RoundsSpread spread = {};
   std::vector<RoundsFrame*> frames = {};
 
   void Fail(const std::string& why) {
@@ -55,26 +69,39 @@ struct RoundsProduct {
   int64_t taps = 0, sums = 0;
 };
 std::optional<RoundsProduct> ProductOf(const IndependentLoop& form, const Instr& dot);
+// The same of any size.
+std::optional<RoundsProduct> LargeProductOf(const IndependentLoop& form, const Instr& dot);
+// The coordinates of an operand of a dot, of a result and of what is folded.
+Coordinates PlaceOf(const Instr& dot, size_t operand, const Coordinates& at,
+                    const Coordinates& tap);
 // Of the loop and of those within it; nothing when threads cannot go on together there: how often a
 // loop runs is not known.
 std::vector<RoundsProduct> ProductsToShare(const RoundsRegion& region);
 
 // The elements that a place holds of an array: those with its coordinates along the axes, and all
-// along other dimensions, row-major.
+// along other dimensions, row-major. Where threads share out a place, those of the thread.
 class OwnElements {
  public:
-  OwnElements(const Shape& shape, const CarryForm& form);
+  OwnElements(const RoundsContext& context, const Shape& shape, const CarryForm& form);
   int64_t count() const { return count_; }
+  bool is_spread() const { return apart_ > 0; }
   Coordinates At(RoundsContext& context, int64_t element) const;
   // Which of `values` is at the coordinates.
   Element Find(RoundsContext& context, const std::vector<Element>& values,
                const Coordinates& at) const;
 
  private:
+  Element FindSpread(RoundsContext& context, const std::vector<Element>& values,
+                     const Coordinates& at) const;
+
   const Shape& shape_;
   const CarryForm& form_;
   int64_t count_ = 1;
+  int64_t apart_ = 0;  // from one element of a thread to its next; 0: it has all of them
+  Dims own_;           // dimensions that are no axes
 };
+// How far an index lies behind the thread's element, when that is known.
+std::optional<int64_t> BehindElement(RoundsContext& context, Scalar index);
 
 // What a loop carries while it runs.
 class CarriedValues {
@@ -120,6 +147,7 @@ class RoundsFrame {
  private:
   void Add(const Instr& instr);
   void AddProduct(const RoundsProduct& product);
+  void AddSpreadProduct(const RoundsProduct& product);
   void AddLoop(const Instr& instr);
   void AddBranches(const Instr& instr);
   std::vector<Element> Reduced(const Instr& reduce, const Coordinates& at);
@@ -162,6 +190,8 @@ class RoundsKernel : private RoundsWatcher {
   RoundsKernel(KernelBuilder& b, const RoundsRegion& region);
   // Several threads run a place.
   void ShareOut(RoundsGroup group) { context_->group = group; }
+  // Threads share out the elements of a place, too.
+  void Spread(const RoundsSpread& spread) { context_->spread = spread; }
   // All rounds for one place. `first`: whether it is the one that writes what all places know.
   void Run(const Coordinates& place, Scalar first);
   BuildOutcome Finish(int64_t grid, bool exact);
@@ -175,7 +205,7 @@ class RoundsKernel : private RoundsWatcher {
   void Look(RoundsFrame& body) override;
   // Whether this place writes an array; places that differ along axes which the array does not have
   // make the same elements of it.
-  Scalar Writes(const CarryForm& form);
+  Scalar Writes(const CarryForm& form, const OwnElements& own);
   void StoreAt(const Output& output, const Coordinates& at, const Element& value);
   const Shape& ShapeOf(size_t carry) const;
 

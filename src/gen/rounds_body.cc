@@ -84,6 +84,9 @@ void RoundsFrame::Add(const Instr& instr) {
                     }));
       return;
     case Op::kDot:
+      if (context_.spread.elements > 0)
+        if (std::optional<RoundsProduct> product = LargeProductOf(context_.form, instr))
+          return AddSpreadProduct(*product);
       if (std::optional<RoundsProduct> product = ProductOf(context_.form, instr))
         return AddProduct(*product);
       emitter_.Give(instr,
@@ -252,6 +255,7 @@ void EmitRounds(RoundsContext& context, const WhileLoop& loop, std::optional<int
   };
   if (rounds) {
     b.For("k", LoopRole::kSerial, b.Index(*rounds), [&](Scalar k) {
+      if (watcher != nullptr) context.spread.round = k;
       carried.Read(k);
       round();
     });

@@ -80,7 +80,8 @@ void ForSums(KernelBuilder& b, int64_t count, Body&& body) {
   b.For("l", role, b.Index(count), body);
 }
 
-// The coordinates of an operand of a dot.
+}  // namespace
+
 Coordinates PlaceOf(const Instr& dot, size_t operand, const Coordinates& at,
                     const Coordinates& tap) {
   const DotAttrs& attrs = dot.attrs<DotAttrs>();
@@ -96,9 +97,15 @@ Coordinates PlaceOf(const Instr& dot, size_t operand, const Coordinates& at,
   return place;
 }
 
-}  // namespace
-
 std::optional<RoundsProduct> ProductOf(const IndependentLoop& form, const Instr& dot) {
+  std::optional<RoundsProduct> product = LargeProductOf(form, dot);
+  if (!product || product->taps * product->sums <= kMostWritten ||
+      product->taps + product->sums > kMostKept)
+    return std::nullopt;
+  return product;
+}
+
+std::optional<RoundsProduct> LargeProductOf(const IndependentLoop& form, const Instr& dot) {
   auto axes = form.dots.find(&dot);
   if (axes == form.dots.end() || IsComplex(dot.shape().type())) return std::nullopt;
   const DotAttrs& attrs = dot.attrs<DotAttrs>();
@@ -113,8 +120,6 @@ std::optional<RoundsProduct> ProductOf(const IndependentLoop& form, const Instr&
   if (own[2] != 1 || (own[0] != 1 && own[1] != 1)) return std::nullopt;
   product.vector = own[0] == 1 ? 0 : 1;
   product.sums = own[1 - product.vector];
-  if (product.taps * product.sums <= kMostWritten || product.taps + product.sums > kMostKept)
-    return std::nullopt;
   return product;
 }
 
@@ -154,18 +159,36 @@ void RoundsFrame::AddProduct(const RoundsProduct& product) {
   int64_t together = 8;
   while (product.sums % together != 0) together /= 2;
   ArrayId sum = b.Local("sum" + number, sum_type, Space::kRegisters, together);
-  ForShared(context_, "j", product.sums / together, [&](Scalar j) {
-    Scalar first = j * b.Index(together);
+  // Neighbouring sums of so many products.
+  auto add = [&](Scalar first, int64_t count, auto&& tap_of) {
     ForSums(b, together, [&](Scalar l) { b.Store(sum, l, b.Constant(sum_type, 0)); });
-    b.For("i", LoopRole::kSerial, b.Index(product.taps), [&](Scalar i) {
-      Scalar x = vector.Read(i);
+    b.For("i", LoopRole::kSerial, b.Index(count), [&](Scalar i) {
+      Scalar tap = tap_of(i), x = vector.Read(tap);
       ForSums(b, together, [&](Scalar l) {
-        Scalar y = operand(1 - product.vector, i, first + l), so_far = b.Read(sum, l);
+        Scalar y = operand(1 - product.vector, tap, first + l), so_far = b.Read(sum, l);
         b.Store(sum, l, IsFloat(sum_type) ? Fma(x, y, so_far) : so_far + x * y);
       });
     });
-    ForSums(b, together, [&](Scalar l) { sums.Store(first + l, b.Read(sum, l)); });
-  });
+  };
+  int64_t threads = context_.group.threads;
+  if (threads > 1 && product.sums == together && product.taps % threads == 0) {
+    // Too few sums for all threads: each makes a part of all of them.
+    add(b.Index(0), product.taps / threads,
+        [&](Scalar i) { return i * b.Index(threads) + context_.group.member; });
+    for (int64_t l = 0; l < together; ++l) {
+      Scalar all = b.Read(sum, b.Index(l));
+      for (int64_t mask = 1; mask < threads; mask *= 2) all = all + b.Shuffle(all, b.Index(mask));
+      sums.Store(b.Index(l), all);
+    }
+    b.Barrier(Scope::kWarp);
+    context_.Forget();
+  } else {
+    ForShared(context_, "j", product.sums / together, [&](Scalar j) {
+      Scalar first = j * b.Index(together);
+      add(first, product.taps, [](Scalar i) { return i; });
+      ForSums(b, together, [&](Scalar l) { sums.Store(first + l, b.Read(sum, l)); });
+    });
+  }
   emitter_.Give(dot,
                 GiverOf([this, &dot, &axes, own, sums, type, wide](const Coordinates& at, size_t) {
                   Coordinates inner;

@@ -26,13 +26,26 @@ std::optional<Induction> CounterOf(const WhileLoop& loop, size_t i, std::optiona
 
 }  // namespace
 
-OwnElements::OwnElements(const Shape& shape, const CarryForm& form) : shape_(shape), form_(form) {
+OwnElements::OwnElements(const RoundsContext& context, const Shape& shape, const CarryForm& form)
+    : shape_(shape), form_(form) {
   for (size_t d = 0; d < form.axes.size(); ++d)
-    if (form.axes[d] < 0) count_ *= shape.dim(d);
+    if (form.axes[d] < 0) own_.push_back(shape.dim(d));
+  count_ = ProductOf(own_, 0, own_.size());
+  int64_t apart = context.spread.elements;
+  if (apart == 0 || count_ % apart != 0 || form.IsShared()) return;
+  apart_ = apart;
+  count_ /= apart;
 }
 
 Coordinates OwnElements::At(RoundsContext& context, int64_t element) const {
   Coordinates at(form_.axes.size());
+  if (is_spread()) {
+    KernelBuilder& b = context.b;
+    Coordinates inner = Delinearized(b, context.spread.element + b.Index(element * apart_), own_);
+    for (size_t d = 0, next = 0; d < at.size(); ++d)
+      at[d] = form_.axes[d] < 0 ? inner[next++] : context.place[static_cast<size_t>(form_.axes[d])];
+    return at;
+  }
   for (size_t d = at.size(); d-- > 0;) {
     if (form_.axes[d] >= 0) {
       at[d] = context.place[static_cast<size_t>(form_.axes[d])];
@@ -44,8 +57,33 @@ Coordinates OwnElements::At(RoundsContext& context, int64_t element) const {
   return at;
 }
 
+std::optional<int64_t> BehindElement(RoundsContext& context, Scalar index) {
+  Range range = context.b.RangeOf(index - context.spread.element);
+  if (!range.IsConstant()) return std::nullopt;
+  return range.low;
+}
+
+Element OwnElements::FindSpread(RoundsContext& context, const std::vector<Element>& values,
+                                const Coordinates& at) const {
+  Coordinates inner;
+  for (size_t d = 0; d < at.size(); ++d) {
+    int axis = form_.axes[d];
+    if (axis < 0)
+      inner.push_back(at[d]);
+    else if (at[d].id() != context.place[static_cast<size_t>(axis)].id())
+      context.Fail("an element is needed at another place than its own");
+  }
+  std::optional<int64_t> behind = BehindElement(context, Linearized(context.b, inner, own_));
+  if (!behind || *behind < 0 || *behind % apart_ != 0 || *behind / apart_ >= count_) {
+    context.Fail("an element is needed that another thread has");
+    return values[0];
+  }
+  return values[static_cast<size_t>(*behind / apart_)];
+}
+
 Element OwnElements::Find(RoundsContext& context, const std::vector<Element>& values,
                           const Coordinates& at) const {
+  if (is_spread()) return FindSpread(context, values, at);
   int64_t index = 0;
   size_t open = SIZE_MAX;  // a dimension along which the coordinate is not known
   int64_t open_stride = 0, stride = 1;
@@ -88,7 +126,7 @@ CarriedValues::CarriedValues(RoundsContext& context, const WhileLoop& loop,
   // All of them before any is stored: what is held elsewhere is read first.
   std::vector<std::vector<Element>> first(loop.size());
   for (size_t i = 0; i < loop.size(); ++i) {
-    own_.emplace_back(loop.init(i)->shape(), forms[i]);
+    own_.emplace_back(context, loop.init(i)->shape(), forms[i]);
     counters_.push_back(CounterOf(loop, i, rounds));
     if (forms[i].kind != CarryKind::kHeld || counters_[i]) continue;
     context.held += own_[i].count();

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "kernel/cluster.h"
 #include "kernel/variance.h"
 #include "kernel/verify_values.h"
 #include "support/limits.h"
@@ -12,7 +13,7 @@
 namespace tokamak {
 namespace {
 
-constexpr int64_t kMaxThreads = 1024, kMaxLanes = 64, kMaxUnrolled = 4096;
+constexpr int64_t kMaxLanes = 64, kMaxUnrolled = 4096;
 
 // Numbers of statements in range, and no more depth than is allowed.
 Status VerifyNumbers(const Kernel& kernel, const Block& block, int depth) {
@@ -304,10 +305,13 @@ class StmtVerifier {
     if (around_.others)
       return Structure(fmt::format("thread loop {}: within another statement", loop.name));
     if (++around_.thread > 3) return Structure("more than 3 thread loops");
-    threads_ = extent > kMaxThreads ? extent : threads_ * extent;
-    if (threads_ > kMaxThreads)
-      return Structure(fmt::format("thread loop {}: {} threads, {} are allowed", loop.name,
-                                   threads_, kMaxThreads));
+    if (around_.thread == 1) outermost_ = std::min(extent, kMostBlockThreads + 1);
+    threads_ = extent > kMostBlockThreads ? extent : threads_ * extent;
+    bool is_cluster = around_.thread > 1 && outermost_ <= kMostBlocks;
+    int64_t most = kMostBlockThreads * (is_cluster ? outermost_ : 1);
+    if (threads_ > most)
+      return Structure(
+          fmt::format("thread loop {}: {} threads, {} are allowed", loop.name, threads_, most));
     return Ok();
   }
 
@@ -447,7 +451,7 @@ class StmtVerifier {
   std::vector<bool> of_launch_;    // per value: made of constants and extents
   std::vector<int> open_;          // numbers of the blocks that are open, outermost first
   Around around_;
-  int64_t threads_ = 1;
+  int64_t threads_ = 1, outermost_ = 1;
   int blocks_ = 0, stmt_ = -1;
 };
 

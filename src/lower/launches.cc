@@ -5,6 +5,7 @@
 #include "analysis/independent.h"
 #include "cost/work.h"
 #include "fusion/split_rounds.h"
+#include "kernel/cluster.h"
 #include "lower/lowerer.h"
 
 namespace tokamak {
@@ -196,8 +197,10 @@ void Lowerer::PlanRounds(Frame& frame, const Instr& instr) {
     record.after_us = PriceOf(WorkOf(outcome.built->kernel, outcome.built->grid, options_.machine),
                               options_.machine)
                           .total();
-    // Prices of loops that wait for themselves are rough: steps must be much cheaper.
-    if (record.after_us <= kMuchMore * record.before_us)
+    // Prices of loops that wait for themselves are rough: steps must be much cheaper. Where blocks
+    // of a cluster meet every round, that is what they wait for, and it is counted.
+    double most = ClusterOf(outcome.built->kernel) > 1 ? 1 : kMuchMore;
+    if (record.after_us <= most * record.before_us)
       record.verdict = Verdict::kTaken;
     else
       outcome.built.reset();

@@ -11,13 +11,13 @@
 #include "analysis/loops.h"
 #include "cost/rates.h"
 #include "cost/work.h"
+#include "kernel/cluster.h"
 
 namespace tokamak {
 namespace {
 
-// Microseconds: a meeting of all teams; what a launch takes more than its work, where the next one
-// waits for it; a byte read back, where the host decides whether another round follows.
-constexpr double kMeeting = 1.2, kLaunch = 2, kReadBack = 15;
+// Microseconds: a byte read back, where the host decides whether another round follows.
+constexpr double kReadBack = 15;
 // Of what a phase takes: its teams have registers and memory for the largest of all phases.
 constexpr double kCrowded = 0.05;
 // A launch may run for so long, so that it can be stopped.
@@ -67,10 +67,11 @@ class Chooser {
       why_not = fmt::format("{} arrays, {} at most", 2 * all.places, kMostPlaces);
     if (why_not.empty() && all.uneven > 0 && all.uneven < all.threads)
       why_not = fmt::format("barriers of {} threads in a team of {}", all.uneven, all.threads);
+    const Rates& rates = RatesOf(machine_);
     auto count = static_cast<double>(rounds.value_or(kUnknownRounds));
     auto phases = static_cast<double>(all.count);
-    double launched = all.work_us + phases * kLaunch + (rounds ? 0 : kReadBack);
-    double met = all.work_us * (all.count > 1 ? 1 + kCrowded : 1) + phases * kMeeting;
+    double launched = all.work_us + phases * rates.wait_us + (rounds ? 0 : kReadBack);
+    double met = all.work_us * (all.count > 1 ? 1 + kCrowded : 1) + phases * rates.meeting_us;
     if (why_not.empty() && launched > kLongRound)
       why_not = fmt::format("a round takes {:.0f} us: launches are nothing of it", launched);
     if (why_not.empty() && rounds && *rounds < 2) why_not = "it has no second round";
@@ -134,6 +135,7 @@ class Chooser {
     Work work = WorkOf(kernel, launch.grid, machine_);
     Price price = PriceOf(work, machine_);
     all.work_us += price.total() - price.launch;
+    if (ClusterOf(kernel) > 1) return "a step is a loop in one kernel, in clusters";
     if (launch.grid > kMostTeams) return fmt::format("a step has {} teams", launch.grid);
     auto threads = static_cast<int64_t>(work.threads);
     all.threads = std::max(all.threads, threads);

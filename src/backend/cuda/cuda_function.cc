@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backend/cuda/cuda_writer.h"
+#include "kernel/cluster.h"
 
 namespace tokamak::cuda {
 namespace {
@@ -36,7 +37,11 @@ Status CudaWriter::Layout(const Block& block) {
     if (role != LoopRole::kGrid && role != LoopRole::kThread) break;
     at = &stmt.body;
   }
-  for (size_t i = 0; i < threads_.size(); ++i)
+  source_.cluster = static_cast<int>(ClusterOf(kernel_));
+  if (source_.cluster > 1) source_.helpers.insert(Helper::kCluster);
+  if (source_.cluster > 1 && part_ != nullptr)
+    return Unsupported("a team of several blocks is no part of a launch");
+  for (size_t i = source_.cluster > 1 ? 1 : 0; i < threads_.size(); ++i)
     source_.threads[threads_.size() - 1 - i] =
         static_cast<int>(ConstantOf(kernel_.loop(threads_[i]).extent));
   if (source_.threads[2] > 64)
@@ -76,7 +81,9 @@ void CudaWriter::Function() {
   } else {
     int teams = TeamsWanted(kernel_, kernel_.body);
     std::string least = teams > 1 ? fmt::format(", {}", teams) : "";
-    Line("extern \"C\" __global__ void __launch_bounds__({}{}) {}({}) {{", block, least,
+    std::string cluster;
+    if (source_.cluster > 1) cluster = fmt::format("__cluster_dims__({}, 1, 1) ", source_.cluster);
+    Line("extern \"C\" __global__ void {}__launch_bounds__({}{}) {}({}) {{", cluster, block, least,
          names_.kernel, parameters);
   }
   ++depth_;
@@ -84,6 +91,7 @@ void CudaWriter::Function() {
     for (const std::string& extent : names_.extents) Line("const int {0} = (int){0}_wide;", extent);
   TeamArrays();
   for (size_t i = kernel_.ArgumentCount(); i < kernel_.arrays.size(); ++i) Registers(i);
+  if (source_.cluster > 1) Line("MeetInCluster();");
 }
 
 void CudaWriter::TeamArrays() {
@@ -133,6 +141,7 @@ void CudaWriter::FindLanes(const Block& block, int64_t around, size_t array, int
 }
 
 std::string CudaWriter::ThreadIndex(size_t dimension) const {
+  if (source_.cluster > 1 && dimension + 1 == threads_.size()) return "ClusterRank()";
   if (part_ == nullptr) return fmt::format("threadIdx.{}", "xyz"[dimension]);
   int below = 1;
   for (size_t i = 0; i < dimension; ++i) below *= source_.threads[i];
@@ -145,6 +154,7 @@ std::string CudaWriter::ThreadIndex(size_t dimension) const {
 void CudaWriter::Grid(const Stmt& stmt) {
   std::string value = kernel_.index_bits == 32 ? "(int)blockIdx.x" : "(long long)blockIdx.x";
   if (part_ != nullptr) value = kernel_.index_bits == 32 ? "team_number" : "(long long)team_number";
+  if (source_.cluster > 1) value += fmt::format(" / {}", source_.cluster);
   auto at = static_cast<size_t>(std::ranges::find(grid_, stmt.loop) - grid_.begin());
   std::string inner;
   for (size_t i = at + 1; i < grid_.size(); ++i) {

@@ -35,6 +35,7 @@ void CudaWriter::Vector(const Stmt& stmt) {
     Line("*(Pack<{0}, {1}>*)({2} + {3}) = {4};", Type(kernel_.array(store->array).type), lanes,
          names_.Of(store->array), base, StoredName(*store));
   packed_loads_.clear();
+  beside_.clear();
   packed_stores_.clear();
   in_vector_ = false;
   lane_ = std::move(outer);
@@ -69,7 +70,24 @@ void CudaWriter::FindPacks(const Stmt& stmt, int64_t lanes) {
     std::string base = PackBase(stmt.loop, lanes, store.array, store.index);
     if (!base.empty()) packed_stores_.emplace(&store, base);
   }
+  FindBeside(stmt, lanes);
   if (!packed_loads_.empty() || !packed_stores_.empty()) source_.helpers.insert(Helper::kPacks);
+}
+
+void CudaWriter::FindBeside(const Stmt& stmt, int64_t lanes) {
+  for (size_t i = 0; i <= stmt.body.size(); ++i) {
+    for (ValueId id : placement_.Before(stmt.body, i)) {
+      const ScalarNode& node = kernel_.node(id);
+      if (node.prim != Prim::kLoad || packed_loads_.contains(id)) continue;
+      for (int64_t by : {-1, 1}) {
+        std::string base = PackBase(stmt.loop, lanes, node.array(), node.operands[0], by);
+        if (base.empty()) continue;
+        for (const auto& [packed, other] : packed_loads_)
+          if (other == base && kernel_.node(packed).array() == node.array())
+            beside_.emplace(id, Beside{packed, by, lanes});
+      }
+    }
+  }
 }
 
 void CudaWriter::FindPackedRead(const Stmt& loop, int64_t lanes, ValueId id,
@@ -173,13 +191,15 @@ bool CudaWriter::StoresAlike(const Block& block, const std::set<ArrayId>& read) 
   return false;
 }
 
-std::string CudaWriter::PackBase(LoopId loop, int64_t lanes, ArrayId id, ValueId index) {
+std::string CudaWriter::PackBase(LoopId loop, int64_t lanes, ArrayId id, ValueId index,
+                                 int64_t by) {
   const Array& array = kernel_.array(id);
   if (array.space == Space::kRegisters) return {};
   int64_t bytes = std::min(lanes * BytesOf(array.type), kWideBytes);
   int64_t aligned = array.space == Space::kTeam ? 16 : array.alignment;
   std::optional<LinearIndex> linear = LinearOf(kernel_, index);
-  if (!linear || aligned < bytes || linear->constant % lanes != 0) return {};
+  if (!linear || aligned < bytes || (linear->constant - by) % lanes != 0) return {};
+  linear->constant -= by;
   std::string base;
   bool found = false;
   for (auto [value, factor] : linear->terms) {

@@ -141,6 +141,39 @@ constexpr std::string_view kAlikeText =
     "  return ~others;\n"
     "}\n\n";
 
+// Blocks of a cluster begin and end together: none may store to one that is not there.
+constexpr std::string_view kClusterText =
+    "__device__ __forceinline__ int ClusterRank() {\n"
+    "  unsigned rank;\n"
+    "  asm(\"mov.u32 %0, %%cluster_ctarank;\" : \"=r\"(rank));\n"
+    "  return (int)rank;\n"
+    "}\n"
+    "__device__ __forceinline__ void MeetInCluster() {\n"
+    "  asm volatile(\"barrier.cluster.arrive.release.aligned;\" ::: \"memory\");\n"
+    "  asm volatile(\"barrier.cluster.wait.acquire.aligned;\" ::: \"memory\");\n"
+    "}\n"
+    "template <int N, typename T>\n"
+    "__device__ __forceinline__ void StoreToAll(T* at, T value) {\n"
+    "  const unsigned own = (unsigned)__cvta_generic_to_shared(at);\n"
+    "#pragma unroll\n"
+    "  for (int rank = 0; rank < N; ++rank) {\n"
+    "    unsigned to;\n"
+    "    asm(\"mapa.shared::cluster.u32 %0, %1, %2;\" : \"=r\"(to) : \"r\"(own), \"r\"(rank));\n"
+    "    if constexpr (sizeof(T) == 8)\n"
+    "      asm volatile(\"st.shared::cluster.b64 [%0], %1;\" ::\"r\"(to),\n"
+    "                   \"l\"(*(const unsigned long long*)&value) : \"memory\");\n"
+    "    else if constexpr (sizeof(T) == 4)\n"
+    "      asm volatile(\"st.shared::cluster.b32 [%0], %1;\" ::\"r\"(to),\n"
+    "                   \"r\"(*(const unsigned*)&value) : \"memory\");\n"
+    "    else if constexpr (sizeof(T) == 2)\n"
+    "      asm volatile(\"st.shared::cluster.b16 [%0], %1;\" ::\"r\"(to),\n"
+    "                   \"h\"(*(const unsigned short*)&value) : \"memory\");\n"
+    "    else\n"
+    "      asm volatile(\"st.shared::cluster.b8 [%0], %1;\" ::\"r\"(to),\n"
+    "                   \"r\"((unsigned)*(const unsigned char*)&value) : \"memory\");\n"
+    "  }\n"
+    "}\n\n";
+
 std::string_view TextOf(Helper helper) {
   switch (helper) {
     case Helper::kPacks:
@@ -163,6 +196,8 @@ std::string_view TextOf(Helper helper) {
       return kAlikeText;
     case Helper::kTeamMultiply:
       return TeamMultiplyText();
+    case Helper::kCluster:
+      return kClusterText;
   }
   return {};
 }

@@ -24,6 +24,7 @@ Result<CudaSource> CudaWriter::Write() {
   source_.name = names_.kernel;
   Function();
   Body(kernel_.body);
+  if (source_.cluster > 1) Line("MeetInCluster();");
   --depth_;
   Line("}}");
   if (failed_) return MakeError(ErrorCode::kCudaText, std::move(failure_));
@@ -48,6 +49,11 @@ void CudaWriter::Define(ValueId id) {
   defining_ = id;
   if (packed_loads_.contains(id)) {
     value = fmt::format("{}_all.at[{}]", names_.Operand(id), lane_);
+  } else if (auto beside = beside_.find(id); beside != beside_.end()) {
+    auto [packed, by, lanes] = beside->second;
+    value = fmt::format("{0} {1} ? {2}_all.at[({0} + {3}) & {4}] : {5}", lane_,
+                        by > 0 ? fmt::format("< {}", lanes - 1) : "> 0", names_.Operand(packed),
+                        by > 0 ? 1 : lanes - 1, lanes - 1, Element(node.array(), node.operands[0]));
   } else if (node.prim == Prim::kLoad || node.prim == Prim::kRead) {
     value = Element(node.array(), node.operands[0]);
   } else {
@@ -138,7 +144,42 @@ bool CudaWriter::SetsRegister(const Stmt& stmt) const {
   return stmt.kind == StmtKind::kStore && kernel_.array(stmt.array).space == Space::kRegisters;
 }
 
+// Memory takes long: what a block loads after its blocks met, whatever others made, it asks for
+// right then. Not before, since a meeting waits for what is under way.
+void CudaWriter::DefineEarly(const Block& block, size_t meeting) {
+  std::vector<ValueId> order;
+  for (size_t i = 0; i <= block.size(); ++i) {
+    if (i > meeting) std::ranges::copy(placement_.Before(block, i), std::back_inserter(order));
+    for (const RareArms::Arm& arm : rare_.In(placement_.Before(block, i)))
+      late_.insert(arm.values.begin(), arm.values.end());
+    if (i < block.size() &&
+        (block[i].kind == StmtKind::kRead || block[i].kind == StmtKind::kShuffle))
+      late_.insert(block[i].value);
+  }
+  // Operands are older than users.
+  std::unordered_set<ValueId> wanted;
+  for (size_t i = order.size(); i-- > 0;) {
+    bool is_load = kernel_.node(order[i]).prim == Prim::kLoad && !NeedsLate(order[i]);
+    if (!is_load && !wanted.contains(order[i])) continue;
+    for (ValueId operand : kernel_.operands(order[i])) wanted.insert(operand);
+    wanted.insert(order[i]);
+  }
+  for (ValueId id : order) {
+    if (!wanted.contains(id)) continue;
+    Define(id);
+    early_.insert(id);
+  }
+}
+
+// Whether it is made of what a statement of the block reads.
+bool CudaWriter::NeedsLate(ValueId id) const {
+  if (late_.contains(id)) return true;
+  return std::ranges::any_of(kernel_.operands(id),
+                             [&](ValueId operand) { return NeedsLate(operand); });
+}
+
 void CudaWriter::Body(const Block& block) {
+  bool is_first = source_.cluster > 1 && !in_vector_;
   for (size_t i = 0; i <= block.size();) {
     // Values do not depend on where registers are set: those of several such statements in a row
     // are computed before all of them.
@@ -149,9 +190,15 @@ void CudaWriter::Body(const Block& block) {
     std::vector<ValueId> values;
     for (size_t at = i; at < end; ++at)
       std::ranges::copy(placement_.Before(block, at), std::back_inserter(values));
+    std::erase_if(values, [&](ValueId id) { return early_.contains(id); });
     DefineAll(in_vector_ ? values : BranchesLast(values));
-    for (; i < end; ++i)
-      if (i < block.size()) WriteStmt(block[i]);
+    for (; i < end; ++i) {
+      if (i == block.size()) continue;
+      WriteStmt(block[i]);
+      bool meets = block[i].kind == StmtKind::kBarrier && block[i].scope == Scope::kBlock;
+      if (is_first && meets) DefineEarly(block, i);
+      is_first = is_first && !meets;
+    }
   }
 }
 
@@ -190,7 +237,9 @@ void CudaWriter::WriteStmt(const Stmt& stmt) {
     case StmtKind::kShuffle:
       return Shuffle(stmt.value);
     case StmtKind::kBarrier:
-      Line("{}", stmt.scope == Scope::kBlock ? "__syncthreads();" : "__syncwarp();");
+      Line("{}", stmt.scope == Scope::kWarp ? "__syncwarp();"
+                 : source_.cluster > 1      ? "MeetInCluster();"
+                                            : "__syncthreads();");
       return;
     case StmtKind::kMultiply:
       return Multiply(stmt);
@@ -198,7 +247,11 @@ void CudaWriter::WriteStmt(const Stmt& stmt) {
 }
 
 void CudaWriter::Store(const Stmt& stmt) {
-  if (packed_stores_.contains(&stmt)) {
+  if (source_.cluster > 1 && kernel_.array(stmt.array).space == Space::kTeam) {
+    if (in_vector_) return Fail("lanes store to the memory of several blocks");
+    Line("StoreToAll<{}>(&{}, {});", source_.cluster, Element(stmt.array, stmt.index),
+         Operand(stmt.value));
+  } else if (packed_stores_.contains(&stmt)) {
     Line("{}.at[{}] = {};", StoredName(stmt), lane_, Operand(stmt.value));
   } else if (variance_.PerLane(stmt.array) && !in_vector_) {
     int64_t lanes = LanesOf(static_cast<size_t>(stmt.array));

@@ -23,7 +23,8 @@ enum class Helper : uint8_t {
   kDivision,
   kOne,
   kAlike,
-  kTeamMultiply
+  kTeamMultiply,
+  kCluster
 };
 
 // A kernel in CUDA C++, for NVRTC with --fmad=false and no headers.
@@ -32,6 +33,8 @@ struct CudaSource {
   std::string text;
   // The block. The grid is one-dimensional: the product of the extents of all grid loops.
   std::array<int, 3> threads{1, 1, 1};
+  // Blocks that run a team together: the grid has so many for each.
+  int cluster = 1;
   // Team memory that the launch has to ask for: more than a block has without asking.
   int64_t dynamic_bytes = 0;
   std::set<Helper> helpers;

@@ -132,6 +132,8 @@ class CudaWriter {
 
   // ---- statements (cuda_text.cc)
   void Body(const Block& block);
+  void DefineEarly(const Block& block, size_t meeting);
+  bool NeedsLate(ValueId id) const;
   void Inner(const Block& block);
   void WriteStmt(const Stmt& stmt);
   void Store(const Stmt& stmt);
@@ -170,8 +172,11 @@ class CudaWriter {
   void FindAccesses(const Block& block, std::set<ArrayId>& read, std::map<ArrayId, int>& stored);
   // Lanes in lockstep do so once, lanes one after the other would do it again and again.
   bool StoresAlike(const Block& block, const std::set<ArrayId>& read) const;
-  // Where the first lane's element is, as text; empty: no wide access.
-  std::string PackBase(LoopId loop, int64_t lanes, ArrayId id, ValueId index);
+  // Where the first lane's element is, `by` places before that of the index, as text; empty: no
+  // wide access.
+  std::string PackBase(LoopId loop, int64_t lanes, ArrayId id, ValueId index, int64_t by = 0);
+  // Loads one place beside a wide one: all lanes but one find theirs in it.
+  void FindBeside(const Stmt& stmt, int64_t lanes);
 
   const Kernel& kernel_;
   const std::set<ValueId>* needed_;
@@ -194,7 +199,13 @@ class CudaWriter {
   std::vector<LoopId> grid_, threads_;
   TeamMemory team_memory_;
   std::map<ValueId, std::string> packed_loads_;
+  struct Beside {
+    ValueId packed{};
+    int64_t by = 0, lanes = 0;
+  };
+  std::map<ValueId, Beside> beside_;
   std::map<const Stmt*, std::string> packed_stores_;  // of one block: in its order
+  std::set<ValueId> early_, late_;                    // of a block that meets (DefineEarly)
   std::set<ValueId> inside_;                          // computed within the vector loop
 };
 

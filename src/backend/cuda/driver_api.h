@@ -111,6 +111,8 @@ inline constexpr int kOutOfDeviceMemory = 2;
 inline constexpr int kAttributeMultiprocessors = 16;
 inline constexpr int kAttributeMajor = 75, kAttributeMinor = 76;
 inline constexpr int kFunctionRegisters = 4, kFunctionLocalBytes = 3, kFunctionDynamicBytes = 8;
+inline constexpr int kFunctionLargeCluster = 14;  // more blocks than every device has in one
+inline constexpr int kPortableCluster = 8;
 inline constexpr unsigned kStreamNonBlocking = 1;
 inline constexpr unsigned kEventBlockingSync = 1, kEventNoTiming = 2;
 

@@ -44,6 +44,8 @@ Result<std::shared_ptr<const LaunchCode>> DriverGpu::MakeCode(
   if (result == 0 && code->dynamic_bytes > 0)
     result = api_.set_function_attribute(code->function, kFunctionDynamicBytes,
                                          static_cast<int>(code->dynamic_bytes));
+  if (result == 0 && source.source.cluster > kPortableCluster)
+    result = api_.set_function_attribute(code->function, kFunctionLargeCluster, 1);
   if (result == 0)
     result = api_.function_attribute(&code->registers_, kFunctionRegisters, code->function);
   if (result == 0 && source.is_loop) {

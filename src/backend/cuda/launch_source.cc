@@ -79,6 +79,7 @@ Result<LaunchSource> SourceOf(const LaunchForm& form, const std::string& name) {
     kernel.name = name;
     kernel.notes.clear();
     TOK_TRY(made.source, CudaText(kernel));
+    made.grid *= made.source.cluster;
     return made;
   }
   TOK_TRY(CudaPackSource pack, CudaPackText(name, form.parts));

@@ -32,6 +32,9 @@ BuildOutcome BuildCounts(const Region& region, const Machine& machine, const std
 
 BuildOutcome BuildRounds(const RoundsRegion& region, const Machine& machine,
                          const std::string& name);
+// Only loops whose elements meet in products: threads of a team share them out (rounds_spread.cc).
+BuildOutcome BuildSpreadRounds(const RoundsRegion& region, const Machine& machine,
+                               const std::string& name);
 BuildOutcome BuildSort(const Region& region, const Machine& machine, const std::string& name);
 // Why a sort has no kernel, in words; nothing when it has one.
 std::optional<std::string> WhyNoSort(const Instr& sort);

@@ -74,6 +74,11 @@ BuildOutcome BuildRounds(const RoundsRegion& region, const Machine& machine,
   int64_t together = TogetherFor(region, machine);
   BuildOutcome outcome =
       together > 1 ? BuildTogether(region, together, name) : BuildAlone(region, machine, name);
+  if (!outcome.built && !region.form.dots.empty()) {
+    BuildOutcome spread = BuildSpreadRounds(region, machine, name);
+    if (!spread.built) outcome.why_not += "; " + spread.why_not;
+    if (spread.built) outcome = std::move(spread);
+  }
   if (outcome.built) FinishKernel(outcome.built->kernel);
   return outcome;
 }

@@ -1,0 +1,118 @@
+// Products of loops whose elements the threads of a team share out: the state of a recurrent
+// network and its weights. A round:
+//
+//   each thread   puts its elements of the vectors into team memory,
+//   all           meet, once: the next round has memory of its own,
+//   each lane     multiplies every 32nd element of the vectors of all rows by its part of the
+//                 columns that the warp's elements need, which stays in registers for all rounds,
+//   the warp      adds up: half of the positions go to the other half of the lanes, until a lane
+//                 has the sums of its own element alone.
+
+#include "gen/rounds.h"
+#include "support/check.h"
+
+namespace tokamak {
+namespace {
+
+constexpr int64_t kLanes = 32;
+
+// Sums of all lanes: those of `positions` x `each` to the lanes of each position.
+std::vector<Scalar> AddUp(KernelBuilder& b, std::vector<Scalar> sums, int64_t positions,
+                          size_t each, Scalar lane) {
+  for (int64_t mask = kLanes / 2; mask > 0; mask /= 2) {
+    Scalar other = b.Index(mask);
+    if (positions == 1) {
+      for (Scalar& sum : sums) sum = sum + b.Shuffle(sum, other);
+      continue;
+    }
+    Scalar upper = lane / b.Index(mask) % b.Index(2) == b.Index(1);
+    size_t half = sums.size() / 2;
+    std::vector<Scalar> kept;
+    for (size_t i = 0; i < half; ++i) {
+      Scalar sent = Choose(upper, sums[i], sums[i + half]);
+      kept.push_back(Choose(upper, sums[i + half], sums[i]) + b.Shuffle(sent, other));
+    }
+    sums = std::move(kept);
+    positions /= 2;
+  }
+  TOK_CHECK(sums.size() == each, "sums of a lane");
+  return sums;
+}
+
+}  // namespace
+
+void RoundsFrame::AddSpreadProduct(const RoundsProduct& product) {
+  KernelBuilder& b = context_.b;
+  const RoundsSpread& spread = context_.spread;
+  const RoundsGroup& group = context_.group;
+  const Instr& dot = *product.dot;
+  const std::vector<int>& axes = *product.axes;
+  ElementType type = dot.shape().type(), wide = WideType(type);
+  ScalarType sum_type = ComputeType(wide);
+  Dims own, taps;
+  for (size_t d = 0; d < axes.size(); ++d)
+    if (axes[d] < 0) own.push_back(dot.shape().dim(d));
+  for (int64_t d : dot.attrs<DotAttrs>().lhs_contracting)
+    taps.push_back(dot.operand(0)->shape().dim(static_cast<size_t>(d)));
+  auto operand = [&](size_t i, Scalar tap, Scalar sum) {
+    Coordinates at(axes.size()), inner = Delinearized(b, sum, own);
+    for (size_t d = 0, next = 0; d < axes.size(); ++d)
+      at[d] = axes[d] < 0 ? inner[next++] : context_.place[static_cast<size_t>(axes[d])];
+    Element value = At(*dot.operand(i), PlaceOf(dot, i, at, Delinearized(b, tap, taps)));
+    return ConvertElement(b, dot.operand(i)->shape().type(), wide, value)[0];
+  };
+  int64_t n = spread.elements, rows = spread.rows, units = spread.units;
+  int64_t parts = product.taps / n, each = product.sums / n;
+  std::string number = std::to_string(b.kernel().arrays.size());
+  ArrayId vectors = b.Local("vectors" + number, sum_type, Space::kTeam, 2 * rows * product.taps);
+  // Those who are behind still read what the round before stored.
+  Scalar turn = spread.round % b.Index(2) * b.Index(rows * product.taps);
+  for (int64_t i = 0; i < parts; ++i) {
+    Scalar tap = spread.element + b.Index(i * n);
+    Scalar value = operand(product.vector, tap, b.Index(0));
+    Scalar writes = b.ConstantBits(ScalarType::kPred, 1);
+    if (group.threads > 1) writes = group.member == b.Index(i % group.threads);
+    b.If(writes, [&] { b.Store(vectors, turn + spread.row * b.Index(product.taps) + tap, value); });
+  }
+  b.Barrier(Scope::kBlock);
+  context_.Forget();
+  if (!context_.fault.empty()) return;
+  std::vector<Scalar> sums(static_cast<size_t>(units * rows * each), b.Constant(sum_type, 0));
+  for (int64_t i = 0; i < product.taps; i += kLanes) {
+    Scalar tap = spread.lane + b.Index(i);
+    std::vector<Scalar> x;
+    for (int64_t r = 0; r < rows; ++r)
+      x.push_back(b.Read(vectors, turn + b.Index(r * product.taps) + tap));
+    for (int64_t u = 0; u < units; ++u) {
+      for (int64_t g = 0; g < each; ++g) {
+        Scalar column = spread.first_element + b.Index(u + g * n);
+        Scalar y = operand(1 - product.vector, tap, column);
+        for (int64_t r = 0; r < rows; ++r) {
+          Scalar& sum = sums[static_cast<size_t>((u * rows + r) * each + g)];
+          sum = Fma(x[static_cast<size_t>(r)], y, sum);
+        }
+      }
+    }
+  }
+  sums = AddUp(b, std::move(sums), units * rows, static_cast<size_t>(each), spread.lane);
+  emitter_.Give(dot, GiverOf([this, &axes, own, sums, type, wide](const Coordinates& at, size_t) {
+                  Coordinates inner;
+                  for (size_t d = 0; d < axes.size(); ++d) {
+                    if (axes[d] < 0)
+                      inner.push_back(at[d]);
+                    else if (at[d].id() != context_.place[static_cast<size_t>(axes[d])].id())
+                      context_.Fail("an element is needed at another place than its own");
+                  }
+                  std::optional<int64_t> behind =
+                      BehindElement(context_, Linearized(context_.b, inner, own));
+                  int64_t apart = context_.spread.elements;
+                  auto found = static_cast<size_t>(behind.value_or(0) / apart);
+                  if (!behind || *behind < 0 || *behind % apart != 0 || found >= sums.size()) {
+                    context_.Fail("a product is needed that another thread has");
+                    found = 0;
+                  }
+                  return ConvertElement(context_.b, wide, type, {sums[found], {}});
+                }));
+}
+
+}  // namespace tokamak
