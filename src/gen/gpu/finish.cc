@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "gen/gpu/gpu.h"
+#include "gen/gpu/used_values.h"
 #include "kernel/range.h"
 
 namespace tokamak::gpu {
@@ -11,57 +12,6 @@ constexpr int64_t kAlignment = 64;
 constexpr int64_t kMostLanes = 8;
 // As ops.def counts them: of more, each lane needs registers of its own.
 constexpr int64_t kManyFlops = 64;
-
-// The values that statements need, directly or not.
-class UsedValues {
- public:
-  explicit UsedValues(const Kernel& kernel) : kernel_(kernel), used_(kernel.nodes.size()) {
-    Walk(kernel.body);
-  }
-  bool operator[](size_t i) const { return used_[i]; }
-
- private:
-  void Walk(const Block& block) {
-    for (const Stmt& stmt : block) {
-      switch (stmt.kind) {
-        case StmtKind::kFor:
-          Use(kernel_.loop(stmt.loop).extent);
-          break;
-        case StmtKind::kIf:
-        case StmtKind::kWhile:
-          Use(stmt.condition);
-          break;
-        case StmtKind::kStore:
-          Use(stmt.index);
-          Use(stmt.value);
-          break;
-        case StmtKind::kRead:
-        case StmtKind::kShuffle:
-          Use(stmt.value);
-          break;
-        case StmtKind::kMultiply:
-          for (ValueId operand : OperandsOf(stmt)) Use(operand);
-          break;
-        case StmtKind::kBarrier:
-          break;
-      }
-      for (const Block* inner : {&stmt.head, &stmt.body, &stmt.otherwise}) Walk(*inner);
-    }
-  }
-  void Use(ValueId value) {
-    std::vector<ValueId> open = {value};
-    while (!open.empty()) {
-      ValueId id = open.back();
-      open.pop_back();
-      if (used_[static_cast<size_t>(id)]) continue;
-      used_[static_cast<size_t>(id)] = true;
-      for (ValueId operand : kernel_.operands(id)) open.push_back(operand);
-    }
-  }
-
-  const Kernel& kernel_;
-  std::vector<bool> used_;
-};
 
 bool IndicesFit32(const Kernel& kernel) {
   UsedValues used(kernel);

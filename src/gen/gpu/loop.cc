@@ -9,6 +9,7 @@
 
 #include "gen/cuts.h"
 #include "gen/gpu/gpu.h"
+#include "gen/gpu/unclamped.h"
 #include "gen/roots.h"
 #include "kernel/linear.h"
 #include "kernel/variance.h"
@@ -29,8 +30,22 @@ bool HasPieces(const Region& region) {
   });
 }
 
+// Whether it is made of elements, pieces and pads alone: then only pads limit where is read.
+bool IsStencil(const Region& region) {
+  bool pads = false;
+  for (const Instr* instr : region.instrs) {
+    Op op = instr->op();
+    pads = pads || op == Op::kPad;
+    if (!instr->info().Is(kElementwise) && op != Op::kPad && op != Op::kSlice &&
+        op != Op::kBroadcast && op != Op::kConstant && op != Op::kIota)
+      return false;
+  }
+  return pads;
+}
+
 // Whether the lanes of a loop access each array at one place, or at neighbouring places of which
-// the first is aligned. Small arrays, which caches hold, do not count.
+// the first is aligned; nearly: or lies beside such a place, where most are aligned. Small arrays,
+// which caches hold, do not count.
 class WideAccess {
  public:
   WideAccess(const Kernel& kernel, int64_t lanes, int64_t count)
@@ -39,7 +54,8 @@ class WideAccess {
     for (const ScalarNode& node : kernel.nodes)
       if (node.prim == Prim::kLoad) Look(node.array(), node.operands[0]);
   }
-  bool everywhere() const { return everywhere_; }
+  bool everywhere() const { return everywhere_ && beside_ == 0; }
+  bool nearly() const { return everywhere_ && 2 * beside_ <= aligned_; }
 
  private:
   void Walk(const Block& block) {
@@ -52,7 +68,8 @@ class WideAccess {
   void Look(ArrayId array, ValueId index) {
     if (kernel_.array(array).size < count_ / 2 || !variance_.ByLane(index)) return;
     std::optional<LinearIndex> linear = LinearOf(kernel_, index);
-    bool wide = linear && linear->constant % lanes_ == 0;
+    int64_t off = linear ? (linear->constant % lanes_ + lanes_) % lanes_ : 0;
+    bool wide = linear && (off <= 1 || off == lanes_ - 1);
     for (size_t i = 0; wide && i < linear->terms.size(); ++i) {
       auto [value, factor] = linear->terms[i];
       if (kernel_.node(value).prim == Prim::kLoop && variance_.ByLane(value)) {
@@ -63,12 +80,14 @@ class WideAccess {
       }
     }
     everywhere_ = everywhere_ && wide;
+    ++(off == 0 ? aligned_ : beside_);
   }
 
   const Kernel& kernel_;
   Variance variance_;
   RangeTable ranges_;
   int64_t lanes_, count_;
+  int64_t aligned_ = 0, beside_ = 0;
   bool everywhere_ = true;
 };
 
@@ -162,12 +181,31 @@ class LoopBuilder {
   size_t split_ = 0;
 };
 
+// Neighbours in vectors: a thread reads the vectors around its own, and few elements beside them.
+BuildOutcome BuildStencil(const Region& region, const Machine& machine, int64_t lanes,
+                          const std::string& name) {
+  std::vector<int64_t> cuts = LoopBuilder(region, machine, 1, name).FindCuts();
+  if (cuts.size() > kMaxCuts) cuts.clear();
+  BuildOutcome outcome = LoopBuilder(region, machine, lanes, name).Build(cuts);
+  if (!outcome.built) return outcome;
+  std::optional<Kernel> kernel = Unclamped(outcome.built->kernel);
+  int64_t count = DomainOf(*region.roots[0]).ElementCount();
+  if (!kernel || !WideAccess(*kernel, lanes, count).nearly())
+    return {std::nullopt, "its neighbours lie apart"};
+  outcome.built->kernel = std::move(*kernel);
+  return outcome;
+}
+
 }  // namespace
 
 BuildOutcome BuildLoop(const Region& region, const Machine& machine, const std::string& name) {
   if (!WhyNoLoop(region).empty()) return BuildStacked(region, machine, name);
   int64_t count = DomainOf(*region.roots[0]).ElementCount();
   int64_t lanes = LanesFor(region, machine, count, count);
+  if (lanes > 1 && IsStencil(region)) {
+    BuildOutcome outcome = BuildStencil(region, machine, lanes, name);
+    if (outcome.built) return outcome;
+  }
   BuildOutcome outcome = LoopBuilder(region, machine, lanes, name).Build({});
   if (outcome.built && lanes > 1 && !WideAccess(outcome.built->kernel, lanes, count).everywhere()) {
     lanes = 1;
