@@ -118,10 +118,7 @@ class CpuExecutable final : public Executable {
     if (maker == KernelMaker::kMachineCode) SetGrains(program_, machine);
     predicted_us_ = PriceOf(program_.steps, program_, machine);
     AlternateLoops(program_.steps);
-    for (const Instr* instr : program_.host_instrs) {
-      functions_.push_back(MakeHostStep(*instr));
-      function_pointers_.push_back(functions_.back().get());
-    }
+    functions_ = HostFunctions(program_.host_instrs);
     for (const Instr* constant : program_.constants) {
       TOK_TRY(std::vector<std::byte> bytes, BytesOfConstant(*constant));
       constants_.push_back(std::move(bytes));
@@ -155,12 +152,12 @@ class CpuExecutable final : public Executable {
                         .kernels = kernels_,
                         .products = program_.products,
                         .calls = program_.calls,
-                        .functions = function_pointers_,
+                        .functions = functions_.all(),
                         .host = &host,
                         .stop = control.stop,
                         .packs = codes_.packs.get()};
     std::optional<KernelChecker> checker;
-    if (check_kernels_) context.watcher = &checker.emplace(program_, *module_, function_pointers_);
+    if (check_kernels_) context.watcher = &checker.emplace(program_, *module_, functions_.all());
     Status status = RunSteps(program_.steps, context);
     arenas_->Give(arena);
     if (status.ok()) status = codes_.TakeFault();
@@ -175,8 +172,7 @@ class CpuExecutable final : public Executable {
   LoweredProgram program_;
   KernelCodes codes_;
   std::vector<const KernelCode*> kernels_;
-  std::vector<std::unique_ptr<HostFunction>> functions_;
-  std::vector<const HostFunction*> function_pointers_;
+  HostFunctions functions_;
   std::vector<std::vector<std::byte>> constants_;
   std::unique_ptr<ArenaPool> arenas_;
   bool check_kernels_;

@@ -72,10 +72,7 @@ class CudaExecutable final : public Executable {
     predicted_us_ = PriceOf(program_.steps, program_, options.machine);
     AlternateLoops(program_.steps);
     TOK_TRY(steps_, PrepareSteps(program_, gpu_, check_kernels_));
-    for (const Instr* instr : program_.host_instrs) {
-      functions_.push_back(MakeHostStep(*instr));
-      function_pointers_.push_back(functions_.back().get());
-    }
+    functions_ = HostFunctions(program_.host_instrs);
     for (const Instr* constant : program_.constants) {
       TOK_TRY(std::vector<std::byte> bytes, BytesOfConstant(*constant));
       TOK_TRY(DeviceMemory memory,
@@ -115,10 +112,10 @@ class CudaExecutable final : public Executable {
     DeviceRun run{.gpu = gpu_,
                   .program = program_,
                   .memories = memories,
-                  .functions = function_pointers_,
+                  .functions = functions_.all(),
                   .host = host,
                   .stop = control.stop};
-    if (check_kernels_) run.watcher = &checker.emplace(program_, *module_, function_pointers_);
+    if (check_kernels_) run.watcher = &checker.emplace(program_, *module_, functions_.all());
     Status status = IssueSteps(steps_, run);
     if (status.ok()) status = host.Finish(control.checks);
     if (!status.ok() && status.error().code != ErrorCode::kKernelDiffers)
@@ -138,8 +135,7 @@ class CudaExecutable final : public Executable {
   std::string arena_user_;
   LoweredProgram program_;
   DeviceSteps steps_;
-  std::vector<std::unique_ptr<HostFunction>> functions_;
-  std::vector<const HostFunction*> function_pointers_;
+  HostFunctions functions_;
   std::vector<DeviceMemory> constants_;
   bool check_kernels_, faults_;
 };

@@ -71,8 +71,11 @@ Status InterpretedSteps::Finish(CheckTally* checks) {
   return Ok();
 }
 
-std::unique_ptr<HostFunction> MakeHostStep(const Instr& instr) {
-  return std::make_unique<InstrStep>(instr);
+HostFunctions::HostFunctions(const std::vector<const Instr*>& instrs) {
+  for (const Instr* instr : instrs) {
+    steps_.push_back(std::make_unique<InstrStep>(*instr));
+    all_.push_back(steps_.back().get());
+  }
 }
 
 }  // namespace tokamak

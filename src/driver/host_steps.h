@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "driver/executable.h"
 #include "interp/instr_runner.h"
@@ -22,7 +23,16 @@ class InterpretedSteps final : public HostRun {
   std::unique_ptr<InstrRunner> runner_;  // made when it is asked for
 };
 
-// A host step that interprets one instruction, which must outlive it.
-std::unique_ptr<HostFunction> MakeHostStep(const Instr& instr);
+// Host steps that interpret an instruction each, which must outlive them.
+class HostFunctions {
+ public:
+  HostFunctions() = default;
+  explicit HostFunctions(const std::vector<const Instr*>& instrs);
+  const std::vector<const HostFunction*>& all() const { return all_; }
+
+ private:
+  std::vector<std::unique_ptr<HostFunction>> steps_;
+  std::vector<const HostFunction*> all_;
+};
 
 }  // namespace tokamak

@@ -202,12 +202,7 @@ Result<StepTimes> MeasureSteps(const Module& module, const LoweredProgram& progr
   DeviceMemories memories(gpu);
   TOK_RETURN_IF_ERROR(memories.Make(module, program));
   TOK_TRY(DeviceSteps steps, PrepareSteps(program, gpu, true));
-  std::vector<std::unique_ptr<HostFunction>> functions;
-  std::vector<const HostFunction*> pointers;
-  for (const Instr* instr : program.host_instrs) {
-    functions.push_back(MakeHostStep(*instr));
-    pointers.push_back(functions.back().get());
-  }
+  HostFunctions functions(program.host_instrs);
   RunOptions run;
   run.host_calls = &RegisteredHostCalls();
   InterpretedSteps host(run);
@@ -215,7 +210,7 @@ Result<StepTimes> MeasureSteps(const Module& module, const LoweredProgram& progr
   TOK_RETURN_IF_ERROR(IssueSteps(steps, {.gpu = gpu,
                                          .program = program,
                                          .memories = memories.all(),
-                                         .functions = pointers,
+                                         .functions = functions.all(),
                                          .host = host,
                                          .timer = &timer}));
   TOK_RETURN_IF_ERROR(gpu.Synchronize());

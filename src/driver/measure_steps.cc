@@ -223,12 +223,7 @@ Result<StepTimes> MeasureSteps(const Module& module, LoweredProgram& program,
   SetGrains(program, HostMachine());
   std::vector<const KernelCode*> kernels;
   for (const auto& code : codes.all) kernels.push_back(code.get());
-  std::vector<std::unique_ptr<HostFunction>> functions;
-  std::vector<const HostFunction*> pointers;
-  for (const Instr* instr : program.host_instrs) {
-    functions.push_back(MakeHostStep(*instr));
-    pointers.push_back(functions.back().get());
-  }
+  HostFunctions functions(program.host_instrs);
   RunOptions run;
   run.host_calls = &RegisteredHostCalls();
   InterpretedSteps host(run);
@@ -236,7 +231,7 @@ Result<StepTimes> MeasureSteps(const Module& module, LoweredProgram& program,
                     .kernels = kernels,
                     .products = program.products,
                     .calls = program.calls,
-                    .functions = pointers,
+                    .functions = functions.all(),
                     .host = &host};
   StepTimer timer(program, alone, options);
   StepContext watched = alone;

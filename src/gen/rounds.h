@@ -67,6 +67,9 @@ struct RoundsProduct {
   const std::vector<int>* axes = nullptr;  // of the result
   size_t vector = 0;                       // the operand that is one
   int64_t taps = 0, sums = 0;
+
+  Dims SumDims() const;  // of the result, those that a place has all of
+  Dims TapDims() const;
 };
 std::optional<RoundsProduct> ProductOf(const IndependentLoop& form, const Instr& dot);
 // The same of any size.
@@ -146,6 +149,8 @@ class RoundsFrame {
 
  private:
   void Add(const Instr& instr);
+  // The factor of an operand, in the type of sums.
+  Scalar FactorOf(const RoundsProduct& product, size_t operand, Scalar tap, Scalar sum);
   void AddProduct(const RoundsProduct& product);
   void AddSpreadProduct(const RoundsProduct& product);
   void AddLoop(const Instr& instr);

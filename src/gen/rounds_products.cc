@@ -132,30 +132,44 @@ std::vector<RoundsProduct> ProductsToShare(const RoundsRegion& region) {
   return products;
 }
 
+Dims RoundsProduct::SumDims() const {
+  Dims dims;
+  for (size_t d = 0; d < axes->size(); ++d)
+    if ((*axes)[d] < 0) dims.push_back(dot->shape().dim(d));
+  return dims;
+}
+
+Dims RoundsProduct::TapDims() const {
+  Dims dims;
+  for (int64_t d : dot->attrs<DotAttrs>().lhs_contracting)
+    dims.push_back(dot->operand(0)->shape().dim(static_cast<size_t>(d)));
+  return dims;
+}
+
+Scalar RoundsFrame::FactorOf(const RoundsProduct& product, size_t operand, Scalar tap, Scalar sum) {
+  KernelBuilder& b = context_.b;
+  const Instr& dot = *product.dot;
+  const std::vector<int>& axes = *product.axes;
+  Coordinates at(axes.size()), inner = Delinearized(b, sum, product.SumDims());
+  for (size_t d = 0, next = 0; d < axes.size(); ++d)
+    at[d] = axes[d] < 0 ? inner[next++] : context_.place[static_cast<size_t>(axes[d])];
+  const Instr& factor = *dot.operand(operand);
+  Element value = At(factor, PlaceOf(dot, operand, at, Delinearized(b, tap, product.TapDims())));
+  return ConvertElement(b, factor.shape().type(), WideType(dot.shape().type()), value)[0];
+}
+
 void RoundsFrame::AddProduct(const RoundsProduct& product) {
   KernelBuilder& b = context_.b;
   const Instr& dot = *product.dot;
   const std::vector<int>& axes = *product.axes;
   ElementType type = dot.shape().type(), wide = WideType(type);
   ScalarType sum_type = ComputeType(wide);
-  Dims own, taps;
-  for (size_t d = 0; d < axes.size(); ++d)
-    if (axes[d] < 0) own.push_back(dot.shape().dim(d));
-  const Instr& lhs = *dot.operand(0);
-  for (int64_t d : dot.attrs<DotAttrs>().lhs_contracting)
-    taps.push_back(lhs.shape().dim(static_cast<size_t>(d)));
-  auto operand = [&](size_t i, Scalar tap, Scalar sum) {
-    Coordinates at(axes.size()), inner = Delinearized(b, sum, own);
-    for (size_t d = 0, next = 0; d < axes.size(); ++d)
-      at[d] = axes[d] < 0 ? inner[next++] : context_.place[static_cast<size_t>(axes[d])];
-    Element value = At(*dot.operand(i), PlaceOf(dot, i, at, Delinearized(b, tap, taps)));
-    return ConvertElement(b, dot.operand(i)->shape().type(), wide, value)[0];
-  };
+  Dims own = product.SumDims();
   std::string number = std::to_string(b.kernel().arrays.size());
   Kept vector(context_, "vector" + number, sum_type, product.taps);
   Kept sums(context_, "sums" + number, sum_type, product.sums);
   ForShared(context_, "i", product.taps,
-            [&](Scalar i) { vector.Store(i, operand(product.vector, i, b.Index(0))); });
+            [&](Scalar i) { vector.Store(i, FactorOf(product, product.vector, i, b.Index(0))); });
   int64_t together = 8;
   while (product.sums % together != 0) together /= 2;
   ArrayId sum = b.Local("sum" + number, sum_type, Space::kRegisters, together);
@@ -165,7 +179,7 @@ void RoundsFrame::AddProduct(const RoundsProduct& product) {
     b.For("i", LoopRole::kSerial, b.Index(count), [&](Scalar i) {
       Scalar tap = tap_of(i), x = vector.Read(tap);
       ForSums(b, together, [&](Scalar l) {
-        Scalar y = operand(1 - product.vector, tap, first + l), so_far = b.Read(sum, l);
+        Scalar y = FactorOf(product, 1 - product.vector, tap, first + l), so_far = b.Read(sum, l);
         b.Store(sum, l, IsFloat(sum_type) ? Fma(x, y, so_far) : so_far + x * y);
       });
     });

@@ -49,18 +49,7 @@ void RoundsFrame::AddSpreadProduct(const RoundsProduct& product) {
   const std::vector<int>& axes = *product.axes;
   ElementType type = dot.shape().type(), wide = WideType(type);
   ScalarType sum_type = ComputeType(wide);
-  Dims own, taps;
-  for (size_t d = 0; d < axes.size(); ++d)
-    if (axes[d] < 0) own.push_back(dot.shape().dim(d));
-  for (int64_t d : dot.attrs<DotAttrs>().lhs_contracting)
-    taps.push_back(dot.operand(0)->shape().dim(static_cast<size_t>(d)));
-  auto operand = [&](size_t i, Scalar tap, Scalar sum) {
-    Coordinates at(axes.size()), inner = Delinearized(b, sum, own);
-    for (size_t d = 0, next = 0; d < axes.size(); ++d)
-      at[d] = axes[d] < 0 ? inner[next++] : context_.place[static_cast<size_t>(axes[d])];
-    Element value = At(*dot.operand(i), PlaceOf(dot, i, at, Delinearized(b, tap, taps)));
-    return ConvertElement(b, dot.operand(i)->shape().type(), wide, value)[0];
-  };
+  Dims own = product.SumDims();
   int64_t n = spread.elements, rows = spread.rows, units = spread.units;
   int64_t parts = product.taps / n, each = product.sums / n;
   std::string number = std::to_string(b.kernel().arrays.size());
@@ -69,7 +58,7 @@ void RoundsFrame::AddSpreadProduct(const RoundsProduct& product) {
   Scalar turn = spread.round % b.Index(2) * b.Index(rows * product.taps);
   for (int64_t i = 0; i < parts; ++i) {
     Scalar tap = spread.element + b.Index(i * n);
-    Scalar value = operand(product.vector, tap, b.Index(0));
+    Scalar value = FactorOf(product, product.vector, tap, b.Index(0));
     Scalar writes = b.ConstantBits(ScalarType::kPred, 1);
     if (group.threads > 1) writes = group.member == b.Index(i % group.threads);
     b.If(writes, [&] { b.Store(vectors, turn + spread.row * b.Index(product.taps) + tap, value); });
@@ -86,7 +75,7 @@ void RoundsFrame::AddSpreadProduct(const RoundsProduct& product) {
     for (int64_t u = 0; u < units; ++u) {
       for (int64_t g = 0; g < each; ++g) {
         Scalar column = spread.first_element + b.Index(u + g * n);
-        Scalar y = operand(1 - product.vector, tap, column);
+        Scalar y = FactorOf(product, 1 - product.vector, tap, column);
         for (int64_t r = 0; r < rows; ++r) {
           Scalar& sum = sums[static_cast<size_t>((u * rows + r) * each + g)];
           sum = Fma(x[static_cast<size_t>(r)], y, sum);
