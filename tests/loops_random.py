@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Random loops, as programs of simulations have them: 3 to 9 carried values of several shapes around one dimension, 1 to 40
 ops a round, with draws under keys that are split every round, concatenations, slices, transposes, small reductions and
-contractions, selects, also of what is dear, slices read and stacked by the counter, loops and branches inside, rounds known
+contractions, running sums, elements picked and set by indices, bits of numbers, selects, also of what is dear, slices read and stacked by the counter, loops and branches inside, rounds known
 and not, one number for all or for
 each place its own. Each runs
 on a backend and must have the interpreter's values; then the share that is one kernel is told, which has a bar.
@@ -17,6 +17,35 @@ from pathlib import Path
 UNARY = ["negate", "abs", "tanh", "cosine", "sine", "floor", "logistic"]
 BINARY = ["add", "subtract", "multiply", "maximum", "minimum"]
 WORDS = ["add", "subtract", "multiply", "xor", "and", "or"]
+CALLED = """sum {
+  x = f32[] parameter(0)
+  y = f32[] parameter(1)
+  ROOT z = f32[] add(x, y)
+}
+plus {
+  x = f32[] parameter(0)
+  y = f32[] parameter(1)
+  ROOT z = f32[] add(x, y)
+}
+set {
+  x = f32[] parameter(0)
+  ROOT y = f32[] parameter(1)
+}
+most {
+  x = f32[] parameter(0)
+  i = s32[] parameter(1)
+  y = f32[] parameter(2)
+  j = s32[] parameter(3)
+  more = pred[] compare(x, y), direction=GT
+  same = pred[] compare(x, y), direction=EQ
+  first = pred[] compare(i, j), direction=LT
+  both = pred[] and(same, first)
+  left = pred[] or(more, both)
+  z = f32[] select(left, x, y)
+  k = s32[] select(left, i, j)
+  ROOT r = (f32[], s32[]) tuple(z, k)
+}
+"""
 BAR = 0.9  # of the loops are one kernel
 
 
@@ -169,9 +198,78 @@ class Loop:
             r.shuffle(arms)
             b.put(self.vector, f"select({holds}, {arms[0]}, {arms[1]})")
 
+    def number(self, b, shape, below):
+        """Numbers from 0 to below, and one beyond now and then."""
+        words = b.pick(self.words) if b.has(self.words) else b.put(self.words, "iota(), iota_dimension=0")
+        most = b.put("s32[]", f"constant({below + (self.r.random() < 0.3)})", False)
+        of = words if shape == self.words else self.now[0] if not self.by_place else b.put("s32[]", f"constant({self.r.randrange(below)})", False)
+        whole = b.put(shape, f"remainder({of}, {b.put(shape, f'broadcast({most}), dimensions={{}}', False) if shape != 's32[]' else most})", False)
+        return b.put(shape, f"abs({whole})", False)
+
+    def scattered(self, b):
+        """A column that all places set, or an element of its own for each; NumPy's way, too."""
+        r, n, k = self.r, self.n, self.k
+        to, old, new = r.choice(["set", "plus"]), self.any(b, self.columns), b.pick(self.vector)
+        if r.random() < 0.4:
+            at = b.put("s32[1]", f"reshape({self.number(b, 's32[]', k)})", False)
+            b.put(self.columns, f"scatter({old}, {at}, {new}), update_window_dims={{0}}, inserted_window_dims={{1}}, scatter_dims_to_operand_dims={{1}}, "
+                  f"index_vector_dim=0, to_apply={to}")  # fmt: skip
+            return
+        at = b.put(f"s32[{n},1]", f"reshape({self.number(b, self.words, k)})", False)
+        if r.random() < 0.5:
+            b.put(self.columns, f"scatter({old}, {at}, {new}), update_window_dims={{}}, inserted_window_dims={{1}}, input_batching_dims={{0}}, "
+                  f"scatter_indices_batching_dims={{0}}, scatter_dims_to_operand_dims={{1}}, index_vector_dim=1, to_apply={to}")  # fmt: skip
+            return
+        count = b.put(f"s32[{n},1]", "iota(), iota_dimension=0", False)
+        both = b.put(f"s32[{n},2]", f"concatenate({count}, {at}), dimensions={{1}}", False)
+        b.put(self.columns, f"scatter({old}, {both}, {new}), update_window_dims={{}}, inserted_window_dims={{0,1}}, scatter_dims_to_operand_dims={{0,1}}, "
+              f"index_vector_dim=1, to_apply={to}")  # fmt: skip
+
+    def gathered(self, b):
+        r, n, k = self.r, self.n, self.k
+        at, of = b.put(f"s32[{n},1]", f"reshape({self.number(b, self.words, k)})", False), self.any(b, self.columns)
+        if r.random() < 0.5:
+            b.put(self.vector, f"gather({of}, {at}), offset_dims={{}}, collapsed_slice_dims={{1}}, operand_batching_dims={{0}}, start_indices_batching_dims={{0}}, "
+                  f"start_index_map={{1}}, index_vector_dim=1, slice_sizes={{1,1}}")  # fmt: skip
+            return
+        count = b.put(f"s32[{n},1]", "iota(), iota_dimension=0", False)
+        both = b.put(f"s32[{n},2]", f"concatenate({count}, {at}), dimensions={{1}}", False)
+        b.put(self.vector, f"gather({of}, {both}), offset_dims={{}}, collapsed_slice_dims={{0,1}}, start_index_map={{0,1}}, index_vector_dim=1, slice_sizes={{1,1}}")
+
+    def bits(self, b):
+        """Of a number, and a number of bits."""
+        n = self.n
+        words = b.put(f"u32[{n}]", f"bitcast-convert({b.pick(self.vector)})")
+        few, one = (b.put(f"u32[{n}]", f"broadcast({b.put('u32[]', f'constant({c})', False)}), dimensions={{}}", False) for c in (0x7FFFFF, 0x3F800000))
+        part = b.put(f"u32[{n}]", f"and({words}, {few})", False)
+        b.put(self.vector, f"bitcast-convert({b.put(f'u32[{n}]', f'or({one}, {part})', False)})")
+
+    def folded(self, b):
+        """Running sums, the greatest of each row and where it is, products of rows, rows turned round."""
+        r, n, k = self.r, self.n, self.k
+        x, zero = self.any(b, self.columns), b.put("f32[]", "constant(0)", False)
+        kind = r.randrange(4)
+        if kind == 0:
+            b.put(self.columns, f"reduce-window({x}, {zero}), window={{size=1x{k} pad=0_0x{k - 1}_0}}, to_apply=sum")
+        elif kind == 1:
+            place = b.put(f"s32[{n},{k}]", "iota(), iota_dimension=1", False)
+            none, first = b.put("f32[]", "constant(-inf)", False), b.put("s32[]", "constant(0)", False)
+            both = b.put(f"({self.vector}, {self.words})", f"reduce({x}, {place}, {none}, {first}), dimensions={{1}}, to_apply=most", False)
+            b.put(self.vector, f"get-tuple-element({both}), index=0")
+            b.put(self.words, f"get-tuple-element({both}), index=1")
+        elif kind == 2:
+            b.put(self.vector, f"dot({x}, {self.any(b, self.columns)}), lhs_batch_dims={{0}}, rhs_batch_dims={{0}}, lhs_contracting_dims={{1}}, rhs_contracting_dims={{1}}")
+        else:
+            b.put(self.columns, f"reverse({x}), dimensions={{1}}")
+
+    def any(self, b, shape):
+        if b.has(shape):
+            return b.pick(shape)
+        return b.put(shape, f"broadcast({b.pick(self.vector)}), dimensions={{{0 if shape == self.columns else 1}}}")
+
     def step(self, b):
         r, n, k = self.r, self.n, self.k
-        kind = r.randrange(17)
+        kind = r.randrange(21)
         floats = [s for s in (self.vector, self.rows, self.columns, "f32[]") if b.has(s)]
         shape = r.choice(floats)
         if kind < 3:
@@ -210,6 +308,14 @@ class Loop:
             self.inner(b)
         elif kind == 15 and b.has(self.words):
             self.costly(b)
+        elif kind == 16:
+            self.scattered(b)
+        elif kind == 17:
+            self.gathered(b)
+        elif kind == 18:
+            self.bits(b)
+        elif kind == 19:
+            self.folded(b)
         else:
             clamp = [b.put("f32[]", f"constant({c})", False) for c in (-4, 4)]
             b.put(self.vector, f"clamp({clamp[0]}, {b.pick(self.vector)}, {clamp[1]})")
@@ -279,9 +385,8 @@ class Loop:
         loop = e.put(state, f"while({', '.join(given)}), condition=condition, body=body", False)
         results = [e.put(shape, f"get-tuple-element({loop}), index={i}", False) for i, shape in enumerate(self.carries)]
         any_ = "any {\n  x = pred[] parameter(0)\n  y = pred[] parameter(1)\n  ROOT z = pred[] or(x, y)\n}\n"
-        sum_ = "sum {\n  x = f32[] parameter(0)\n  y = f32[] parameter(1)\n  ROOT z = f32[] add(x, y)\n}\n"
         condition = "\n".join(c.lines[:-1] + ["  ROOT" + c.lines[-1][1:]])
-        return ("HloModule loops\n\n" + any_ + sum_ + "".join(self.others) + f"condition {{\n{condition}\n}}\n" +
+        return ("HloModule loops\n\n" + any_ + CALLED + "".join(self.others) + f"condition {{\n{condition}\n}}\n" +
                 b.text(state, "", next_) + e.text(state, "", results))
 
     def program(self):
@@ -332,8 +437,7 @@ class Loop:
         results = [(shape, e.put(shape, f"get-tuple-element({loop}), index={i}", False)) for i, shape in enumerate(all_)
                    if i not in self.stays and r.random() < 0.9 or i == 1]
         ends = e.text(f"({', '.join(s for s, _ in results)})", "", [v for _, v in results])
-        sum_ = "sum {\n  x = f32[] parameter(0)\n  y = f32[] parameter(1)\n  ROOT z = f32[] add(x, y)\n}\n"
-        return ("HloModule loops\n\n" + sum_ + "".join(self.others) + c.text("pred[]", f"v{c.count - 1}") +
+        return ("HloModule loops\n\n" + CALLED + "".join(self.others) + c.text("pred[]", f"v{c.count - 1}") +
                 b.text(state, "", next_) + ends)
 
 

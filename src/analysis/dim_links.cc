@@ -56,7 +56,7 @@ DimLinks::DimLinks(const WhileLoop& loop, const std::set<const Instr*>& moves) {
   // Whether any place goes on is nobody's question where each has a condition of its own.
   std::set<const Instr*> unasked;
   auto ask = [&](const WhileLoop& asked) {
-    if (OwnCondition(asked) != nullptr) unasked.insert(asked.condition->root());
+    if (OwnCondition(asked) != nullptr) unasked.insert(AnyOfCondition(asked));
   };
   ask(loop);
   for (const Computation* computation : computations_)
@@ -69,7 +69,10 @@ DimLinks::DimLinks(const WhileLoop& loop, const std::set<const Instr*>& moves) {
   for (const Instr* parameter : moves)
     for (size_t d = 0; d < parameter->shape().dims().size(); ++d)
       for (size_t e = 0; e < d; ++e)
-        if (ClassOf(*parameter, d) == ClassOf(*parameter, e)) Mix(*parameter, d);
+        if (ClassOf(*parameter, d) == ClassOf(*parameter, e)) {
+          looked_at_ = parameter;
+          Mix(*parameter, d);
+        }
 }
 
 void DimLinks::AddComputation(const Computation& computation) {
@@ -143,7 +146,7 @@ size_t DimLinks::ClassOf(const Instr& value, size_t dim, size_t part) {
       it->second.push_back(parents_.size());
       for (size_t d = 0; d < RankOf(PartOf(value.shape(), p)); ++d) {
         parents_.push_back(parents_.size());
-        mixed_.push_back(false);
+        mixed_.push_back(nullptr);
       }
     }
   }
@@ -155,7 +158,7 @@ void DimLinks::Join(const Instr& x, size_t x_dim, size_t x_part, const Instr& y,
   size_t one = ClassOf(x, x_dim, x_part), other = ClassOf(y, y_dim, y_part);
   if (one == other) return;
   parents_[other] = one;
-  mixed_[one] = mixed_[one] || mixed_[other];
+  if (mixed_[one] == nullptr) mixed_[one] = mixed_[other];
 }
 
 void DimLinks::JoinAll(const Instr& x, size_t x_part, const Instr& y, size_t y_part) {
@@ -167,13 +170,13 @@ void DimLinks::JoinAll(const Instr& x, size_t x_part, const Instr& y, size_t y_p
 }
 
 void DimLinks::Mix(const Instr& value, size_t dim) {
-  mixed_[ClassOf(value, dim)] = true;
+  mixed_[ClassOf(value, dim)] = looked_at_;
 }
 
 void DimLinks::MixAll(const Instr& value) {
   for (size_t p = 0; p < PartCount(value.shape()); ++p)
     for (size_t d = 0; d < RankOf(PartOf(value.shape(), p)); ++d)
-      mixed_[ClassOf(value, d, p)] = true;
+      mixed_[ClassOf(value, d, p)] = looked_at_;
 }
 
 void DimLinks::Same(const Instr& instr, size_t i, size_t from, size_t to) {
@@ -184,6 +187,7 @@ void DimLinks::Same(const Instr& instr, size_t i, size_t from, size_t to) {
 }
 
 void DimLinks::Link(const Instr& instr) {
+  looked_at_ = &instr;
   switch (instr.op()) {
     case Op::kParameter:
     case Op::kTuple:
@@ -214,6 +218,8 @@ void DimLinks::Link(const Instr& instr) {
       return LinkSlice(instr);
     case Op::kGather:
       return LinkGather(instr);
+    case Op::kBitcastConvert:
+      return LinkBits(instr);
     case Op::kDot:
       return LinkDot(instr);
     case Op::kReduce:
@@ -311,9 +317,18 @@ void DimLinks::LinkSlice(const Instr& instr) {
       Same(instr, i, d, d);
       if (is_whole(i, d)) continue;
       Mix(operand, d);
-      for (size_t p = 0; p < PartCount(instr.shape()); ++p) mixed_[ClassOf(instr, d, p)] = true;
+      for (size_t p = 0; p < PartCount(instr.shape()); ++p)
+        mixed_[ClassOf(instr, d, p)] = looked_at_;
     }
   }
+}
+
+// Where widths differ, the last dimension of one of the two counts parts of an element.
+void DimLinks::LinkBits(const Instr& instr) {
+  if (!Depends(*instr.operand(0))) return;
+  size_t from = instr.operand(0)->shape().dims().size(), to = instr.shape().dims().size();
+  for (size_t d = 0; d < std::min(from, to); ++d) Same(instr, 0, d, d);
+  if (from > to) Mix(*instr.operand(0), to);
 }
 
 void DimLinks::LinkGather(const Instr& instr) {

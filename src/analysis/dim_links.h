@@ -21,7 +21,9 @@ class DimLinks {
   bool Depends(const Instr& value, size_t part = 0) const;
   // The class of a dimension; whether elements of the class meet along it.
   size_t ClassOf(const Instr& value, size_t dim, size_t part = 0);
-  bool IsMixed(const Instr& value, size_t dim) { return mixed_[ClassOf(value, dim)]; }
+  bool IsMixed(const Instr& value, size_t dim) { return mixed_[ClassOf(value, dim)] != nullptr; }
+  // An instruction that makes them meet; null: none.
+  const Instr* MixedBy(const Instr& value, size_t dim) { return mixed_[ClassOf(value, dim)]; }
 
  private:
   void AddComputation(const Computation& computation);
@@ -42,6 +44,7 @@ class DimLinks {
   void LinkReshape(const Instr& instr);
   void LinkSlice(const Instr& instr);
   void LinkGather(const Instr& instr);
+  void LinkBits(const Instr& instr);
   void LinkDot(const Instr& instr);
   void LinkReduce(const Instr& instr);
   void LinkCalls(const Instr& instr);
@@ -51,7 +54,8 @@ class DimLinks {
   std::set<std::pair<const Instr*, size_t>> depends_;
   std::unordered_map<const Instr*, std::vector<size_t>> first_;  // node of each part
   std::vector<size_t> parents_;
-  std::vector<bool> mixed_;
+  std::vector<const Instr*> mixed_;
+  const Instr* looked_at_ = nullptr;
 };
 
 }  // namespace tokamak

@@ -98,7 +98,10 @@ class Finder {
     for (const Instr* parameter : moves_)
       if (!HasAxis(links, *parameter)) least = std::min(least, parameter->shape().ElementCount());
     return std::erase_if(moves_, [&](const Instr* parameter) {
-             return parameter->shape().ElementCount() == least && !HasAxis(links, *parameter);
+             if (parameter->shape().ElementCount() != least || HasAxis(links, *parameter))
+               return false;
+             met_by_[parameter] = ByWhom(links, *parameter);
+             return true;
            }) > 0;
   }
 
@@ -109,7 +112,8 @@ class Finder {
         if (own.forms[i].kind == CarryKind::kStays || moves_.contains(&parameter)) continue;
         bool small = parameter.shape().ElementCount() <= kMostShared;
         if (!small && own.forms[i].kind != CarryKind::kStacked)
-          return No(LabelOf(parameter) + ": its elements depend on each other");
+          return No(LabelOf(parameter) + ": its elements depend on each other" +
+                    met_by_[&parameter]);
         // What is folded of all places is known to none of them.
         if (&own == &loops_[0] && links.Depends(*own.loop.next(i)))
           return NoneOrOne(LabelOf(parameter));
@@ -156,6 +160,15 @@ class Finder {
         if (own.forms[i].kind == CarryKind::kHeld) held += own.loop.init(i)->shape().ElementCount();
     if (held <= kMostShared) return Result();
     return No(what + ": is made of elements of all places");
+  }
+
+  // What makes elements along its longest dimension meet.
+  static std::string ByWhom(DimLinks& links, const Instr& parameter) {
+    const Dims& dims = parameter.shape().dims();
+    auto longest = static_cast<size_t>(std::ranges::max_element(dims) - dims.begin());
+    const Instr* by = links.MixedBy(parameter, longest);
+    if (by == nullptr || by->op() == Op::kParameter) return "";
+    return " (" + std::string(by->info().name) + (by->name().empty() ? "" : " " + by->name()) + ")";
   }
 
   static std::string LabelOf(const Instr& parameter) {
@@ -225,8 +238,9 @@ class Finder {
 
   std::vector<Own> loops_;  // the loop, then those within it
   IndependentLoop found_;
-  std::map<size_t, int> axes_;    // of classes
-  std::set<const Instr*> moves_;  // carried arrays that places may share out
+  std::map<size_t, int> axes_;                  // of classes
+  std::set<const Instr*> moves_;                // carried arrays that places may share out
+  std::map<const Instr*, std::string> met_by_;  // of others: what makes their elements meet
 };
 
 }  // namespace

@@ -43,28 +43,109 @@ bool IsFalse(const Instr& value) {
          value.attrs<ConstantAttrs>().literal.IntAt(0) == 0;
 }
 
+bool IsAny(const Instr& any) {
+  return any.op() == Op::kReduce && any.operand_count() == 2 && any.captures() == 0 &&
+         IsOr(*any.called(0)) && IsFalse(*any.operand(1));
+}
+
+Dims LongDims(const Shape& shape) {
+  Dims dims = shape.dims();
+  std::erase(dims, 1);
+  return dims;
+}
+
+// A number that counts on for itself, and nobody asks for in the end: who stays as it is may as
+// well stay without it.
+bool IsOwnCount(const WhileLoop& loop, size_t i) {
+  const Instr *now = loop.in_body(i), *next = loop.next(i);
+  if (!now->shape().IsScalar() || next->op() != Op::kAdd || next->operand(0) != now ||
+      next->operand(1)->op() != Op::kConstant || now->users().size() != 1 ||
+      loop.instr->parent()->root() == loop.instr)
+    return false;
+  for (const Instr* user : loop.instr->users())
+    if (user->op() != Op::kGetTupleElement ||
+        user->attrs<TupleIndexAttrs>().index == static_cast<int64_t>(i))
+      return false;
+  return true;
+}
+
+// What a value of the body is where `holds` does not.
+class Ended {
+ public:
+  enum Kind : uint8_t { kFalse, kTrue, kSelf, kOther };
+
+  Ended(const Instr& holds, const Instr& self, Alike& alike)
+      : holds_(holds), self_(self), alike_(alike) {}
+
+  Kind Of(const Instr& value, int depth = 0) {
+    constexpr int kDeep = 4;  // passes write selects of preds as few of these
+    if (&value == &self_) return kSelf;
+    if (IsHolds(value)) return kFalse;
+    if (depth > kDeep) return kOther;
+    switch (value.op()) {
+      case Op::kSelect: {
+        Kind chosen = Of(*value.operand(0), depth + 1);
+        if (chosen != kFalse && chosen != kTrue) return kOther;
+        return Of(*value.operand(chosen == kTrue ? 1 : 2), depth + 1);
+      }
+      case Op::kNot: {
+        Kind of = Of(*value.operand(0), depth + 1);
+        return of == kFalse ? kTrue : of == kTrue ? kFalse : kOther;
+      }
+      case Op::kAnd:
+      case Op::kOr: {
+        if (value.shape().type() != ElementType::kPred) return kOther;
+        Kind decides = value.op() == Op::kAnd ? kFalse : kTrue;
+        Kind leaves = value.op() == Op::kAnd ? kTrue : kFalse;
+        Kind x = Of(*value.operand(0), depth + 1), y = Of(*value.operand(1), depth + 1);
+        if (x == decides || y == decides) return decides;
+        return x == leaves || x == y ? y : y == leaves ? x : kOther;
+      }
+      default:
+        return kOther;
+    }
+  }
+
+ private:
+  // The pred of an element, or of the row that it is in.
+  bool IsHolds(const Instr& value) {
+    const Instr* chosen = &value;
+    const Dims& dims = holds_.shape().dims();
+    while (chosen->op() == Op::kReshape && chosen->shape().dims() != dims &&
+           LongDims(chosen->shape()) == LongDims(chosen->operand(0)->shape()))
+      chosen = chosen->operand(0);
+    if (chosen->op() == Op::kBroadcast && chosen->operand(0)->shape().dims() == dims &&
+        chosen->attrs<DimensionsAttrs>().dimensions.size() == dims.size())
+      chosen = chosen->operand(0);
+    return chosen->shape().IsArray() && chosen->shape().dims() == dims &&
+           chosen->shape().type() == ElementType::kPred && alike_(&holds_, chosen);
+  }
+
+  const Instr &holds_, &self_;
+  Alike& alike_;
+};
+
 }  // namespace
 
+const Instr* AnyOfCondition(const WhileLoop& loop) {
+  const Instr* root = loop.condition->root();
+  if (IsAny(*root)) return root;
+  return root->op() == Op::kAnd && IsAny(*root->operand(0)) ? root->operand(0) : nullptr;
+}
+
+const Instr* CommonCondition(const WhileLoop& loop) {
+  const Instr* root = loop.condition->root();
+  return IsAny(*root) ? nullptr : root->operand(1);
+}
+
 const Instr* OwnCondition(const WhileLoop& loop) {
-  const Instr* any = loop.condition->root();
-  if (any->op() != Op::kReduce || any->operand_count() != 2 || any->captures() > 0 ||
-      !IsOr(*any->called(0)) || !IsFalse(*any->operand(1)))
-    return nullptr;
+  const Instr* any = AnyOfCondition(loop);
+  if (any == nullptr) return nullptr;
   const Instr* holds = any->operand(0);
   Alike alike;
   for (size_t i = 0; i < loop.size(); ++i) {
-    if (loop.IsInvariant(i)) continue;
-    const Instr* next = loop.next(i);
-    if (next->op() != Op::kSelect || next->operand(2) != loop.in_body(i)) return nullptr;
-    // The pred of an element, or of the row that it is in.
-    const Instr* chosen = next->operand(0);
-    if (chosen->op() == Op::kBroadcast) {
-      const Dims& dims = chosen->attrs<DimensionsAttrs>().dimensions;
-      if (chosen->operand(0)->shape().dims() == holds->shape().dims() &&
-          dims.size() == holds->shape().dims().size())
-        chosen = chosen->operand(0);
-    }
-    if (chosen->shape().dims() != holds->shape().dims() || !alike(holds, chosen)) return nullptr;
+    if (loop.IsInvariant(i) || IsOwnCount(loop, i)) continue;
+    if (Ended(*holds, *loop.in_body(i), alike).Of(*loop.next(i)) != Ended::kSelf) return nullptr;
   }
   return holds;
 }

@@ -169,7 +169,8 @@ void AddFusion(CLI::App& command, FusionWords& fusion) {
   command.add_option("--lift", fusion.lift, "Rules of --fusion=rules that are left out")
       ->delimiter(',')
       ->allow_extra_args(false);
-  command.add_option("--skip", fusion.skip, "Passes of --fusion=rules that are left out")
+  command
+      .add_option("--skip", fusion.skip, "Passes that are left out, of --fusion=rules or before")
       ->delimiter(',')
       ->allow_extra_args(false);
   command

@@ -30,9 +30,13 @@ class Shower {
     }
     MarkPins(module, command_.fusion.pins);
     TOK_TRY(Pipeline pipeline, ParsePipeline(command_.passes));
+    TOK_TRY(FusionChoice fusion,
+            ParseFusion(command_.fusion.mode, command_.fusion.lift, command_.fusion.skip));
     PassContext context(log, {}, {.strict = command_.strict});
+    PipelineOptions passes;
+    passes.skip = fusion.paper.skip;
     TOK_TRY([[maybe_unused]] std::vector<PassRun> runs,
-            RunPasses(module, pipeline, context, PipelineOptions{}));
+            RunPasses(module, pipeline, context, passes));
     if (std::string why = WhyNotLowered(module); !why.empty()) {
       if (command_.strict)
         return MakeError(ErrorCode::kNoKernel, "kernels: the interpreter runs all of it: " + why,
@@ -44,8 +48,6 @@ class Shower {
     options.machine = command_.target == "cuda" || command_.cuda ? GpuMachine() : HostMachine();
     if (options.machine.is_gpu()) options.machine.rates = &GpuRates();
     if (command_.vector_bits > 0) options.machine.vector_bits = command_.vector_bits;
-    TOK_TRY(FusionChoice fusion,
-            ParseFusion(command_.fusion.mode, command_.fusion.lift, command_.fusion.skip));
     options.strict = command_.strict;
     options.plan.mode = command_.unfused ? FusionMode::kNone : fusion.mode;
     TOK_TRY(options.plan.effort, ParseEffort(command_.fusion.effort));

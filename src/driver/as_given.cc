@@ -104,7 +104,10 @@ std::string CauseOf(FusionRule rule) {
 class Reader {
  public:
   Reader(const Module& module, const Machine& machine)
-      : module_(module), machine_(machine), context_(log_), judge_(module, context_) {}
+      : module_(module),
+        machine_(machine),
+        context_(log_),
+        judge_(module, context_, /*control_binds=*/false) {}
 
   GivenProgram Run() {
     for (const Computation* computation : fuse::RunningComputations(module_))

@@ -27,6 +27,7 @@ LowerOptions LowerOptionsOf(const CompileOptions& options, const FusionChoice& f
     lower.alias_results.push_back(parameter.alias_result);
   lower.strict = options.strict;
   lower.poison = options.check_memory;
+  if (options.short_chunks) lower.chunk_rounds = 3;
   lower.plan.mode = fusion.mode;
   lower.plan.effort = fusion.effort;
   lower.plan.pin_words = fusion.pins;

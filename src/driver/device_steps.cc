@@ -445,12 +445,12 @@ class Issuer {
   }
 
   Status RunWhile(const DeviceStep& step) {
-    bool odd = false;
-    while (true) {
+    bool odd = false, asks = !step.step->runs_first;
+    for (;; asks = true) {
       TOK_RETURN_IF_ERROR(CheckStop());
-      TOK_RETURN_IF_ERROR(Run(step.blocks[odd ? 3 : 0]));
-      uint8_t goes_on = 0;
-      TOK_RETURN_IF_ERROR(run_.gpu.CopyOut(&goes_on, At(step.places[odd ? 1 : 0]), 1));
+      uint8_t goes_on = 1;
+      if (asks) TOK_RETURN_IF_ERROR(Run(step.blocks[odd ? 3 : 0]));
+      if (asks) TOK_RETURN_IF_ERROR(run_.gpu.CopyOut(&goes_on, At(step.places[odd ? 1 : 0]), 1));
       if (goes_on == 0) break;
       TOK_RETURN_IF_ERROR(RunRound(step, odd));
     }

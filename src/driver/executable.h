@@ -142,6 +142,8 @@ struct CompileOptions {
   // Kernels that run as one launch: none, those that it pays for (auto), all that may (for tests;
   // TOKAMAK_CHECK=packs).
   std::string packs = "none";
+  bool short_chunks =
+      false;  // loops that are kernels do few rounds a launch (TOKAMAK_CHECK=chunks)
   int64_t spoil_kernel = -1;  // for tests: this one writes a wrong number
   bool faults = false;  // for tests (TOKAMAK_CHECK=fault): a GPU's kernels get wrong addresses
 };

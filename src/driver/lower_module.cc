@@ -2,6 +2,7 @@
 
 #include "driver/check_pins.h"
 #include "driver/kernel_codes.h"
+#include "fusion/batch_indices.h"
 #include "fusion/contraction.h"
 #include "fusion/expand_convolutions.h"
 #include "fusion/expand_ops.h"
@@ -51,6 +52,7 @@ Result<LoweredProgram> LowerModule(Module& module, const LowerOptions& options, 
   }
   PrepareContractions(module, options.machine, log);
   ExpandRandom(module, log);
+  BatchIndices(module, log);
   SelectScatters(module, log);
   SortScatters(module, log, options.machine);
   PrepareSorts(module, log, options.machine);
@@ -62,7 +64,7 @@ Result<LoweredProgram> LowerModule(Module& module, const LowerOptions& options, 
   SplitReductions(module, log, options.machine);
   if (options.plan.mode != FusionMode::kRules && options.plan.mode != FusionMode::kNone) {
     ShareRounds(module, log, options.machine);
-    SplitRounds(module, log, options.machine);
+    SplitRounds(module, log, options.machine, options.chunk_rounds);
   }
   if (options.plan.mode != FusionMode::kRules) return LowerPinned(module, options, log);
   PassContext context(log, {}, {.lifted = paper.lifted});

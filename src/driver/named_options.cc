@@ -172,9 +172,12 @@ Status AddChecksOfEnvironment(CompileOptions& options) {
       options.packs = "all";
     } else if (word == "fault") {
       options.faults = true;
+    } else if (word == "chunks") {
+      options.short_chunks = true;
     } else {
-      return MakeError(ErrorCode::kOptionValue, "TOKAMAK_CHECK: '" + std::string(word) +
-                                                    "' is not kernels, memory, packs or fault");
+      return MakeError(ErrorCode::kOptionValue,
+                       "TOKAMAK_CHECK: '" + std::string(word) +
+                           "' is not kernels, memory, packs, fault or chunks");
     }
   }
   return Ok();

@@ -5,6 +5,25 @@
 namespace tokamak {
 namespace {
 
+void AddRounds(const Computation& computation, bool in_loop, std::set<const Computation*>& found) {
+  if (in_loop && !found.insert(&computation).second) return;
+  for (const Instr* caller : computation.Callers()) {
+    bool is_loop = caller->op() == Op::kWhile;
+    if (is_loop || caller->op() == Op::kConditional || caller->op() == Op::kCall)
+      for (const Computation* called : caller->called())
+        AddRounds(*called, in_loop || is_loop, found);
+  }
+}
+
+}  // namespace
+
+std::set<const Computation*> ComputationsOfLoops(const Module& module) {
+  std::set<const Computation*> found;
+  if (module.entry() != nullptr) AddRounds(*module.entry(), false, found);
+  return found;
+}
+namespace {
+
 // How many instructions run a computation.
 size_t CountCallers(const Computation& computation) {
   size_t callers = 0;

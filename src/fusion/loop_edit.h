@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "analysis/loops.h"
@@ -10,6 +11,9 @@
 // loop made anew.
 
 namespace tokamak {
+
+// Computations that run in rounds: bodies and conditions of loops, and what they call.
+std::set<const Computation*> ComputationsOfLoops(const Module& module);
 
 // A value of a loop's body that is a row (along the first dimension) of a carried array that stays.
 struct LoopRow {

@@ -1,13 +1,16 @@
 #include "fusion/prepare_scans.h"
 
 #include <algorithm>
+#include <set>
 #include <unordered_map>
 
 #include "analysis/cumulative_window.h"
+#include "fusion/loop_edit.h"
 #include "fusion/split_reductions.h"
 #include "gen/element.h"
 #include "gen/gpu/gpu.h"
 #include "ir/builder.h"
+#include "rewrite/bodies.h"
 #include "support/check.h"
 
 namespace tokamak {
@@ -20,6 +23,9 @@ constexpr int64_t kRowsOfOne = 32;
 // On a GPU: teams of a multiprocessor, threads of it, and elements of a part that are worth a team,
 // or a thread.
 constexpr int64_t kTeamsWanted = 8, kThreadsWanted = 512, kPartOfTeam = 4096, kPartOfThread = 64;
+
+// Steps of a scan that are written out in a loop's body.
+constexpr int64_t kShortScan = 8;
 
 // ---- windows that are scans
 
@@ -124,6 +130,65 @@ class Preparer {
     Finish({Make(Op::kGetTupleElement, Plain(shape), {scan}, TupleIndexAttrs{0})},
            "scan.cumulative-window", "");
     return true;
+  }
+
+  // ---- short scans in loops
+
+  // Steps that are written out have code for single elements, so that the loop may be one kernel.
+  bool Unroll(Instr& scan) {
+    const ScanAttrs& attrs = scan.attrs<ScanAttrs>();
+    size_t arrays = scan.operand_count() - static_cast<size_t>(attrs.num_carries);
+    auto along = static_cast<size_t>(attrs.dimension);
+    const Computation& step = *scan.called(0);
+    if (!CanGo(scan) || arrays == 0 || scan.captures() > 0 || !scan.shape().IsTuple() ||
+        step.root()->op() != Op::kTuple || step.root()->operand_count() != scan.operand_count())
+      return false;
+    for (const Shape& part : PartsOf(scan.shape()))
+      if (!IsPlainArray(part)) return false;
+    int64_t length = scan.operand(0)->shape().dim(along);
+    if (length > kShortScan || length < 1) return false;
+    of_ = &scan;
+    std::vector<Instr*> carried(scan.operands().begin() + static_cast<int64_t>(arrays),
+                                scan.operands().end());
+    size_t given = step.root()->operand_count() - carried.size();
+    std::vector<std::vector<Instr*>> made(given, std::vector<Instr*>(static_cast<size_t>(length)));
+    for (int64_t t = 0; t < length; ++t) {
+      int64_t at = attrs.is_reverse ? length - 1 - t : t;
+      std::vector<Instr*> arguments, pasted;
+      for (size_t i = 0; i < arrays; ++i) arguments.push_back(PartAt(scan.operand(i), along, at));
+      arguments.insert(arguments.end(), carried.begin(), carried.end());
+      Instr* next = PasteBody(step, arguments, *scan.parent(), pasted);
+      for (size_t i = 0; i < given; ++i) {
+        Dims dims = next->operand(i)->shape().dims();
+        dims.insert(dims.begin() + attrs.dimension, 1);
+        made[i][static_cast<size_t>(at)] =
+            Make(Op::kReshape, Shape::Array(next->operand(i)->shape().type(), dims),
+                 {next->operand(i)}, {});
+      }
+      for (size_t i = 0; i < carried.size(); ++i) carried[i] = next->operand(given + i);
+      scan.parent()->Remove(next);
+    }
+    std::vector<Instr*> values;
+    std::vector<Shape> shapes = PartsOf(scan.shape());
+    for (size_t i = 0; i < given; ++i)
+      values.push_back(length == 1 ? made[i][0]
+                                   : Make(Op::kConcatenate, Plain(shapes[i]), made[i],
+                                          DimensionAttrs{attrs.dimension}));
+    values.insert(values.end(), carried.begin(), carried.end());
+    Finish(values, "scan.unroll", std::to_string(length) + " steps of a loop's round");
+    return true;
+  }
+
+  Instr* PartAt(Instr* x, size_t along, int64_t at) {
+    Dims dims = x->shape().dims(), starts(dims.size()), limits = dims;
+    starts[along] = at;
+    limits[along] = at + 1;
+    dims[along] = 1;
+    ElementType type = x->shape().type();
+    x = Make(Op::kSlice, Shape::Array(type, dims), {x},
+             SliceAttrs{starts, limits, Dims(dims.size(), 1)});
+    dims.erase(dims.begin() + static_cast<int64_t>(along));
+    return Make(Op::kReshape, Shape::Array(type, dims), {x}, {});
   }
 
   // ---- long scans
@@ -289,13 +354,16 @@ class Preparer {
 
 void PrepareScans(Module& module, DecisionLog& log, const Machine& machine) {
   Preparer preparer(log, machine);
+  std::set<const Computation*> rounds = ComputationsOfLoops(module);
   for (size_t i = 0, count = module.computations().size(); i < count; ++i) {
     Computation& computation = *module.computations()[i];
     bool changed = false;
     for (Instr* instr : computation.PostOrder())
       if (instr->op() == Op::kReduceWindow && preparer.FromWindow(*instr)) changed = true;
     for (Instr* instr : computation.PostOrder())
-      if (instr->op() == Op::kScan && preparer.Split(*instr)) changed = true;
+      if (instr->op() == Op::kScan &&
+          ((rounds.contains(&computation) && preparer.Unroll(*instr)) || preparer.Split(*instr)))
+        changed = true;
     if (changed) computation.PutInOrder();
   }
 }

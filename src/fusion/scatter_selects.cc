@@ -2,8 +2,12 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
+#include <optional>
+#include <set>
 
 #include "fusion/expand_ops.h"
+#include "fusion/loop_edit.h"
 #include "gen/generator.h"
 #include "gen/reducer.h"
 
@@ -19,35 +23,66 @@ bool SetsElement(const Instr& scatter) {
   return body.parameters().size() == 2 && body.root() == body.parameter(1);
 }
 
-// Whether each batch has one update, of one element, and batches are in order.
-bool HasOneUpdateEach(const Instr& scatter) {
+// Elements of an array in a loop's body for each update, at most, that are chosen one by one.
+constexpr int64_t kFewChoices = 8;
+
+// Which dimension of the array each dimension of updates and of indices walks along; -1: none, it
+// has one element.
+struct ScatterWays {
+  std::vector<int64_t> updates, indices;
+};
+
+// Nothing where a batch may have several updates, or windows are parts of dimensions.
+std::optional<ScatterWays> WaysOf(const Instr& scatter) {
   const ScatterAttrs& attrs = scatter.attrs<ScatterAttrs>();
-  const Shape& shape = scatter.shape();
-  int64_t batches = 1;
-  for (int64_t d : attrs.input_batching_dims) batches *= shape.dim(static_cast<size_t>(d));
-  if (scatter.operand(2)->shape().ElementCount() != batches) return false;
+  const Shape &shape = scatter.shape(), &updates = scatter.operand(2)->shape();
+  const Dims& indices = scatter.operand(1)->shape().dims();
+  ScatterWays ways{std::vector<int64_t>(updates.dims().size(), -1),
+                   std::vector<int64_t>(indices.size(), -1)};
+  for (size_t i = 0; i < attrs.input_batching_dims.size(); ++i)
+    ways.indices[static_cast<size_t>(attrs.scatter_indices_batching_dims[i])] =
+        attrs.input_batching_dims[i];
+  std::vector<int64_t> windows;  // dimensions of the array that windows have
   for (int64_t d = 0; d < shape.rank(); ++d)
-    if (shape.dim(static_cast<size_t>(d)) != 1 && !Contains(attrs.input_batching_dims, d) &&
-        !Contains(attrs.scatter_dims_to_operand_dims, d))
-      return false;
-  return std::is_sorted(attrs.input_batching_dims.begin(), attrs.input_batching_dims.end()) &&
-         std::is_sorted(attrs.scatter_indices_batching_dims.begin(),
-                        attrs.scatter_indices_batching_dims.end());
+    if (!Contains(attrs.inserted_window_dims, d) && !Contains(attrs.input_batching_dims, d))
+      windows.push_back(d);
+  size_t next_window = 0, next_index = 0;
+  for (size_t u = 0; u < ways.updates.size(); ++u) {
+    if (Contains(attrs.update_window_dims, static_cast<int64_t>(u))) {
+      int64_t d = windows[next_window++];
+      if (updates.dim(u) == 1 && shape.dim(static_cast<size_t>(d)) != 1 &&
+          Contains(attrs.scatter_dims_to_operand_dims, d))
+        continue;
+      if (updates.dim(u) != shape.dim(static_cast<size_t>(d)) ||
+          (Contains(attrs.scatter_dims_to_operand_dims, d) && updates.dim(u) != 1))
+        return std::nullopt;
+      ways.updates[u] = d;
+      continue;
+    }
+    if (static_cast<int64_t>(next_index) == attrs.index_vector_dim) ++next_index;
+    ways.updates[u] = ways.indices[next_index++];
+    if (ways.updates[u] < 0 && updates.dim(u) != 1) return std::nullopt;
+  }
+  return ways;
 }
 
-bool IsWanted(const Instr& scatter) {
+bool IsWanted(const Instr& scatter, bool in_loop) {
   if (scatter.op() != Op::kScatter || WhyNoScatter(scatter) || IsTied(scatter)) return false;
   const Instr& array = *scatter.operand(0);
-  if (array.op() != Op::kBroadcast || !array.operand(0)->shape().IsScalar()) return false;
-  return HasOneUpdateEach(scatter) && (SetsElement(scatter) || AnyOrderOp(*scatter.called(0)));
+  bool one_number = array.op() == Op::kBroadcast && array.operand(0)->shape().IsScalar();
+  bool few = in_loop && scatter.shape().ElementCount() <=
+                            kFewChoices * scatter.operand(2)->shape().ElementCount();
+  if (!one_number && !few) return false;
+  return (SetsElement(scatter) || AnyOrderOp(*scatter.called(0))) && WaysOf(scatter);
 }
 
 class SelectedScatter {
  public:
   explicit SelectedScatter(Instr& scatter)
-      : scatter_(scatter), attrs_(scatter.attrs<ScatterAttrs>()), make_(scatter) {
-    for (int64_t d : attrs_.input_batching_dims)
-      batch_.push_back(scatter.shape().dim(static_cast<size_t>(d)));
+      : scatter_(scatter),
+        attrs_(scatter.attrs<ScatterAttrs>()),
+        ways_(*WaysOf(scatter)),
+        make_(scatter) {
     // An index that the type does not hold lies outside of the array in either.
     const Dims& dims = scatter.shape().dims();
     int bits = InfoOf(scatter.operand(1)->shape().type()).bits;
@@ -60,32 +95,44 @@ class SelectedScatter {
   void Run() {
     const Shape& shape = scatter_.shape();
     Instr* old = scatter_.operand(0);
-    Instr* made = InBatches(scatter_.operand(2));
+    Instr* made = OverArray(scatter_.operand(2), ways_.updates);
     if (!SetsElement(scatter_))
-      made = make_.Make(*AnyOrderOp(*scatter_.called(0)), made->shape(),
-                        {make_.Spread(old->operand(0), made->shape()), made});
+      made = make_.Make(*AnyOrderOp(*scatter_.called(0)), shape, {old, made});
     Instr* here = nullptr;
     for (size_t k = 0; k < attrs_.scatter_dims_to_operand_dims.size(); ++k) {
       Instr* is = IsAt(k);
       here = here == nullptr ? is : make_.Make(Op::kAnd, is->shape(), {here, is});
     }
-    if (here == nullptr) return make_.Replace(OverArray(made));
-    make_.Replace(make_.Make(Op::kSelect, shape, {here, OverArray(made), old}));
+    if (here == nullptr) return make_.Replace(made);
+    make_.Replace(make_.Make(Op::kSelect, shape, {here, made, old}));
   }
 
  private:
-  // One element a batch, in the order of the array's dimensions.
-  Instr* InBatches(Instr* x) {
-    if (x->shape().dims() == batch_) return x;
-    return make_.Make(Op::kReshape, Shape::Array(x->shape().type(), batch_), {x});
+  // Spreads what walks along dimensions of the array, or has one element, over all of it.
+  Instr* OverArray(Instr* x, const std::vector<int64_t>& ways) {
+    Dims own, along;
+    for (size_t d = 0; d < ways.size(); ++d) {
+      if (ways[d] < 0) continue;
+      own.push_back(x->shape().dim(d));
+      along.push_back(ways[d]);
+    }
+    ElementType type = x->shape().type();
+    if (x->shape().dims() != own) x = make_.Make(Op::kReshape, Shape::Array(type, own), {x});
+    Dims order(along.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::ranges::sort(order, {}, [&](int64_t i) { return along[static_cast<size_t>(i)]; });
+    if (!std::ranges::is_sorted(order)) {
+      Dims sorted;
+      for (int64_t i : order) sorted.push_back(own[static_cast<size_t>(i)]);
+      x = make_.Make(Op::kTranspose, Shape::Array(type, sorted), {x}, DimensionsAttrs{order});
+      std::ranges::sort(along);
+    }
+    Shape shape = Shape::Array(type, scatter_.shape().dims());
+    if (x->shape().dims() == shape.dims()) return x;
+    return make_.Make(Op::kBroadcast, shape, {x}, DimensionsAttrs{along});
   }
 
-  Instr* OverArray(Instr* x) {
-    Shape shape = Shape::Array(x->shape().type(), scatter_.shape().dims());
-    return make_.Make(Op::kBroadcast, shape, {x}, DimensionsAttrs{attrs_.input_batching_dims});
-  }
-
-  // Component k of the batches' index vectors.
+  // Component k of the index vectors, over all of the array.
   Instr* Component(size_t k) {
     Instr* x = scatter_.operand(1);
     if (attrs_.scatter_dims_to_operand_dims.size() > 1) {
@@ -100,9 +147,9 @@ class SelectedScatter {
       dims[along] = 1;
       x = make_.Make(Op::kSlice, Shape::Array(x->shape().type(), dims), {x}, std::move(slice));
     }
-    x = InBatches(x);
-    if (x->shape().type() == type_) return x;
-    return make_.Make(Op::kConvert, Shape::Array(type_, batch_), {x});
+    if (x->shape().type() != type_)
+      x = make_.Make(Op::kConvert, Shape::Array(type_, x->shape().dims()), {x});
+    return OverArray(x, ways_.indices);
   }
 
   // Whether an element of the array lies where component k of its batch's index says.
@@ -112,29 +159,30 @@ class SelectedScatter {
                               IotaAttrs{attrs_.scatter_dims_to_operand_dims[k]});
     CompareAttrs equal;
     equal.direction = CompareDirection::kEq;
-    return make_.Make(Op::kCompare, Shape::Array(ElementType::kPred, dims),
-                      {place, OverArray(Component(k))}, std::move(equal));
+    return make_.Make(Op::kCompare, Shape::Array(ElementType::kPred, dims), {place, Component(k)},
+                      std::move(equal));
   }
 
   Instr& scatter_;
   const ScatterAttrs attrs_;
+  const ScatterWays ways_;
   Expansion make_;
-  Dims batch_;
   ElementType type_;
 };
 
 }  // namespace
 
 void SelectScatters(Module& module, DecisionLog& log) {
+  std::set<const Computation*> bodies = ComputationsOfLoops(module);
   for (const auto& computation : module.computations()) {
-    bool changed = false;
+    bool changed = false, in_loop = bodies.contains(computation.get());
     for (Instr* instr : computation->Instrs()) {
-      if (!IsWanted(*instr)) continue;
+      if (!IsWanted(*instr, in_loop)) continue;
       log.Add({.pass = "fuse",
                .rule = "scatter.select",
                .subject = LabelOf(*instr),
                .origins = instr->origins(),
-               .because = "one element of each batch, and one number elsewhere"});
+               .because = "one update of each batch, and every element finds out by itself"});
       SelectedScatter(*instr).Run();
       changed = true;
     }

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
+#include "cost/rates.h"
 #include "cost/work.h"
 #include "gen/generator.h"
 #include "rewrite/bodies.h"
@@ -12,6 +14,8 @@ namespace {
 
 // Microseconds: what a launch may take, and what it takes when it is one of several.
 constexpr double kMostMicros = 1e6, kChunkMicros = 2.5e5;
+constexpr double kMostRounds = 1 << 30;
+constexpr int64_t kUnknownRounds = 16;  // as kernels of unknown rounds are priced
 constexpr std::string_view kChunks = "tokamak.chunks";
 
 class Splitter {
@@ -73,6 +77,8 @@ class Splitter {
     Instr* next = PasteBody(*loop_->called(1), own, step, made);
     std::vector<Instr*> all;
     for (size_t i = 0; i < own.size(); ++i) all.push_back(next->operand(i));
+    // A user that nobody uses hides that a value is only stacked.
+    if (next->users().empty() && next->op() == Op::kTuple) step.Remove(next);
     all.push_back(step.Append(Op::kAdd, shapes.back(), {parameters.back(), Number(step, 1)}));
     step.set_root(step.Append(Op::kTuple, Shape::Tuple(shapes), all));
     step.PutInOrder();
@@ -84,41 +90,71 @@ class Splitter {
   int64_t rounds_;
 };
 
-// Loops of a computation, and of those that it calls, as long as they are no kernels.
-void SplitIn(Module& module, Computation& computation, DecisionLog& log, const Machine& machine) {
-  for (Instr* instr : computation.Callers()) {
-    if (instr->op() == Op::kWhile) {
-      RoundsRegion region = RoundsRegionOf(*instr);
-      bool fits = region.form.why_not.empty() && region.rounds && instr->operand_count() > 1;
-      if (fits && *region.rounds > 1) {
-        BuildOutcome outcome = BuildRounds(region, machine, "rounds");
-        if (outcome.built) {
-          double micros =
-              PriceOf(WorkOf(outcome.built->kernel, outcome.built->grid, machine), machine).total();
-          if (micros <= kMostMicros) continue;
-          double share = kChunkMicros / micros * static_cast<double>(*region.rounds);
-          auto rounds = static_cast<int64_t>(std::max(1.0, std::floor(share)));
-          log.Add({.pass = "fuse",
-                   .rule = "loop.chunks",
-                   .subject = LabelOf(*instr),
-                   .origins = instr->origins(),
-                   .after_us = micros,
-                   .because = std::to_string(rounds) + " rounds of " +
-                              std::to_string(*region.rounds) + " a launch"});
-          Splitter(module, instr, rounds).Run();
-          continue;
-        }
-      }
+class Chooser {
+ public:
+  Chooser(Module& module, DecisionLog& log, const Machine& machine, int64_t rounds)
+      : module_(module), log_(log), machine_(machine), rounds_(rounds) {}
+
+  // Loops of a computation, and of those that it calls, as long as they are no kernels.
+  void Visit(Computation& computation, bool in_loop) {
+    for (Instr* instr : computation.Callers()) {
+      bool is_loop = instr->op() == Op::kWhile;
+      if (is_loop && IsKernel(*instr, in_loop)) continue;
+      if (is_loop || instr->op() == Op::kConditional || instr->op() == Op::kCall)
+        for (Computation* called : instr->called()) Visit(*called, in_loop || is_loop);
     }
-    if (instr->op() == Op::kWhile || instr->op() == Op::kConditional || instr->op() == Op::kCall)
-      for (Computation* called : instr->called()) SplitIn(module, *called, log, machine);
   }
-}
+
+ private:
+  // Splits it, if it is one that takes long or may.
+  bool IsKernel(Instr& loop, bool in_loop) {
+    RoundsRegion region = RoundsRegionOf(loop);
+    if (!region.form.why_not.empty() || loop.operand_count() < 2) return false;
+    if (region.rounds && *region.rounds < 2) return false;
+    BuildOutcome outcome = BuildRounds(region, machine_, "rounds");
+    if (!outcome.built) return false;
+    double micros = MicrosOf(*outcome.built);
+    // Between the rounds of a loop around it the host has its turn; a launch that the next one
+    // need not wait for is worth more there.
+    bool endless = !region.rounds && machine_.is_gpu() && !in_loop;
+    if (!endless && !(region.rounds && (micros > kMostMicros || rounds_ > 0))) return true;
+    auto priced = static_cast<double>(region.rounds.value_or(kUnknownRounds));
+    double share = std::clamp(std::floor(kChunkMicros / micros * priced), 1.0, kMostRounds);
+    int64_t rounds = rounds_ > 0 ? rounds_ : static_cast<int64_t>(share);
+    log_.Add({.pass = "fuse",
+              .rule = "loop.chunks",
+              .subject = LabelOf(loop),
+              .origins = loop.origins(),
+              .after_us = micros,
+              .because = std::to_string(rounds) + " rounds of " +
+                         (region.rounds ? std::to_string(*region.rounds) : "unknown") +
+                         " a launch"});
+    Splitter(module_, &loop, rounds).Run();
+    return true;
+  }
+
+  // What it takes, and not less than operations that each wait for the one before: few places leave
+  // a GPU's threads nothing else to do.
+  double MicrosOf(const BuiltKernel& built) const {
+    Work work = WorkOf(built.kernel, built.grid, machine_);
+    double micros = PriceOf(work, machine_).total();
+    if (!machine_.is_gpu()) return micros;
+    double operations = std::accumulate(work.ops.begin(), work.ops.end(), 0.0);
+    double of_thread = operations / std::max(1.0, work.tasks * work.threads);
+    return std::max(micros, of_thread * RatesOf(machine_).latency_ns / 1000);
+  }
+
+  Module& module_;
+  DecisionLog& log_;
+  const Machine& machine_;
+  int64_t rounds_;
+};
 
 }  // namespace
 
-void SplitRounds(Module& module, DecisionLog& log, const Machine& machine) {
-  if (module.entry() != nullptr) SplitIn(module, *module.entry(), log, machine);
+void SplitRounds(Module& module, DecisionLog& log, const Machine& machine, int64_t rounds) {
+  if (module.entry() != nullptr)
+    Chooser(module, log, machine, rounds).Visit(*module.entry(), false);
 }
 
 bool RunsInChunks(const Instr& loop) {

@@ -176,10 +176,15 @@ BuildOutcome RoundsKernel::Finish(int64_t grid, bool exact) {
   built.grid = grid;
   built.kernel = b_.Finish();
   for (const Instr* input : region_.inputs) built.arguments.push_back({.instr = input});
-  std::vector<size_t> stacked;
+  std::vector<size_t> apart;  // written while others still read
   for (const Output& output : outputs_) {
-    if (region_.form.carries[output.carry].kind == CarryKind::kStacked) {
-      stacked.push_back(built.arguments.size());
+    const CarryForm& form = region_.form.carries[output.carry];
+    bool stacked = form.kind == CarryKind::kStacked, of_several = false;
+    for (size_t a = 0; a < region_.form.sizes.size(); ++a)
+      if (std::ranges::find(form.axes, static_cast<int>(a)) == form.axes.end()) of_several = true;
+    // One of the places that have the same elements writes them, whenever it is done.
+    if (stacked || of_several) apart.push_back(built.arguments.size());
+    if (stacked) {
       if (!IsCovered(region_, output.carry))
         built.updates.emplace_back(built.arguments.size(), region_.loop.init(output.carry));
     }
@@ -187,9 +192,8 @@ BuildOutcome RoundsKernel::Finish(int64_t grid, bool exact) {
         {.instr = region_.loop.instr, .part = output.carry, .is_output = true});
   }
   FinishFacts(built, exact);
-  // Stacks are written while others are still read.
   std::erase_if(built.in_place, [&](const std::pair<size_t, size_t>& pair) {
-    return std::ranges::find(stacked, pair.second) != stacked.end();
+    return std::ranges::find(apart, pair.second) != apart.end();
   });
   for (const auto& [output, old] : built.updates)
     if (std::ranges::find(region_.inputs, old) != region_.inputs.end())

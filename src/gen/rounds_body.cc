@@ -266,8 +266,11 @@ void EmitRounds(RoundsContext& context, const WhileLoop& loop, std::optional<int
         carried.Read(std::nullopt);
         RoundsFrame frame(context, *loop.condition, now);
         // A place that is done stays as it is: it need not wait for the others.
-        if (const Instr* own = ConditionOfPlace(loop, context.form.sizes))
-          return frame.At(*own, context.place)[0];
+        if (const Instr* own = ConditionOfPlace(loop, context.form.sizes)) {
+          Scalar goes_on = frame.At(*own, context.place)[0];
+          const Instr* common = CommonCondition(loop);
+          return common == nullptr ? goes_on : goes_on & frame.At(*common, {})[0];
+        }
         return frame.At(*loop.condition->root(), {})[0];
       },
       [&] {

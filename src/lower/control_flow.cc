@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "fusion/split_rounds.h"
 #include "lower/lowerer.h"
 
 namespace tokamak {
@@ -56,6 +57,7 @@ void Lowerer::LowerWhile(Frame& frame, const Instr& instr) {
   size_t mark = memory_.BeginLoop();
   for (MemoryValue carry : carries) memory_.Use(carry);
   RunStep step{.kind = StepKind::kWhile, .target = program_.loops.size(), .at = begin};
+  step.runs_first = RunsInChunks(instr);
   program_.loops.push_back(&instr);
   step.blocks.resize(3);
   const Computation &condition = *instr.called(0), &body = *instr.called(1);

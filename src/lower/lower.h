@@ -54,8 +54,9 @@ struct LowerOptions {
   Machine machine;
   // Per parameter: the result that may take its memory; -1: none.
   std::vector<int64_t> alias_results;
-  bool strict = false;  // sums are added up in the order of the program's instructions
-  bool poison = false;  // bytes of the arena are made NaN as soon as their value is dead
+  bool strict = false;       // sums are added up in the order of the program's instructions
+  bool poison = false;       // bytes of the arena are made NaN as soon as their value is dead
+  int64_t chunk_rounds = 0;  // that a loop's kernel does in one launch; 0: by price
 };
 
 // Why the program cannot be lowered (sizes that are known at run time only, values that no memory

@@ -11,6 +11,7 @@
 #include "analysis/loops.h"
 #include "cost/rates.h"
 #include "cost/work.h"
+#include "fusion/split_rounds.h"
 #include "kernel/cluster.h"
 
 namespace tokamak {
@@ -56,7 +57,8 @@ class Chooser {
     Phases all;
     std::string why_not;
     if (!rounds && step.blocks[0].empty()) why_not = "its condition is a value that it carries";
-    if (!rounds) why_not += WhyNot(step.blocks[0], all);
+    if (RunsInChunks(loop)) why_not = "it is launched again and again so that it can be stopped";
+    if (!rounds && why_not.empty()) why_not = WhyNot(step.blocks[0], all);
     if (why_not.empty()) why_not = WhyNot(step.blocks[1], all);
     // Copies at the end of a round are for the last round alone: places take turns.
     all.places += 2 * step.blocks[2].size();

@@ -43,10 +43,14 @@ bool HasOp(const Module& module, Op op) {
 }
 
 bool IsPinned(const Instr& instr) {
-  if (instr.is_control_predecessor()) return true;
+  return instr.is_control_predecessor() || !instr.extras().control_predecessors.empty() ||
+         IsMarked(instr);
+}
+
+bool IsMarked(const Instr& instr) {
   const InstrExtras& extras = instr.extras();
-  return extras.sharding || extras.sharding_rule || !extras.control_predecessors.empty() ||
-         !extras.frontend_attributes.empty() || !extras.discardable.empty();
+  return extras.sharding || extras.sharding_rule || !extras.frontend_attributes.empty() ||
+         !extras.discardable.empty();
 }
 
 bool IsPinned(const Computation& callee, std::span<Instr* const> arguments) {

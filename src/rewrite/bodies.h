@@ -32,6 +32,8 @@ bool HasOp(const Module& module, Op op);
 // Something is said of the instruction that would have no place if it went or changed its shape: a
 // sharding, frontend attributes, control edges.
 bool IsPinned(const Instr& instr);
+// The same, control edges apart.
+bool IsMarked(const Instr& instr);
 // The same of parameters or results of a computation, given what its caller hands to it.
 // `arguments` are as many as it has parameters.
 bool IsPinned(const Computation& callee, std::span<Instr* const> arguments);

@@ -253,11 +253,11 @@ class Stepper {
     if (context_.watcher == nullptr && context_.packs == nullptr &&
         std::all_of(step.blocks.begin(), step.blocks.end(), ShortSteps::Has))
       return RunShortLoop(step);
-    bool in_turn = step.blocks.size() > 3, odd = false;
-    while (true) {
+    bool in_turn = step.blocks.size() > 3, odd = false, asks = !step.runs_first;
+    for (;; asks = true) {
       TOK_RETURN_IF_ERROR(CheckStop());
-      TOK_RETURN_IF_ERROR(Run(step.blocks[odd ? 3 : 0]));
-      if (At(step.places[odd ? 1 : 0])[0] == std::byte{0}) break;
+      if (asks) TOK_RETURN_IF_ERROR(Run(step.blocks[odd ? 3 : 0]));
+      if (asks && At(step.places[odd ? 1 : 0])[0] == std::byte{0}) break;
       TOK_RETURN_IF_ERROR(Run(step.blocks[odd ? 4 : 1]));
       if (in_turn) {
         odd = !odd;

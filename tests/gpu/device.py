@@ -119,6 +119,12 @@ class Parts:
         return Part(command, 110, "XLA in the same process, in turn; bars: mean 1.3, none below 0.95, compiling 0.7",
                     {**self.plugin(), "JAX_PLATFORMS": "tokamak,cuda,cpu"}, alone=True, verbose=True)  # fmt: skip
 
+    def loops(self):
+        """20 loops drawn from seeds, all rounds of each"""
+        return Part(self.script("loops.py", "--seconds", "60", "--out", self.out), 110,
+                    "XLA in the same process, in turn; bars: 90 % are one kernel, none slower than XLA",
+                    {**self.plugin(), "JAX_PLATFORMS": "tokamak,cuda,cpu"}, alone=True, verbose=True)  # fmt: skip
+
     def nvrtc(self):
         """How NVRTC's programs share out threads"""
         return Part(self.script("nvrtc_threads.py"), 60, "one thread", alone=True, verbose=True)
@@ -136,7 +142,7 @@ class Parts:
         return ["--programs", carried] if carried.exists() else self.workloads()
 
 
-ALL = ["device", "kernels", "text", "random", "checked", "corpora", "bits", "faults", "sanitizer", "harnesses", "examples", "jax", "model", "plans", "speed"]  # fmt: skip
+ALL = ["device", "kernels", "text", "random", "checked", "corpora", "bits", "faults", "sanitizer", "harnesses", "examples", "jax", "model", "plans", "speed", "loops"]  # fmt: skip
 
 
 def tally(text):

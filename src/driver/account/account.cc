@@ -321,8 +321,9 @@ Result<std::unique_ptr<ProgramAccount>> AccountOf(Module& module, const AccountO
   MarkPins(module, options.fusion.pins);
   TOK_TRY(Pipeline pipeline, ParsePipeline("default"));
   PassContext context(account->log, {}, {.strict = options.strict});
-  TOK_TRY([[maybe_unused]] std::vector<PassRun> runs,
-          RunPasses(module, pipeline, context, PipelineOptions{}));
+  PipelineOptions passes;
+  passes.skip = options.fusion.paper.skip;
+  TOK_TRY([[maybe_unused]] std::vector<PassRun> runs, RunPasses(module, pipeline, context, passes));
   account->why_interpreted = WhyNotLowered(module);
   if (!account->why_interpreted.empty()) return account;
   if (gpu != nullptr) PlanFor(*gpu, module, account->machine, account->log);

@@ -90,7 +90,8 @@ Judgement Judge::LawsOfEntry(const Instr& producer, const Instr& user) const {
     return Refuse(kSeveralResults);
   if (!MayPrecede(producer)) return Refuse(kOpKind, NameOfOp(producer));
   if (!MayEnd(user)) return Refuse(kOpKind, NameOfOp(user));
-  if (IsPinned(producer) || IsPinned(user)) return Refuse(kPinned);
+  auto holds = [&](const Instr& i) { return control_binds_ ? IsPinned(i) : IsMarked(i); };
+  if (holds(producer) || holds(user)) return Refuse(kPinned);
   bool is_filled = producer.op() == Op::kBroadcast || producer.op() == Op::kIota;
   if (UpdatesInPlace(user, producer) && !(is_filled && RootOf(user).op() != Op::kScatter))
     return Refuse(kInPlace);

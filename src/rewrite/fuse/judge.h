@@ -22,8 +22,12 @@ using Judgement = std::optional<Refusal>;  // nothing: it may be
 // Asks the rules of rules.def, laws first, then the factors that are not lifted.
 class Judge {
  public:
-  Judge(const Module& module, const PassContext& context)
-      : limits_(context.limits), lifted_(context.options.lifted), effects_(module) {}
+  // `control_binds`: whether control edges count; those that a scheduler added afterwards do not.
+  Judge(const Module& module, const PassContext& context, bool control_binds = true)
+      : limits_(context.limits),
+        lifted_(context.options.lifted),
+        effects_(module),
+        control_binds_(control_binds) {}
 
   // Whether `producer` may be computed inside of one user, other users apart.
   Judgement MayEnter(const Instr& producer, const Instr& user) const;
@@ -52,6 +56,7 @@ class Judge {
   const PassLimits& limits_;
   const LiftedRules& lifted_;
   Effects effects_;
+  bool control_binds_;
 };
 
 // The records of a pass. It may ask the same again in its next round: a refusal is told once.
