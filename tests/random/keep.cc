@@ -34,7 +34,9 @@ Result<std::string> KeepFailure(const Options& options, const Failure& failure) 
   std::string what = CheckProgram(*module, failure.seed, one)[0].what;
   std::string text = fmt::format("{}{}{}{}\n", kMark, failure.through, kInputs, failure.seed);
   text += Comment(what) + WriteHloText(*module);
-  std::string path = fmt::format("{}/{}-{}.hlo", options.keep, failure.through, failure.seed);
+  std::string name = failure.through;
+  std::replace(name.begin(), name.end(), '/', '_');
+  std::string path = fmt::format("{}/{}-{}.hlo", options.keep, name, failure.seed);
   TOK_RETURN_IF_ERROR(WriteFileBytes(path, text));
   return path;
 }

@@ -1,6 +1,7 @@
 // Object files become code in memory. One reservation holds a file's sections, so that they reach
 // each other with 32-bit offsets wherever it lies.
 
+#include <cmath>
 #include <cstring>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -83,8 +84,12 @@ class Pages final : public llvm::RuntimeDyld::MemoryManager {
   Part parts_[3];
 };
 
-// What code may name outside of itself.
+// What code may name outside of itself. LLVM calls fmaxf for a choice between numbers of 16 bits
+// that it takes for a maximum, where the processor has none of these.
 uint64_t AddressOf(llvm::StringRef name) {
+  using OfTwo = float (*)(float, float);
+  if (name == "fmaxf") return reinterpret_cast<uintptr_t>(OfTwo{&std::fmax});
+  if (name == "fminf") return reinterpret_cast<uintptr_t>(OfTwo{&std::fmin});
   if (name == "memcpy") return reinterpret_cast<uintptr_t>(&std::memcpy);
   if (name == "memmove") return reinterpret_cast<uintptr_t>(&std::memmove);
   if (name == "memset") return reinterpret_cast<uintptr_t>(&std::memset);
