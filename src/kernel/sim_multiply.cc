@@ -16,6 +16,11 @@ Bits MultipliedAndAdded(ScalarType from, ScalarType to, Bits x, Bits y, Bits sum
   return EvaluatePrim(Prim::kFma, to, to, terms).value_or(0);
 }
 
+Bits Added(ScalarType type, Bits x, Bits y) {
+  Bits terms[] = {x, y};
+  return EvaluatePrim(Prim::kAdd, type, type, terms).value_or(0);
+}
+
 class Multiplier {
  public:
   Multiplier(const Kernel& kernel, const SimOp& op, const SimAgent& agent,
@@ -37,14 +42,15 @@ class Multiplier {
     for (int64_t i = 0; i < product_.rows; ++i) {
       for (int64_t j = 0; j < product_.columns; ++j) {
         int64_t place = to_at_ + i * product_.to_row + j;
-        Bits sum = 0, x = 0, y = 0;
-        bool ok = product_.fresh || Read(ArrayId{op_.array}, place, sum);
+        Bits sum = 0, before = 0, x = 0, y = 0;
+        bool ok = product_.fresh || Read(ArrayId{op_.array}, place, before);
         for (int64_t p = 0; ok && p < depth_; ++p) {
           ok =
               Read(product_.lhs, lhs_at_ + i * product_.lhs_row + p * product_.lhs_column, x) &&
               Read(product_.rhs, rhs_at_ + p / group * product_.rhs_row + j * group + p % group, y);
           if (ok) sum = MultipliedAndAdded(type_, sum_type_, x, y, sum);
         }
+        if (!product_.fresh) sum = Added(sum_type_, before, sum);
         if (!ok || !memory_.Store(agent_, arrays_[op_.array], place, sum)) return false;
       }
     }

@@ -112,12 +112,10 @@ class VectorProduct {
       return b_.CreateConstInBoundsGEP1_64(sum_, to,
                                            static_cast<uint64_t>(r * p_.to_row + v * lanes));
     };
-    std::vector<llvm::Value*> sums;
-    for (int64_t r = 0; r < rows; ++r)
-      for (int64_t v = 0; v < vectors; ++v)
-        sums.push_back(
-            p_.fresh ? llvm::Constant::getNullValue(type)
-                     : static_cast<llvm::Value*>(b_.CreateAlignedLoad(type, place(r, v), align)));
+    // A panel's own sums are added to those before it: an addition more, and the error of long sums
+    // grows with the panels and the depth of one, not with the whole depth.
+    std::vector<llvm::Value*> sums(static_cast<size_t>(rows * vectors),
+                                   llvm::Constant::getNullValue(type));
     llvm::Value* lhs = At(o_.lhs, Scaled(row, p_.lhs_row));
     llvm::Value* rhs = At(o_.rhs, Scaled(column, group_));
     llvm::Value* groups = group_ == 1 ? o_.depth : b_.CreateLShr(o_.depth, 1);
@@ -136,8 +134,11 @@ class VectorProduct {
       }
     });
     for (int64_t r = 0, i = 0; r < rows; ++r)
-      for (int64_t v = 0; v < vectors; ++v, ++i)
-        b_.CreateAlignedStore(sums[static_cast<size_t>(i)], place(r, v), align);
+      for (int64_t v = 0; v < vectors; ++v, ++i) {
+        llvm::Value* sum = sums[static_cast<size_t>(i)];
+        if (!p_.fresh) sum = Add(b_.CreateAlignedLoad(type, place(r, v), align), sum);
+        b_.CreateAlignedStore(sum, place(r, v), align);
+      }
   }
 
   // One p, or one group of them, into all sums.
@@ -183,6 +184,10 @@ class VectorProduct {
   llvm::Value* MultiplyAdd(llvm::Value* x, llvm::Value* y, llvm::Value* sum) {
     if (sum_->isIntegerTy()) return b_.CreateAdd(sum, b_.CreateMul(x, y));
     return b_.CreateIntrinsic(llvm::Intrinsic::fma, {sum->getType()}, {x, y, sum});
+  }
+
+  llvm::Value* Add(llvm::Value* x, llvm::Value* y) {
+    return sum_->isIntegerTy() ? b_.CreateAdd(x, y) : b_.CreateFAdd(x, y);
   }
 
   // Two s16 in each lane.
