@@ -6,6 +6,7 @@
 #include "cost/pipes.h"
 #include "cost/rates.h"
 #include "cost/reuse.h"
+#include "cost/spread.h"
 #include "cost/work.h"
 #include "kernel/cluster.h"
 #include "kernel/linear.h"
@@ -65,6 +66,8 @@ class Counter {
   static constexpr int64_t kMaxStep = 4;
   // Places that are gone through side by side: each is still in the first cache at its next turn.
   static constexpr double kStreams = 8;
+  // What a GPU's memory gives at a time, and what a thread asks for at most.
+  static constexpr double kSectorBytes = 32, kVectorBytes = 16;
 
   void Walk(const Block& block, double times) {
     for (size_t i = 0; i <= block.size(); ++i) {
@@ -256,14 +259,19 @@ class Counter {
     const Array& a = kernel_.array(array);
     if (IsInRegisters(array, index)) return;
     Pattern pattern = PatternOf(index);
+    Spread spread;
+    if (machine_.is_gpu() && a.space == Space::kArgument)
+      spread = SpreadOf(kernel_, index, loops_, variance_);
+    auto bytes = static_cast<double>(BytesOf(a.type));
+    if (spread.step * bytes >= kSectorBytes && lanes_ * bytes < kVectorBytes)
+      pattern = Pattern::kAnywhere;
     bool per_lane = variance_.PerLane(array) && lanes_ > 1;
     if (pattern == Pattern::kAnywhere) {
       work_[is_store ? Pipe::kScatter : Pipe::kGather] += times * lanes_;
     } else {
       bool vector = pattern != Pattern::kOne || per_lane;
-      double vectors = vector ? std::ceil(lanes_ * static_cast<double>(BytesOf(a.type)) * 8 /
-                                          static_cast<double>(machine_.vector_bits))
-                              : 1;
+      double vectors =
+          vector ? std::ceil(lanes_ * bytes * 8 / static_cast<double>(machine_.vector_bits)) : 1;
       bool apart = pattern == Pattern::kApart && !per_lane;
       // Of what lies between, all is loaded, and none is stored: others store that.
       if (apart) work_[Pipe::kSimple] += times * vectors * (is_store ? 1 : StepOf(index) - 1);
@@ -272,6 +280,7 @@ class Counter {
     }
     ArrayAccess access{
         .array = array, .is_store = is_store, .block = 1, .run = RunOf(index), .loops = loops_};
+    if (spread.run > 0) access.sector_share = std::min(1.0, spread.run * bytes / kSectorBytes);
     for (ArrayAccess::Around& around : access.loops)
       around.moves = facts_.DependsOn(index, around.loop);
     accesses_.push_back(std::move(access));

@@ -25,6 +25,8 @@ class Traffic {
       double run = access.run * static_cast<double>(BytesOf(kernel_.array(access.array).type));
       if (run < kLongRun && SizeOf(Number(access)) > rates_.l2_bytes)
         work_.lines += BytesWithin(access, 0) / run;
+      if (access.sector_share < 1)
+        work_.far_rereads += BytesWithin(access, 0) * (1 / access.sector_share - 1);
       if (!access.is_store && accesses_.size() <= kMostAccesses) AddRounds(access);
     }
     for (size_t i = 0; i < kernel_.ArgumentCount(); ++i) {

@@ -11,8 +11,9 @@ namespace tokamak {
 struct ArrayAccess {
   ArrayId array{};
   bool is_store = false;
-  double block = 1;  // elements at a time
-  double run = 1;    // elements that lie side by side and are met one after the other
+  double block = 1;         // elements at a time
+  double run = 1;           // elements that lie side by side and are met one after the other
+  double sector_share = 1;  // of what a GPU's memory gives for it, what the team makes use of
   // The loops around it, outermost first, with their rounds, and whether the place depends on them.
   struct Around {
     LoopId loop{};

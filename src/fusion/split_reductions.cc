@@ -21,6 +21,8 @@ constexpr int64_t kShortPart = 16;
 constexpr int64_t kGpuBlocks = 4, kGpuPart = 4096, kGpuResults = 32;
 // Where a block goes through whole rows: parts for each multiprocessor, rows of one at least.
 constexpr int64_t kGpuParts = 2, kGpuRows = 16;
+// Elements from which rows are worth a kernel of their own.
+constexpr int64_t kGpuRowsFirst = 1 << 14;
 
 // The most parts, at most `most`, that `length` falls into evenly.
 int64_t PartsOfLength(int64_t length, int64_t most) {
@@ -35,56 +37,108 @@ struct Side {
   int64_t length = 1;
 };
 
-// Splits the dimensions of a side into parts.
-void Split(Instr& reduce, const Side& side, int64_t parts, const Literal& neutral,
-           DecisionLog& log) {
-  Computation& computation = *reduce.parent();
-  Instr* input = reduce.operand(0);
-  Reducer reducer = ReducerOf(reduce);
-  const Dims& from = input->shape().dims();
-  Dims dims, folded, rest, kept;
-  auto add = [&](int64_t size, bool is_folded) {
-    if (is_folded) {
-      folded.push_back(static_cast<int64_t>(dims.size()));
-    } else {
-      kept.push_back(size);
-    }
-    dims.push_back(size);
-  };
-  for (size_t d = 0; d < from.size(); ++d) {
-    if (d == side.begin) {
-      rest.push_back(static_cast<int64_t>(kept.size()));
-      add(parts, false);
-      add(side.length / parts, true);
-    }
-    if (d >= side.begin && d < side.end) continue;
-    auto at = static_cast<int64_t>(d);
-    add(from[d], std::binary_search(reducer.reduced.begin(), reducer.reduced.end(), at));
+// Puts two reductions in the place of one: of parts, and of their results.
+class Halver {
+ public:
+  Halver(Instr& reduce, const Reducer& reducer) : reduce_(reduce), reducer_(reducer) {}
+
+  // Parts begin with an element that changes nothing; a pick takes its own first value once more.
+  bool CanBegin() const {
+    return reducer_.pick != Pick::kNone ||
+           (reducer_.op && NeutralLiteral(*reducer_.op, reducer_.type(0)));
   }
-  Shape plain = Shape::Array(input->shape().type(), dims);
-  Instr* cut = computation.Append(Op::kReshape, plain, {input});
-  Instr* zero =
-      computation.Append(Op::kConstant, Shape::Scalar(plain.type()), {}, ConstantAttrs{neutral});
-  Instr* partial = computation.Append(Op::kReduce, Shape::Array(plain.type(), kept), {cut, zero},
-                                      DimensionsAttrs{folded}, reduce.name() + ".parts");
-  partial->set_called({reduce.called(0)});
-  Instr* whole = computation.Append(Op::kReduce, reduce.shape(), {partial, reduce.operand(1)},
-                                    DimensionsAttrs{rest}, reduce.name());
-  whole->set_called({reduce.called(0)});
-  for (Instr* made : {cut, zero, partial, whole}) {
-    made->set_origins(reduce.origins());
-    made->set_pos(reduce.pos());
+
+  // The dimensions of a side fall into parts.
+  void Split(const Side& side, int64_t parts) {
+    Dims dims, folded, rest;
+    auto add = [&](int64_t size, bool is_folded) {
+      if (is_folded) folded.push_back(static_cast<int64_t>(dims.size()));
+      dims.push_back(size);
+    };
+    const Dims& from = reducer_.input().dims();
+    for (size_t d = 0; d < from.size(); ++d) {
+      if (d == side.begin) {
+        rest.push_back(static_cast<int64_t>(dims.size() - folded.size()));
+        add(parts, false);
+        add(side.length / parts, true);
+      }
+      if (d >= side.begin && d < side.end) continue;
+      auto at = static_cast<int64_t>(d);
+      add(from[d], std::binary_search(reducer_.reduced.begin(), reducer_.reduced.end(), at));
+    }
+    std::vector<Instr*> cut;
+    for (size_t i = 0; i < reducer_.count; ++i)
+      cut.push_back(Made(Op::kReshape, Shape::Array(reducer_.type(i), dims), {reduce_.operand(i)}));
+    Halve(cut, folded, rest);
   }
-  log.Add({.pass = "fuse",
-           .rule = "reduce.split",
-           .subject = LabelOf(reduce),
-           .origins = reduce.origins(),
-           .because = std::to_string(parts) + " parts"});
-  bool is_root = computation.root() == &reduce;
-  computation.ReplaceUses(&reduce, whole);
-  if (is_root) computation.set_root(whole);
-  computation.Remove(&reduce);
-}
+
+  // The dimensions of a side are folded first.
+  void FoldFirst(const Side& side) {
+    Dims first, rest;
+    for (int64_t d : reducer_.reduced) {
+      auto at = static_cast<size_t>(d);
+      (at >= side.begin && at < side.end ? first : rest).push_back(d);
+    }
+    for (int64_t& d : rest)
+      if (d >= static_cast<int64_t>(side.end)) d -= static_cast<int64_t>(first.size());
+    std::vector<Instr*> inputs;
+    for (size_t i = 0; i < reducer_.count; ++i) inputs.push_back(reduce_.operand(i));
+    Halve(inputs, first, rest);
+  }
+
+  Instr* partial() const { return partial_; }
+  Instr* whole() const { return whole_; }
+
+ private:
+  Instr* Made(Op op, Shape shape, std::vector<Instr*> operands, Attrs attrs = {},
+              std::string name = {}) {
+    Instr* made = reduce_.parent()->Append(op, std::move(shape), std::move(operands),
+                                           std::move(attrs), std::move(name));
+    made->set_origins(reduce_.origins());
+    made->set_pos(reduce_.pos());
+    return made;
+  }
+
+  // `inputs`: what is folded, in another form; `folded` of their dimensions, then `rest` of what
+  // that leaves.
+  void Halve(const std::vector<Instr*>& inputs, const Dims& folded, const Dims& rest) {
+    std::vector<Shape> shapes;
+    std::vector<Instr*> operands = inputs, again;
+    for (const Instr* input : inputs) {
+      Dims kept;
+      for (size_t d = 0; d < input->shape().dims().size(); ++d)
+        if (!std::binary_search(folded.begin(), folded.end(), static_cast<int64_t>(d)))
+          kept.push_back(input->shape().dim(d));
+      shapes.push_back(Shape::Array(input->shape().type(), kept));
+    }
+    for (size_t i = 0; i < inputs.size(); ++i)
+      operands.push_back(
+          reducer_.pick != Pick::kNone
+              ? reduce_.operand(inputs.size() + i)
+              : Made(Op::kConstant, Shape::Scalar(reducer_.type(i)), {},
+                     ConstantAttrs{*NeutralLiteral(*reducer_.op, reducer_.type(i))}));
+    bool one = inputs.size() == 1;
+    partial_ = Made(Op::kReduce, one ? shapes[0] : Shape::Tuple(shapes), std::move(operands),
+                    DimensionsAttrs{folded}, reduce_.name() + ".parts");
+    for (size_t i = 0; i < inputs.size(); ++i)
+      again.push_back(one ? partial_
+                          : Made(Op::kGetTupleElement, shapes[i], {partial_},
+                                 TupleIndexAttrs{static_cast<int64_t>(i)}));
+    for (size_t i = 0; i < inputs.size(); ++i) again.push_back(reduce_.operand(inputs.size() + i));
+    whole_ =
+        Made(Op::kReduce, reduce_.shape(), std::move(again), DimensionsAttrs{rest}, reduce_.name());
+    for (Instr* half : {partial_, whole_}) half->set_called({reduce_.called(0)});
+    Computation& computation = *reduce_.parent();
+    bool is_root = computation.root() == &reduce_;
+    computation.ReplaceUses(&reduce_, whole_);
+    if (is_root) computation.set_root(whole_);
+    computation.Remove(&reduce_);
+  }
+
+  Instr& reduce_;
+  const Reducer& reducer_;
+  Instr *partial_ = nullptr, *whole_ = nullptr;
+};
 
 // Whether a reduction folds whole rows of `row` elements of an array of `count`.
 bool FoldsRows(const Instr& instr, int64_t count, int64_t row) {
@@ -168,25 +222,56 @@ std::vector<Side> SidesOf(const Reducer& reducer, const Machine& machine) {
   return sides;
 }
 
-bool TrySplit(Instr& reduce, DecisionLog& log, const Machine& machine) {
-  if (WhyNoReducer(reduce)) return false;
-  Reducer reducer = ReducerOf(reduce);
-  if (!reducer.any_order || reduce.captures() > 0 || !reduce.shape().IsArray()) return false;
-  if (IsTied(reduce)) return false;
-  int64_t results = reduce.shape().ElementCount(), count = reducer.input().ElementCount();
-  if (count < kLong || reducer.reduced.empty()) return false;
+// On a GPU, where rows are folded and other dimensions before them: the rows, which threads read
+// side by side. Nothing: there is no such side.
+std::optional<Side> RowsToFoldFirst(const Reducer& reducer, const Machine& machine) {
+  if (!machine.is_gpu() || reducer.input().ElementCount() < kGpuRowsFirst) return std::nullopt;
+  std::vector<Side> sides = SidesOf(reducer, machine);
+  if (sides.size() < 2 || sides.back().end != reducer.input().dims().size()) return std::nullopt;
+  return sides.back();
+}
+
+// A side that falls into parts, and how many.
+std::optional<std::pair<Side, int64_t>> PartsOf(const Reducer& reducer, const Machine& machine) {
+  int64_t count = reducer.input().ElementCount();
+  int64_t results = PartsOf(reducer.instr->shape())[0].ElementCount();
+  if (count < kLong) return std::nullopt;
   int64_t wanted = PartsWanted(reducer, results, machine);
-  if (wanted <= 1) return false;
-  std::optional<Literal> neutral = NeutralLiteral(*reducer.op, reducer.type(0));
-  if (!neutral) return false;
+  if (wanted <= 1) return std::nullopt;
   // The first of those that are folded: its parts lie apart in memory.
   for (const Side& side : SidesOf(reducer, machine)) {
     int64_t parts = PartsOfLength(side.length, wanted);
-    if (parts == 1 || count / parts < 1024 || count / parts < kShortPart * results) continue;
-    Split(reduce, side, parts, *neutral, log);
+    if (parts > 1 && count / parts >= 1024 && count / parts >= kShortPart * results)
+      return std::pair(side, parts);
+  }
+  return std::nullopt;
+}
+
+bool TrySplit(Instr& reduce, DecisionLog& log, const Machine& machine) {
+  if (WhyNoReducer(reduce)) return false;
+  Reducer reducer = ReducerOf(reduce);
+  if (!reducer.any_order || reduce.captures() > 0 || reducer.reduced.empty()) return false;
+  Halver halver(reduce, reducer);
+  if (IsTied(reduce) || !halver.CanBegin()) return false;
+  auto record = [&](std::string because) {
+    log.Add({.pass = "fuse",
+             .rule = "reduce.split",
+             .subject = LabelOf(reduce),
+             .origins = reduce.origins(),
+             .because = std::move(because)});
+  };
+  if (std::optional<Side> rows = RowsToFoldFirst(reducer, machine)) {
+    record("rows of " + std::to_string(rows->length) + " first");
+    halver.FoldFirst(*rows);
+    TrySplit(*halver.partial(), log, machine);
+    TrySplit(*halver.whole(), log, machine);
     return true;
   }
-  return false;
+  auto found = PartsOf(reducer, machine);
+  if (!found) return false;
+  record(std::to_string(found->second) + " parts");
+  halver.Split(found->first, found->second);
+  return true;
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "gen/generator.h"
 #include "gen/reducer.h"
 
 namespace tokamak {
@@ -45,13 +46,42 @@ bool OnlyCompares(const Computation& body) {
   return true;
 }
 
+// Whether an array's elements grow along a dimension, from 0: it is counted, or one of those that a
+// counted dimension was cut into.
+bool CountsAlong(const Instr& index, int64_t dimension) {
+  if (index.op() == Op::kIota) return index.attrs<IotaAttrs>().dimension == dimension;
+  if (index.op() != Op::kReshape || index.operand(0)->op() != Op::kIota) return false;
+  const Dims &from = index.operand(0)->shape().dims(), &to = index.shape().dims();
+  auto counted = static_cast<size_t>(index.operand(0)->attrs<IotaAttrs>().dimension);
+  int64_t behind = ProductOf(from, counted + 1, from.size());
+  size_t end = to.size();
+  int64_t size = 1;
+  while (end > 0 && size < behind) size *= to[--end];
+  size_t begin = end;
+  int64_t cut = 1;
+  while (begin > 0 && cut < from[counted]) cut *= to[--begin];
+  auto d = static_cast<size_t>(dimension);
+  return size == behind && cut == from[counted] && d >= begin && d < end;
+}
+
+// Whether it goes on with what such a reduction made of parts.
+bool FoldsPicks(const Instr& reduce) {
+  const Instr &value = *reduce.operand(0), &index = *reduce.operand(1);
+  if (value.op() != Op::kGetTupleElement || index.op() != Op::kGetTupleElement) return false;
+  const Instr& parts = *value.operand(0);
+  return parts.op() == Op::kReduce && index.operand(0) == &parts &&
+         value.attrs<TupleIndexAttrs>().index == 0 && index.attrs<TupleIndexAttrs>().index == 1 &&
+         parts.called(0) == reduce.called(0) && parts.operand(2) == reduce.operand(2) &&
+         parts.operand(3) == reduce.operand(3) && ReducerOf(parts).pick != Pick::kNone;
+}
+
 // Indices that grow from element to element, from 0, and a first index that is not above them.
+// Parts that picked the first pair have its index: no other is lower.
 bool CountsUp(const Instr& reduce, const Dims& reduced) {
   const Instr &index = *reduce.operand(1), &first = *reduce.operand(3);
-  return reduced.size() == 1 && index.op() == Op::kIota && IsInteger(index.shape().type()) &&
-         InfoOf(index.shape().type()).bits >= 32 &&
-         index.attrs<IotaAttrs>().dimension == reduced[0] && IsImmediate(first) &&
-         first.attrs<ConstantAttrs>().literal.IntAt(0) <= 0;
+  if (!IsInteger(index.shape().type()) || InfoOf(index.shape().type()).bits < 32) return false;
+  if (!IsImmediate(first) || first.attrs<ConstantAttrs>().literal.IntAt(0) > 0) return false;
+  return (reduced.size() == 1 && CountsAlong(index, reduced[0])) || FoldsPicks(reduce);
 }
 
 struct Case {
