@@ -36,10 +36,9 @@ constexpr std::pair<const char*, double Rates::*> kNumbers[] = {
 
 // Those of GPUs that older files say nothing of.
 constexpr std::pair<const char*, double Rates::*> kOfMeetings[] = {
-    {"cluster_blocks", &Rates::cluster_blocks},
-    {"cluster_us", &Rates::cluster_us},
-    {"meeting_us", &Rates::meeting_us},
-    {"wait_us", &Rates::wait_us},
+    {"cluster_blocks", &Rates::cluster_blocks}, {"cluster_cores", &Rates::cluster_cores},
+    {"cluster_us", &Rates::cluster_us},         {"cluster_bytes_ns", &Rates::cluster_bytes_ns},
+    {"meeting_us", &Rates::meeting_us},         {"wait_us", &Rates::wait_us},
 };
 
 constexpr std::pair<const char*, double Work::*> kCounts[] = {

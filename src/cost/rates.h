@@ -47,10 +47,12 @@ struct Rates {
   double stream_gap_us = 0, graph_gap_us = 0, barrier_us = 0;
   double bytes_in_flight = 0;  // of a multiprocessor: what full bandwidth takes
   double registers = 65536, threads = 2048, team_bytes = 233472;  // of a multiprocessor
-  // Where teams stay and meet: blocks of a cluster at most (1: there are none); a meeting of a
-  // cluster's threads, and of all teams of a launch; what a launch takes more than its work, where
-  // the next waits for it.
-  double cluster_blocks = 1, cluster_us = 0.5, meeting_us = 1.2, wait_us = 2;
+  // Where teams stay and meet: blocks of a cluster at most (1: there are none); multiprocessors
+  // that clusters fill; a meeting of a cluster's threads, with 4 KiB that come to each block before
+  // it, and what comes to a multiprocessor in a nanosecond; a meeting of all teams of a launch;
+  // what a launch takes more than its work, where the next waits for it.
+  double cluster_blocks = 1, cluster_cores = 0, cluster_us = 0.5, cluster_bytes_ns = 16;
+  double meeting_us = 1.2, wait_us = 2;
   // Between the host's memory and its own: bytes a nanosecond, microseconds that a transfer takes
   // at least, and where that is from.
   double link_bytes_ns = 50, link_us = 10;

@@ -49,7 +49,10 @@ Status CudaWriter::Layout(const Block& block) {
         fmt::format("{} threads in the third dimension, 64 are allowed", source_.threads[2]));
   team_memory_ = TeamMemoryOf(kernel_, false);
   bool is_much = team_memory_.bytes > kStaticTeamBytes;
-  if (is_much) team_memory_ = TeamMemoryOf(kernel_, true);
+  if (source_.cluster > 1) arrivals_ = ArrivalsOf(kernel_);
+  if (arrivals_) source_.helpers.insert(Helper::kArrivals);
+  // Arrays that share memory need barriers.
+  if (is_much && !arrivals_) team_memory_ = TeamMemoryOf(kernel_, true);
   if (team_memory_.bytes > kMostTeamBytes)
     return Unsupported(
         fmt::format("{} bytes of team memory, {} are there", team_memory_.bytes, kMostTeamBytes));
@@ -91,7 +94,18 @@ void CudaWriter::Function() {
     for (const std::string& extent : names_.extents) Line("const int {0} = (int){0}_wide;", extent);
   TeamArrays();
   for (size_t i = kernel_.ArgumentCount(); i < kernel_.arrays.size(); ++i) Registers(i);
+  if (arrivals_) BeginArrivals();
   if (source_.cluster > 1) Line("MeetInCluster();");
+}
+
+void CudaWriter::BeginArrivals() {
+  Line("__shared__ __align__(8) unsigned long long arrivals[{}];", 2 * arrivals_->bytes.size());
+  Line("if (threadIdx.x == 0) {{");
+  ++depth_;
+  for (size_t i = 0; i < arrivals_->bytes.size(); ++i)
+    Line("BeginArrivals(arrivals + {}, {});", 2 * i, arrivals_->bytes[i]);
+  --depth_;
+  Line("}}");
 }
 
 void CudaWriter::TeamArrays() {

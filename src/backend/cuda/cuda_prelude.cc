@@ -174,6 +174,55 @@ constexpr std::string_view kClusterText =
     "  }\n"
     "}\n\n";
 
+// Meetings without a barrier (arrivals.h): a store tells its receiver how many bytes came, and the
+// receiver waits for all bytes of a round. A barrier would also wait for what goes to and comes
+// from memory.
+constexpr std::string_view kArrivalsText =
+    "__device__ __forceinline__ void ExpectArrivals(unsigned at, int bytes) {\n"
+    "  asm volatile(\"mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;\" ::\"r\"(at), "
+    "\"r\"(bytes)\n"
+    "               : \"memory\");\n"
+    "}\n"
+    "// Both of those that take turns.\n"
+    "__device__ __forceinline__ void BeginArrivals(unsigned long long* arrivals, int bytes) {\n"
+    "  const unsigned at = (unsigned)__cvta_generic_to_shared(arrivals);\n"
+    "  asm volatile(\"mbarrier.init.shared.b64 [%0], 1;\" ::\"r\"(at) : \"memory\");\n"
+    "  asm volatile(\"mbarrier.init.shared.b64 [%0], 1;\" ::\"r\"(at + 8) : \"memory\");\n"
+    "  asm volatile(\"fence.mbarrier_init.release.cluster;\" ::: \"memory\");\n"
+    "  ExpectArrivals(at, bytes);\n"
+    "  ExpectArrivals(at + 8, bytes);\n"
+    "}\n"
+    "__device__ __forceinline__ void AwaitAll(unsigned long long* arrivals, int parity, int bytes) "
+    "{\n"
+    "  const unsigned at = (unsigned)__cvta_generic_to_shared(arrivals);\n"
+    "  asm volatile(\n"
+    "      \"{\\n.reg .pred done;\\nWAIT:\\n\"\n"
+    "      \"mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\\n\"\n"
+    "      \"@done bra DONE;\\nbra WAIT;\\nDONE:\\n}\" ::\"r\"(at), \"r\"(parity) : \"memory\");\n"
+    "  if (threadIdx.x == 0) ExpectArrivals(at, bytes);\n"
+    "}\n"
+    "template <int N, typename T>\n"
+    "__device__ __forceinline__ void SendToAll(T* at, T value, unsigned long long* arrivals) {\n"
+    "  const unsigned own = (unsigned)__cvta_generic_to_shared(at);\n"
+    "  const unsigned count = (unsigned)__cvta_generic_to_shared(arrivals);\n"
+    "#pragma unroll\n"
+    "  for (int rank = 0; rank < N; ++rank) {\n"
+    "    unsigned to, by;\n"
+    "    asm(\"mapa.shared::cluster.u32 %0, %1, %2;\" : \"=r\"(to) : \"r\"(own), \"r\"(rank));\n"
+    "    asm(\"mapa.shared::cluster.u32 %0, %1, %2;\" : \"=r\"(by) : \"r\"(count), \"r\"(rank));\n"
+    "    if constexpr (sizeof(T) == 8)\n"
+    "      asm volatile(\n"
+    "          \"st.async.shared::cluster.mbarrier::complete_tx::bytes.b64 [%0], %1, [%2];\" "
+    "::\"r\"(to),\n"
+    "          \"l\"(*(const unsigned long long*)&value), \"r\"(by) : \"memory\");\n"
+    "    else\n"
+    "      asm volatile(\n"
+    "          \"st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];\" "
+    "::\"r\"(to),\n"
+    "          \"r\"(*(const unsigned*)&value), \"r\"(by) : \"memory\");\n"
+    "  }\n"
+    "}\n\n";
+
 std::string_view TextOf(Helper helper) {
   switch (helper) {
     case Helper::kPacks:
@@ -198,6 +247,8 @@ std::string_view TextOf(Helper helper) {
       return TeamMultiplyText();
     case Helper::kCluster:
       return kClusterText;
+    case Helper::kArrivals:
+      return kArrivalsText;
   }
   return {};
 }

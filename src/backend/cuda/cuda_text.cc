@@ -144,42 +144,7 @@ bool CudaWriter::SetsRegister(const Stmt& stmt) const {
   return stmt.kind == StmtKind::kStore && kernel_.array(stmt.array).space == Space::kRegisters;
 }
 
-// Memory takes long: what a block loads after its blocks met, whatever others made, it asks for
-// right then. Not before, since a meeting waits for what is under way.
-void CudaWriter::DefineEarly(const Block& block, size_t meeting) {
-  std::vector<ValueId> order;
-  for (size_t i = 0; i <= block.size(); ++i) {
-    if (i > meeting) std::ranges::copy(placement_.Before(block, i), std::back_inserter(order));
-    for (const RareArms::Arm& arm : rare_.In(placement_.Before(block, i)))
-      late_.insert(arm.values.begin(), arm.values.end());
-    if (i < block.size() &&
-        (block[i].kind == StmtKind::kRead || block[i].kind == StmtKind::kShuffle))
-      late_.insert(block[i].value);
-  }
-  // Operands are older than users.
-  std::unordered_set<ValueId> wanted;
-  for (size_t i = order.size(); i-- > 0;) {
-    bool is_load = kernel_.node(order[i]).prim == Prim::kLoad && !NeedsLate(order[i]);
-    if (!is_load && !wanted.contains(order[i])) continue;
-    for (ValueId operand : kernel_.operands(order[i])) wanted.insert(operand);
-    wanted.insert(order[i]);
-  }
-  for (ValueId id : order) {
-    if (!wanted.contains(id)) continue;
-    Define(id);
-    early_.insert(id);
-  }
-}
-
-// Whether it is made of what a statement of the block reads.
-bool CudaWriter::NeedsLate(ValueId id) const {
-  if (late_.contains(id)) return true;
-  return std::ranges::any_of(kernel_.operands(id),
-                             [&](ValueId operand) { return NeedsLate(operand); });
-}
-
 void CudaWriter::Body(const Block& block) {
-  bool is_first = source_.cluster > 1 && !in_vector_;
   for (size_t i = 0; i <= block.size();) {
     // Values do not depend on where registers are set: those of several such statements in a row
     // are computed before all of them.
@@ -190,15 +155,9 @@ void CudaWriter::Body(const Block& block) {
     std::vector<ValueId> values;
     for (size_t at = i; at < end; ++at)
       std::ranges::copy(placement_.Before(block, at), std::back_inserter(values));
-    std::erase_if(values, [&](ValueId id) { return early_.contains(id); });
     DefineAll(in_vector_ ? values : BranchesLast(values));
-    for (; i < end; ++i) {
-      if (i == block.size()) continue;
-      WriteStmt(block[i]);
-      bool meets = block[i].kind == StmtKind::kBarrier && block[i].scope == Scope::kBlock;
-      if (is_first && meets) DefineEarly(block, i);
-      is_first = is_first && !meets;
-    }
+    for (; i < end; ++i)
+      if (i < block.size()) WriteStmt(block[i]);
   }
 }
 
@@ -209,6 +168,8 @@ void CudaWriter::Inner(const Block& block) {
 }
 
 void CudaWriter::WriteStmt(const Stmt& stmt) {
+  // All lanes have read what they read before.
+  if (arrivals_ && arrivals_->sending.contains(&stmt)) Line("__syncwarp();");
   switch (stmt.kind) {
     case StmtKind::kFor:
       return For(stmt);
@@ -237,20 +198,36 @@ void CudaWriter::WriteStmt(const Stmt& stmt) {
     case StmtKind::kShuffle:
       return Shuffle(stmt.value);
     case StmtKind::kBarrier:
-      Line("{}", stmt.scope == Scope::kWarp ? "__syncwarp();"
-                 : source_.cluster > 1      ? "MeetInCluster();"
-                                            : "__syncthreads();");
-      return;
+      return Meet(stmt);
     case StmtKind::kMultiply:
       return Multiply(stmt);
   }
 }
 
+void CudaWriter::Meet(const Stmt& stmt) {
+  if (stmt.scope == Scope::kWarp) return Line("__syncwarp();");
+  if (source_.cluster == 1) return Line("__syncthreads();");
+  if (!arrivals_) return Line("MeetInCluster();");
+  Line("AwaitAll({}, {} >> 1 & 1, {});", ArrivalsFor(stmt), names_.Of(arrivals_->loop),
+       arrivals_->bytes[arrivals_->meetings.at(&stmt)]);
+}
+
+// Two for each meeting take turns: some blocks may be one round ahead of others, none two.
+std::string CudaWriter::ArrivalsFor(const Stmt& stmt) const {
+  return fmt::format("arrivals + ({} & 1) + {}", names_.Of(arrivals_->loop),
+                     2 * arrivals_->meetings.at(&stmt));
+}
+
 void CudaWriter::Store(const Stmt& stmt) {
   if (source_.cluster > 1 && kernel_.array(stmt.array).space == Space::kTeam) {
     if (in_vector_) return Fail("lanes store to the memory of several blocks");
-    Line("StoreToAll<{}>(&{}, {});", source_.cluster, Element(stmt.array, stmt.index),
-         Operand(stmt.value));
+    if (arrivals_) {
+      Line("SendToAll<{}>(&{}, {}, {});", source_.cluster, Element(stmt.array, stmt.index),
+           Operand(stmt.value), ArrivalsFor(stmt));
+    } else {
+      Line("StoreToAll<{}>(&{}, {});", source_.cluster, Element(stmt.array, stmt.index),
+           Operand(stmt.value));
+    }
   } else if (packed_stores_.contains(&stmt)) {
     Line("{}.at[{}] = {};", StoredName(stmt), lane_, Operand(stmt.value));
   } else if (variance_.PerLane(stmt.array) && !in_vector_) {

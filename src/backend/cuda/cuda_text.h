@@ -24,7 +24,8 @@ enum class Helper : uint8_t {
   kOne,
   kAlike,
   kTeamMultiply,
-  kCluster
+  kCluster,
+  kArrivals
 };
 
 // A kernel in CUDA C++, for NVRTC with --fmad=false and no headers.

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "backend/cuda/arrivals.h"
 #include "backend/cuda/cuda_prims.h"
 #include "backend/cuda/cuda_text.h"
 #include "backend/cuda/part_form.h"
@@ -107,6 +108,7 @@ class CudaWriter {
   Status Layout(const Block& block);
   void Function();
   void TeamArrays();
+  void BeginArrivals();
   void Registers(size_t i);
   // Lanes of the vector loops that touch an array of which each lane has its own: all alike.
   int64_t LanesOf(size_t array);
@@ -132,8 +134,9 @@ class CudaWriter {
 
   // ---- statements (cuda_text.cc)
   void Body(const Block& block);
-  void DefineEarly(const Block& block, size_t meeting);
-  bool NeedsLate(ValueId id) const;
+  void Meet(const Stmt& stmt);
+  // The place that counts what arrives for a meeting, of a store or barrier that belongs to it.
+  std::string ArrivalsFor(const Stmt& stmt) const;
   void Inner(const Block& block);
   void WriteStmt(const Stmt& stmt);
   void Store(const Stmt& stmt);
@@ -198,6 +201,7 @@ class CudaWriter {
   std::string lane_ = "0";
   std::vector<LoopId> grid_, threads_;
   TeamMemory team_memory_;
+  std::optional<Arrivals> arrivals_;  // of a cluster that needs no barrier
   std::map<ValueId, std::string> packed_loads_;
   struct Beside {
     ValueId packed{};
@@ -205,7 +209,6 @@ class CudaWriter {
   };
   std::map<ValueId, Beside> beside_;
   std::map<const Stmt*, std::string> packed_stores_;  // of one block: in its order
-  std::set<ValueId> early_, late_;                    // of a block that meets (DefineEarly)
   std::set<ValueId> inside_;                          // computed within the vector loop
 };
 

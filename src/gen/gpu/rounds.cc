@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "gen/gpu/ahead.h"
 #include "gen/gpu/gpu.h"
 
 namespace tokamak::gpu {
@@ -77,7 +78,10 @@ BuildOutcome BuildRounds(const RoundsRegion& region, const Machine& machine,
   if (!outcome.built && !region.form.dots.empty()) {
     BuildOutcome spread = BuildSpreadRounds(region, machine, name);
     if (!spread.built) outcome.why_not += "; " + spread.why_not;
-    if (spread.built) outcome = std::move(spread);
+    if (spread.built) {
+      outcome = std::move(spread);
+      LoadAhead(outcome.built->kernel);
+    }
   }
   if (outcome.built) FinishKernel(outcome.built->kernel);
   return outcome;

@@ -16,11 +16,18 @@ namespace {
 // Fewer elements than this a place are not worth a warp's while.
 constexpr int64_t kLeastElements = 32;
 // Sums of a lane; registers of a thread for all but matrices and sums.
-constexpr int64_t kMostSums = 64, kOtherWords = 64, kMostWords = 240;
+constexpr int64_t kMostSums = 64, kOtherWords = 48, kMostWords = 240;
 // Instructions of a warp's round that neither multiply nor add up, and cycles in which it waits for
 // itself.
-constexpr double kOtherInstrs = 200, kWaits = 500;
+constexpr double kOtherInstrs = 200, kWaits = 300;
 constexpr double kSchedulers = 4;
+// Cycles in which the unit that all warps share for team memory has one shuffle; how much of its
+// time nothing else fills.
+constexpr double kShuffleCycles = 2, kAlone = 0.5;
+// What a team that shares its multiprocessors with another one adds to the time of a round.
+constexpr double kBeside = 0.5;
+// Elements that a lane reads at once, at best; bytes of which cluster_us knows.
+constexpr double kWide = 4, kBytesOfMeeting = 4096;
 
 struct SpreadShape {
   int64_t blocks = 1, threads = 0;  // of a team; of a block
@@ -124,33 +131,50 @@ class Spreader {
     // A team that one block could run is one block.
     if (shape.blocks > 1 && shape.threads * shape.blocks <= kMostBlockThreads) return std::nullopt;
     int64_t words = 0, sums = 0, bytes = 0;
-    double instrs = kOtherInstrs, reads = 0, shuffles = 0;
+    double instrs = kOtherInstrs, shared = 0;
     int64_t positions = shape.units * shape.rows;
     for (const RoundsProduct& product : products_) {
       int64_t each = product.sums / elements_, held = shape.units * each * product.taps / kWarp;
       words += held;
       sums = std::max(sums, positions * each);
-      bytes += 2 * 4 * shape.rows * product.taps;
+      bytes += 4 * shape.rows * product.taps;
       double read = static_cast<double>(product.taps / kWarp * shape.rows);
       auto adds = static_cast<double>(
           each * (positions - 1 + std::countr_zero(static_cast<uint64_t>(kWarp / positions))));
-      instrs += static_cast<double>(held * shape.rows) + read + 4 * adds;
-      reads += read;
-      shuffles += adds;
+      instrs += static_cast<double>(held * shape.rows) + read / kWide + 2 * adds;
+      shared += read + kShuffleCycles * adds;
     }
     words += sums + kOtherWords;
-    if (sums > kMostSums || words > kMostWords ||
-        static_cast<double>(words * shape.threads) > rates_.registers ||
-        static_cast<double>(bytes) > rates_.team_bytes)
+    auto beside = static_cast<int64_t>(rates_.registers) / (words * shape.threads);
+    if (sums > kMostSums || words > kMostWords || beside == 0 ||
+        static_cast<double>(2 * bytes) > rates_.team_bytes)
       return std::nullopt;
     double warps = static_cast<double>(shape.threads / kWarp);
-    double busy = std::max(std::ceil(warps / kSchedulers) * instrs, warps * (reads + shuffles));
-    auto teams = static_cast<double>(CeilDiv(region_.form.Places(), shape.rows) * shape.blocks);
-    double waves = std::ceil(teams / static_cast<double>(machine_.cores));
-    double meeting = shape.blocks > 1 ? rates_.cluster_us : rates_.barrier_us;
+    double busy = std::ceil(warps / kSchedulers) * instrs + kAlone * warps * shared;
     // A multiply-add of a warp, of all schedulers.
     double cycle_us = rates_.ns[static_cast<size_t>(Pipe::kMultiply)] * kWarp * kSchedulers / 1000;
-    return waves * ((busy + kWaits) * cycle_us + static_cast<double>(products_.size()) * meeting);
+    return ((busy + kWaits) * cycle_us + MeetingMicros(shape, bytes)) * Turns(shape, beside);
+  }
+
+  // Of all products; `bytes`: what each block is sent.
+  double MeetingMicros(const SpreadShape& shape, int64_t bytes) const {
+    auto count = static_cast<double>(products_.size());
+    if (shape.blocks == 1) return count * rates_.barrier_us;
+    double more = static_cast<double>(bytes) - count * kBytesOfMeeting;
+    return count * rates_.cluster_us + more / rates_.cluster_bytes_ns / 1000;
+  }
+
+  // How many times as long all teams take as one that is alone; so many have room beside each
+  // other.
+  double Turns(const SpreadShape& shape, int64_t beside) const {
+    int64_t cores = machine_.cores;
+    if (shape.blocks > 1 && rates_.cluster_cores > 0)
+      cores = std::min(cores, static_cast<int64_t>(rates_.cluster_cores));
+    int64_t teams = CeilDiv(region_.form.Places(), shape.rows);
+    int64_t at_once = std::max<int64_t>(cores / shape.blocks, 1);
+    int64_t layers = CeilDiv(teams, at_once) * CeilDiv(shape.blocks, cores);
+    auto waves = static_cast<double>(CeilDiv(layers, beside));
+    return waves * (1 + kBeside * static_cast<double>(std::min(layers, beside) - 1));
   }
 
   BuildOutcome Write(const SpreadShape& shape, const std::string& name) const {

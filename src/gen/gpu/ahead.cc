@@ -1,0 +1,152 @@
+#include "gen/gpu/ahead.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "kernel/placement.h"
+#include "kernel/range.h"
+
+namespace tokamak::gpu {
+namespace {
+
+// Registers for what is loaded ahead.
+constexpr size_t kMostAhead = 32;
+
+// A loop of known rounds, in which all threads meet.
+struct Rounds {
+  Block* around = nullptr;
+  size_t at = 0;  // in `around`
+  int64_t count = 0;
+};
+
+int64_t NumberOf(const Kernel& kernel, ValueId id) {
+  return IntOfBits(ScalarType::kIndex, kernel.node(id).bits);
+}
+
+bool Meets(const Stmt& stmt) {
+  return stmt.kind == StmtKind::kBarrier && stmt.scope == Scope::kBlock;
+}
+
+Rounds FindRounds(const Kernel& kernel, Block& block) {
+  for (size_t i = 0; i < block.size(); ++i) {
+    if (block[i].kind != StmtKind::kFor) continue;
+    const Loop& loop = kernel.loop(block[i].loop);
+    bool is_serial = loop.role == LoopRole::kSerial && kernel.IsConstant(loop.extent);
+    if (is_serial && std::ranges::any_of(block[i].body, Meets))
+      return {&block, i, NumberOf(kernel, loop.extent)};
+    if (Rounds found = FindRounds(kernel, block[i].body); found.around != nullptr) return found;
+  }
+  return {};
+}
+
+class Loads {
+ public:
+  Loads(Kernel& kernel, const Rounds& rounds)
+      : kernel_(kernel), rounds_(rounds), loop_((*rounds.around)[rounds.at].loop) {}
+
+  void Move() {
+    Find();
+    if (found_.empty()) return;
+    ValueId zero = Constant(0);
+    ValueId round = Add({.prim = Prim::kLoop, .bits = static_cast<Bits>(loop_)});
+    ValueId next = Add({.prim = Prim::kAdd, .operands = {round, Constant(1), kNoValue}});
+    ValueId last = Constant(rounds_.count - 1);
+    next = Add({.prim = Prim::kMin, .operands = {next, last, kNoValue}});
+    std::unordered_map<ValueId, ValueId> at_first, at_next;
+    Block before, reads, ahead;
+    for (ValueId load : found_) {
+      ArrayId held{static_cast<uint32_t>(kernel_.arrays.size())};
+      kernel_.arrays.push_back({.name = "ahead",
+                                .type = kernel_.node(load).type,
+                                .space = Space::kRegisters,
+                                .size = 1});
+      before.push_back(StoreTo(held, zero, Moved(load, zero, at_first)));
+      ahead.push_back(StoreTo(held, zero, Moved(load, next, at_next)));
+      made_.emplace_back(load, held);
+      reads.push_back({.kind = StmtKind::kRead, .value = load});
+    }
+    // What was loaded is read from its register now; users need not change.
+    for (auto [load, held] : made_) {
+      ScalarNode& node = kernel_.nodes[static_cast<size_t>(load)];
+      node = {.prim = Prim::kRead,
+              .type = node.type,
+              .operands = {zero_, kNoValue, kNoValue},
+              .bits = static_cast<Bits>(held)};
+    }
+    Block& body = (*rounds_.around)[rounds_.at].body;
+    auto meeting = std::ranges::find_if(body, Meets);
+    meeting = body.insert(meeting, ahead.begin(), ahead.end());
+    body.insert(body.begin(), reads.begin(), reads.end());
+    rounds_.around->insert(rounds_.around->begin() + static_cast<ptrdiff_t>(rounds_.at),
+                           before.begin(), before.end());
+  }
+
+ private:
+  // Those that every round needs, in bounds whatever the round.
+  void Find() {
+    Placement placement(kernel_);
+    RangeTable ranges;
+    const Block& body = (*rounds_.around)[rounds_.at].body;
+    for (size_t i = 0; i < kernel_.nodes.size() && zero_ == kNoValue; ++i)
+      if (kernel_.nodes[i] == ScalarNode{.prim = Prim::kConst, .type = ScalarType::kIndex})
+        zero_ = ValueId{static_cast<uint32_t>(i)};
+    for (size_t i = 0; i <= body.size(); ++i) {
+      for (ValueId id : placement.Before(body, i)) {
+        const ScalarNode& node = kernel_.node(id);
+        if (node.prim != Prim::kLoad || id < zero_ || !IsKnown(node.operands[0])) continue;
+        Range range = ranges.Of(kernel_, node.operands[0]);
+        if (range.low < 0 || range.high >= kernel_.array(node.array()).size) continue;
+        if (found_.size() < kMostAhead) found_.push_back(id);
+      }
+    }
+  }
+  // Whether a value is made of numbers of loops alone.
+  bool IsKnown(ValueId id) {
+    auto [at, is_new] = known_.emplace(id, false);
+    if (!is_new) return at->second;
+    Prim prim = kernel_.node(id).prim;
+    bool known = prim != Prim::kLoad && prim != Prim::kRead && prim != Prim::kShuffle &&
+                 prim != Prim::kMatch;
+    for (ValueId operand : kernel_.operands(id)) known = known && IsKnown(operand);
+    return known_[id] = known;
+  }
+  ValueId Add(ScalarNode node, ScalarType type = ScalarType::kIndex) {
+    node.type = type;
+    kernel_.nodes.push_back(node);
+    return ValueId{static_cast<uint32_t>(kernel_.nodes.size() - 1)};
+  }
+  ValueId Constant(int64_t number) {
+    return Add({.prim = Prim::kConst, .bits = static_cast<Bits>(number)});
+  }
+  // The same value of another round.
+  ValueId Moved(ValueId id, ValueId round, std::unordered_map<ValueId, ValueId>& moved) {
+    ScalarNode node = kernel_.node(id);
+    if (node.prim == Prim::kLoop) return node.loop() == loop_ ? round : id;
+    if (node.arity() == 0) return id;
+    if (auto at = moved.find(id); at != moved.end()) return at->second;
+    for (int i = 0; i < node.arity(); ++i)
+      node.operands[static_cast<size_t>(i)] =
+          Moved(node.operands[static_cast<size_t>(i)], round, moved);
+    return moved[id] = Add(node, node.type);
+  }
+  static Stmt StoreTo(ArrayId array, ValueId index, ValueId value) {
+    return {.kind = StmtKind::kStore, .array = array, .index = index, .value = value};
+  }
+
+  Kernel& kernel_;
+  Rounds rounds_;
+  LoopId loop_;
+  ValueId zero_ = kNoValue;  // one that is older than the loads
+  std::vector<ValueId> found_;
+  std::vector<std::pair<ValueId, ArrayId>> made_;
+  std::unordered_map<ValueId, bool> known_;
+};
+
+}  // namespace
+
+void LoadAhead(Kernel& kernel) {
+  Rounds rounds = FindRounds(kernel, kernel.body);
+  if (rounds.around != nullptr && rounds.count > 1) Loads(kernel, rounds).Move();
+}
+
+}  // namespace tokamak::gpu
