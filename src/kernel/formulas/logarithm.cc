@@ -86,19 +86,26 @@ Normal NormalOf(Scalar x) {
   return {Choose(is_small, x * std::exp2(shift), x), Choose(is_small, x.Like(shift), x.Like(0))};
 }
 
+// On GPUs, where each instruction counts.
+Scalar LogByShift(Scalar x) {
+  constexpr double kLost = 25;
+  Scalar is_small = x < LeastNormal(x), value = Choose(is_small, x * std::exp2(kLost), x);
+  Scalar shift = ShiftOf(value), lost = Choose(is_small, x.Like(kLost * 0x1p23), x.Like(0));
+  Scalar e = shift.BitsAs(ScalarType::kS32).As(x.type()) - lost;
+  Scalar result = LogOfShift(Shifted(value, shift) - 1, e), infinity = Infinity(x);
+  // Bits of infinity and above: that, NaN, and all that has a sign.
+  Scalar bits = x.BitsAs(ScalarType::kU32);
+  result = Choose(bits < infinity.BitsAs(ScalarType::kU32), result, Fma(x, infinity, infinity));
+  return Choose(x == 0, -infinity, result);
+}
+
 }  // namespace
 
 Scalar Log(Scalar x) {
+  if (HasApproximations(x)) return LogByShift(x);
   auto [value, lost] = NormalOf(x);
-  Scalar result;
-  if (HasApproximations(x)) {
-    Scalar shift = ShiftOf(value);
-    Scalar e = shift.BitsAs(ScalarType::kS32).As(x.type()) - lost * 0x1p23;
-    result = LogOfShift(Shifted(value, shift) - 1, e);
-  } else {
-    Parts parts = PartsOf(value);
-    result = LogOfParts(parts.mantissa - 1, parts.exponent - lost);
-  }
+  Parts parts = PartsOf(value);
+  Scalar result = LogOfParts(parts.mantissa - 1, parts.exponent - lost);
   Scalar edge = Choose(x == 0, -Infinity(x), NotANumber(x));
   return Choose(x > 0, Choose(x == Infinity(x), x, result), edge);
 }
