@@ -4,7 +4,8 @@
     bench/model_error.py                    exports, measures, fits, and writes docs/results/model.md and model.json
     bench/model_error.py --export FOLDER    the programs only (needs JAX); --programs FOLDER: use them
     bench/model_error.py --measured F.json  no measurement: what was measured before
-    bench/model_error.py --device cuda      the same of the machine's GPU: model_cuda.md, beginning with machines/h200.json
+    bench/model_error.py --device cuda      the same of the machine's GPU: model_cuda.md, beginning with machines/raw/h200.json
+    bench/model_error.py --split 1          halves of the workloads that are drawn otherwise: does the fit hold there, too?
 
 Programs are the workloads of ../shared/bench at several sizes, fused, and some of them also one kernel an instruction. A
 kernel is measured by `tokamak explain --measure`: the median of repeated runs by itself, with the arguments that the program
@@ -15,6 +16,7 @@ import argparse
 import collections
 import concurrent.futures
 import datetime
+import hashlib
 import itertools
 import json
 import math
@@ -183,8 +185,10 @@ def figures(rows):
     }
 
 
-def is_test(name):
-    return sorted(SIZES).index(name) % 2 == 1
+def is_test(name, split=0):
+    """Whether a workload is of the judged half; `split`: halves drawn otherwise."""
+    names = sorted(SIZES, key=lambda name: hashlib.sha1(f"{split} {name}".encode()).hexdigest() if split else name)
+    return names.index(name) % 2 == 1
 
 
 def fit(arguments, rows):
@@ -194,7 +198,7 @@ def fit(arguments, rows):
     # Workloads count alike, nearly: one of many kernels does not decide.
     many = collections.Counter(row["workload"] for row in rows)
     points.write_text(json.dumps(
-        [{**r, "weight": 0 if is_test(r["workload"]) else many[r["workload"]] ** -0.5} for r in rows]))
+        [{**r, "weight": 0 if is_test(r["workload"], arguments.split) else many[r["workload"]] ** -0.5} for r in rows]))
     command = [str(arguments.tokamak), "calibrate", "--fit", str(points), "-o", str(fitted)]
     if arguments.machine:
         command += ["--machine", str(arguments.machine)]
@@ -206,14 +210,14 @@ def fit(arguments, rows):
     return fitted
 
 
-def page(facts, rows, bars):
-    fit_rows = [r for r in rows if not is_test(r["workload"])]
-    test_rows = [r for r in rows if is_test(r["workload"])]
+def page(facts, rows, bars, split):
+    fit_rows = [r for r in rows if not is_test(r["workload"], split)]
+    test_rows = [r for r in rows if is_test(r["workload"], split)]
     lines = [
         "# The cost model against measurement", "",
         f"`bench/model_error.py{facts.get('flags', '')}` on {facts['cpu']}, {facts['cores']} cores, {facts['date']}: {len(rows)} kernels of "
         f"{len({r['workload'] for r in rows})} workloads. An error is |predicted / measured - 1|; tau is Kendall's, of the order "
-        "of kernels by time. Rates were fitted to the kernels of one half of the workloads, the other half is judged "
+        f"of kernels by time. Rates {facts.get('fitted', 'were')} fitted to the kernels of one half of the workloads, the other half is judged "
         f"(bars: median error {bars[0]:.0%}, tau {bars[1]}).", "",
         "| kernels | number | median error | 90 % below | tau | predicted / measured, median |", "|---|---|---|---|---|---|"]
 
@@ -252,6 +256,7 @@ def main():
     parser.add_argument("--out", type=Path, default=ROOT / "docs/results")
     parser.add_argument("--name", help="of the page (model; of a GPU: model_cuda)")
     parser.add_argument("--device", default="", help="a GPU's kernels, on this backend: cuda (sim-cuda: to try it out)")
+    parser.add_argument("--split", type=int, default=0, help="which halves (0: by name, as machines/ were fitted)")
     parser.add_argument("--no-fit", action="store_true", help="judge the machine file as it is")
     arguments = parser.parse_args()
     suffix = "_cuda" if arguments.device else ""
@@ -259,7 +264,7 @@ def main():
     arguments.programs = arguments.programs or ROOT / f"build/model_programs{suffix}"
     bars = BARS["gpu" if arguments.device else "cpu"]
     if arguments.device and not arguments.machine:
-        arguments.machine = ROOT / "machines/h200.json"
+        arguments.machine = ROOT / "machines/raw/h200.json"
     if arguments.export:
         return export(arguments, arguments.export)
     if arguments.measured:
@@ -274,15 +279,17 @@ def main():
         rows = measure(arguments, arguments.programs)
         facts["seconds"] = round(time.time() - begin, 1)
     arguments.out.mkdir(parents=True, exist_ok=True)
-    if not arguments.no_fit:
+    if arguments.no_fit:
+        facts["fitted"] = "of the machine file had been"
+    else:
         fit(arguments, rows)
-    text = page(facts, rows, bars)
+    text = page(facts, rows, bars, arguments.split)
     (arguments.out / f"{arguments.name}.md").write_text(text)
     body = ",\n".join(json.dumps(row, sort_keys=True) for row in rows)
     (arguments.out / f"{arguments.name}.json").write_text(
         '{"facts": ' + json.dumps(facts) + ',\n"kernels": [\n' + body + "\n]}\n")
     print(text)
-    test = figures([r for r in rows if is_test(r["workload"])])
+    test = figures([r for r in rows if is_test(r["workload"], arguments.split)])
     print(f"figure: median error {test['median_error']:.1%}, tau {test['tau']:.3f} of {test['kernels']} kernels of the test half")
     good = test["kernels"] > 0 and test["median_error"] <= bars[0] and test["tau"] >= bars[1]
     print(f"tally: {test['kernels'] if good else 0} passed, {0 if good else 1} failed, 0 skipped")

@@ -154,18 +154,27 @@ double MostOf(const Rates& rates) {
   return most > 0 ? most : BandwidthAt(rates.all, 0).read;
 }
 
+// Operations of all tasks: what a multiprocessor has to do, or what a thread waits for.
+double GpuOpsNs(const Work& work, const Rates& rates, double cores, double waves) {
+  double ns = NsOfOps(work, rates), tasks = std::max(work.tasks, 1.0);
+  // The last wave is paid for as a whole.
+  double tail = waves < 1 ? 1 : std::ceil(waves) / waves;
+  double shared = ns / std::min(cores, tasks) * tail;
+  double simple = rates.ns[static_cast<size_t>(Pipe::kSimple)];
+  if (simple <= 0) return shared;
+  // Where threads are few, nothing is done while each waits for its own operations.
+  double own = ns / simple / (tasks * std::max(work.threads, 1.0)) * rates.latency_ns;
+  return Greater(shared, own * std::ceil(waves), rates.softness);
+}
+
 Price PriceOnGpu(const Work& work, const Machine& machine, const Rates& rates) {
   Price price;
   auto cores = static_cast<double>(std::max<int64_t>(machine.cores, 1));
   double teams = TeamsAtATime(work, rates), at_once = teams * cores;
   price.threads = std::min(work.tasks, at_once);
   price.launch = rates.graph_gap_us;
-  // The last wave is paid for as a whole.
   double waves = std::max(work.tasks, 1.0) / at_once;
-  double tail = std::ceil(waves) / waves;
-  if (waves < 1) tail = 1;
-  double busy = std::min(cores, std::max(work.tasks, 1.0));
-  price.compute = (NsOfOps(work, rates) / busy * tail +
+  price.compute = (GpuOpsNs(work, rates, cores, waves) +
                    work.barriers * rates.barrier_us * kNsPerUs * std::max(waves, 1.0)) /
                   kNsPerUs;
   double bytes = work.reads + work.writes;
@@ -173,9 +182,9 @@ Price PriceOnGpu(const Work& work, const Machine& machine, const Rates& rates) {
   double full = work.writes > 0 && work.reads > 0 ? rate.copy
                 : work.reads > 0                  ? rate.read
                                                   : rate.write;
-  // Few threads have few bytes under way: what each reads, up to some vectors.
+  // Few threads have few bytes under way: what each reads and writes, up to some vectors.
   double vector = static_cast<double>(machine.vector_bits) / 8;
-  double each = work.reads / std::max(work.tasks * work.threads, 1.0);
+  double each = bytes / std::max(work.tasks * work.threads, 1.0);
   double in_flight = std::min(teams, work.tasks / cores) * work.threads *
                      std::clamp(each, vector / 4, vector * kVectorsUnderWay);
   // Of the most that memory gives: what little data reaches is less for the same reason.

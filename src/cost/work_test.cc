@@ -297,6 +297,32 @@ TEST(Price, CrowdedThreadsAreSlower) {
   EXPECT_NEAR(compute(busy, crowded), 1.5 * compute(busy, rates), 1e-6);
 }
 
+// On a GPU nothing is done while each of a few threads waits for its own operations.
+TEST(Price, FewThreadsWaitForTheirOwn) {
+  constexpr double kOps = 1e5;
+  const Machine machine = GpuMachine();
+  Work few;
+  few.threads = 32;
+  few[Pipe::kSimple] = kOps * few.threads;
+  double waits = kOps * RatesOf(machine).latency_ns / 1000;
+  EXPECT_GE(PriceOf(few, machine).compute, waits);
+  Work twice = few;
+  twice.tasks = 2;
+  twice[Pipe::kSimple] *= 2;
+  EXPECT_NEAR(PriceOf(twice, machine).compute, PriceOf(few, machine).compute, 0.01 * waits);
+}
+
+// What is written is under way as well as what is read.
+TEST(Price, WritingAloneReachesMemory) {
+  const Machine machine = GpuMachine();
+  Work fill;
+  fill.tasks = 1 << 16;
+  fill.threads = 256;
+  fill.writes = fill.tasks * fill.threads * 32;
+  double least = fill.writes / BandwidthAt(RatesOf(machine).all, fill.writes).write / 1000;
+  EXPECT_NEAR(PriceOf(fill, machine).memory, least, 0.01 * least);
+}
+
 TEST(Rates, AreBetweenTheirPoints) {
   std::vector<Bandwidth> curve = {{1e3, 100, 50, 80}, {1e6, 10, 5, 8}};
   EXPECT_EQ(BandwidthAt(curve, 10).read, 100);

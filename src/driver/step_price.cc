@@ -1,6 +1,7 @@
 #include "driver/step_price.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "cost/rates.h"
 
@@ -25,7 +26,18 @@ double HostPrice(const Instr& instr) {
   return kHostStep + kHostElement * elements + (any_time ? kLoop : 0);
 }
 
-Work WorkOfProduct(const ProductCall& call) {
+// On a GPU as tensor cores take it: f32 is looked at with fewer bits there, narrow types count as
+// they are kept here.
+void AddTiles(const MatrixProduct& product, double multiplications, Work& work) {
+  constexpr double kTile = 128;
+  work.threads = 256;
+  work.tasks = std::ceil(static_cast<double>(product.m) / kTile) *
+               std::ceil(static_cast<double>(product.n) / kTile) *
+               static_cast<double>(product.BatchCount());
+  work[product.type == MatrixType::kF32 ? Pipe::kMultiply16 : Pipe::kMultiply64] = multiplications;
+}
+
+Work WorkOfProduct(const ProductCall& call, const Machine& machine) {
   const MatrixProduct& product = call.product;
   Work work;
   auto m = static_cast<double>(product.m), n = static_cast<double>(product.n),
@@ -36,7 +48,12 @@ Work WorkOfProduct(const ProductCall& call) {
   work.tasks = static_cast<double>(call.blocks.count);
   work.reads = batch * (m * k + k * n) * bytes;
   work.writes = batch * m * n * bytes;
-  work[wide ? Pipe::kMultiply64 : Pipe::kMultiply] = batch * m * n * k * parts;
+  double multiplications = batch * m * n * k * parts;
+  if (machine.is_gpu()) {
+    AddTiles(product, multiplications, work);
+  } else {
+    work[wide ? Pipe::kMultiply64 : Pipe::kMultiply] = multiplications;
+  }
   return work;
 }
 
@@ -53,7 +70,8 @@ void SetGrainsOf(std::vector<RunStep>& steps, const LoweredProgram& program,
 }  // namespace
 
 Work WorkOf(const RunStep& launch, const LoweredProgram& program, const Machine& machine) {
-  if (launch.kind == StepKind::kLibrary) return WorkOfProduct(program.products[launch.target]);
+  if (launch.kind == StepKind::kLibrary)
+    return WorkOfProduct(program.products[launch.target], machine);
   return WorkOf(program.kernels[launch.target], launch.grid, machine);
 }
 

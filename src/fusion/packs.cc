@@ -73,6 +73,14 @@ class Packer {
     return machine_.is_gpu() && Kernel(k).built.grid < kBlocksToFill * machine_.cores;
   }
 
+  // A few teams that each take longer than a launch, as the kernel itself says.
+  bool IsLongOfFew(int k) const {
+    if (!LeavesIdle(k)) return false;
+    const BuiltKernel& built = Kernel(k).built;
+    Price price = PriceOf(WorkOf(built.kernel, built.grid, machine_), machine_);
+    return price.total() - price.launch > launch_us_;
+  }
+
   static double FoldedBy(const Instr& instr) {
     bool folds = instr.op() == Op::kReduce || instr.op() == Op::kScan;
     double elements = 0;
@@ -281,6 +289,9 @@ class Packer {
     plan_.packs.clear();
     for (std::vector<int>& pack : packs) {
       if (pack.size() < 2 || (says && !Pays(pack))) continue;
+      // What a few teams do for long begins first, and the others beside it.
+      if (says)
+        std::stable_partition(pack.begin(), pack.end(), [&](int k) { return IsLongOfFew(k); });
       plan_.packs.push_back(std::move(pack));
     }
   }
