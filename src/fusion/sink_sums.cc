@@ -161,7 +161,8 @@ class Sinker {
   void FindReduction(size_t i) {
     Instr* term = TermOf(i);
     if (term == nullptr) return;
-    if (term->op() == Op::kAdd && IsZero(term->operand(1))) term = term->operand(0);
+    for (size_t zero : {0, 1})
+      if (term->op() == Op::kAdd && IsZero(term->operand(zero))) term = term->operand(1 - zero);
     if (term->op() != Op::kReduce || term->operand_count() != 2 || term->has_extras()) return;
     const Instr* fold = term->called(0)->root();
     if (fold->op() != Op::kAdd || fold->operand(0)->op() != Op::kParameter ||
