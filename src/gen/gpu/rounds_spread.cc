@@ -21,6 +21,9 @@ constexpr int64_t kMostSums = 64, kOtherWords = 48, kMostWords = 240;
 // itself.
 constexpr double kOtherInstrs = 200, kWaits = 300;
 constexpr double kSchedulers = 4;
+// The rates of machine files are fitted to kernels of many threads; here single cycles count, and
+// GPUs have much the same.
+constexpr double kCycleMicros = 0.00055;
 // Cycles in which the unit that all warps share for team memory has one shuffle; how much of its
 // time nothing else fills.
 constexpr double kShuffleCycles = 2, kAlone = 0.5;
@@ -151,9 +154,7 @@ class Spreader {
       return std::nullopt;
     double warps = static_cast<double>(shape.threads / kWarp);
     double busy = std::ceil(warps / kSchedulers) * instrs + kAlone * warps * shared;
-    // A multiply-add of a warp, of all schedulers.
-    double cycle_us = rates_.ns[static_cast<size_t>(Pipe::kMultiply)] * kWarp * kSchedulers / 1000;
-    return ((busy + kWaits) * cycle_us + MeetingMicros(shape, bytes)) * Turns(shape, beside);
+    return ((busy + kWaits) * kCycleMicros + MeetingMicros(shape, bytes)) * Turns(shape, beside);
   }
 
   // Of all products; `bytes`: what each block is sent.
