@@ -1,5 +1,6 @@
 """The page of bench/paper and its plots, from paper.json (a GPU) and paper_cpu.json."""
 import json
+import re
 
 import svg
 
@@ -137,7 +138,7 @@ def verdict(told):
         best = min(((told.ms(p, c), f"{t}, {title}") for _, p, t, _ in RUNGS for c, title in COLUMNS[:2] if told.ms(p, c)), default=None)
         found.append(f"- The untouched program takes {number(ours)} ms on Tokamak: {base['ms'] / ours:.1f} times less than on XLA"
                      + (f", {best[0] / ours:.2f} times less than XLA's best rung ({best[1]})" if best else "")
-                     + (f"; {ours / hand['ms']:.2f} times what CUDA by hand with the same draws takes ({number(hand['ms'])} ms)." if hand else "."))  # fmt: skip
+                     + (f"; {ours / hand['ms']:.2f} times what CUDA by hand with the same draws takes ({number(hand['ms'])} ms{in_which(told)})." if hand else "."))  # fmt: skip
     return found + [""]
 
 
@@ -309,11 +310,18 @@ def counted(told):
             "How many kernels a step has, how long of the wall time the device is at work, and what must be stored between kernels.", "", *table(["", "program", "kernels and copies a step", "copies of these", "device at work", "temporary bytes"], rows), *hardware(told), *taken_of_gpu(told)]  # fmt: skip
 
 
+def in_which(told):
+    """Peers are measured with E6: where only others were measured anew, theirs are of the run before."""
+    only = re.search(r"--only (\S+)", told.data["command"])
+    return ", in the run before" if told.data.get("added_to") and only and "E6" not in only[1] else ""
+
+
 def hardware(told):
     """What ncu read."""
     counted = told.data.get("hardware")
     if not counted:
-        return ["Counters of the hardware (ncu) are not read " + ("with `--quick`." if told.cuda else "of a CPU."), ""]
+        where = "were not read in this run; those of a step, before and after fusion: [counters.md](counters.md)." if told.cuda else "are not read of a CPU."
+        return ["Counters of the hardware (ncu) " + where, ""]
     reasons = {side: of["why"] for side, of in counted.items() if "why" in of}
     rows = []
     for side, of in counted.items():
