@@ -192,7 +192,8 @@ void RoundsFrame::AddProduct(const RoundsProduct& product) {
     for (int64_t l = 0; l < together; ++l) {
       Scalar all = b.Read(sum, b.Index(l));
       for (int64_t mask = 1; mask < threads; mask *= 2) all = all + b.Shuffle(all, b.Index(mask));
-      sums.Store(b.Index(l), all);
+      // One thread stores it: NaNs of several may differ.
+      b.If(context_.group.member == b.Index(0), [&] { sums.Store(b.Index(l), all); });
     }
     b.Barrier(Scope::kWarp);
     context_.Forget();
