@@ -144,17 +144,38 @@ void RoundsKernel::Look(RoundsFrame& body) {
   }
 }
 
-void RoundsKernel::Run(const Coordinates& place, Scalar first) {
-  const WhileLoop& loop = region_.loop;
-  RoundsContext& context = *context_;
-  context.place = place;
+CarriedValues RoundsKernel::Carried(const Coordinates& place, Scalar first,
+                                    std::shared_ptr<ElementGiver> begin) {
+  context_->place = place;
+  context_->held = 0;
   first_ = first;
-  CarriedValues carried(
-      context, loop, region_.form.carries, region_.rounds,
-      GiverOf([&](const Coordinates& at, size_t i) { return context.top.At(*loop.init(i), at); }));
-  if (!context.fault.empty()) return;
-  EmitRounds(context, loop, region_.rounds, carried, this);
-  if (!context.fault.empty()) return;
+  return CarriedValues(*context_, region_.loop, region_.form.carries, region_.rounds,
+                       std::move(begin));
+}
+
+std::shared_ptr<ElementGiver> RoundsKernel::KeptAt(Scalar slot) {
+  return GiverOf([this, slot](const Coordinates& at, size_t i) {
+    const Instr& init = *region_.loop.init(i);
+    if (i >= kept_.size() || kept_[i].empty()) return context_->top.At(init, at);
+    OwnElements own(*context_, init.shape(), region_.form.carries[i]);
+    size_t e = 0;
+    auto is_here = [&](const Coordinates& other) {
+      return std::ranges::equal(at, other, {}, &Scalar::id, &Scalar::id);
+    };
+    while (e < kept_[i].size() && !is_here(own.At(*context_, static_cast<int64_t>(e)))) ++e;
+    if (e == kept_[i].size()) {
+      context_->Fail("an element is needed that is not kept");
+      return context_->top.At(init, at);
+    }
+    Element value{b_.Read(kept_[i][e][0], slot), {}};
+    if (init.shape().type() == ElementType::kPred) value[0] = value[0] != 0;
+    if (IsComplex(init.shape().type())) value[1] = b_.Read(kept_[i][e][1], slot);
+    return value;
+  });
+}
+
+void RoundsKernel::WriteResults(CarriedValues& carried) {
+  RoundsContext& context = *context_;
   carried.Read(std::nullopt);
   for (const Output& output : outputs_) {
     const CarryForm& form = region_.form.carries[output.carry];
@@ -167,6 +188,13 @@ void RoundsKernel::Run(const Coordinates& place, Scalar first) {
       }
     });
   }
+}
+
+void RoundsKernel::Run(const Coordinates& place, Scalar first) {
+  CarriedValues carried = Carried(place, first, KeptAt({}));
+  if (!context_->fault.empty()) return;
+  EmitRounds(*context_, region_.loop, region_.rounds, carried, this);
+  if (context_->fault.empty()) WriteResults(carried);
 }
 
 BuildOutcome RoundsKernel::Finish(int64_t grid, bool exact) {
@@ -211,6 +239,8 @@ BuildOutcome BuildOnCpu(const RoundsRegion& region, const Machine& machine,
   int64_t vectors = region.loop.body->size() < kShortBody ? 4 : 2;
   int64_t lanes = std::min(vectors * machine.Lanes(32), PowerBelow(count));
   int64_t teams = (count + lanes - 1) / lanes;
+  if (BuildOutcome blocks = BuildRoundsInBlocks(region, machine, lanes, name); blocks.built)
+    return blocks;
   b.For("g", LoopRole::kGrid, b.Index(teams), [&](Scalar g) {
     Scalar begin = LesserOf(g * b.Index(lanes), b.Index(count - lanes));
     Scalar first = g == b.Index(0);

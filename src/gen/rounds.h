@@ -117,6 +117,8 @@ class CarriedValues {
   void Read(std::optional<Scalar> round);
   Element At(size_t i, const Coordinates& at) const;
   bool IsHeld(size_t i) const { return !registers_[i].empty(); }
+  // Whether all places hold the same array.
+  bool HoldsSharedArray() const;
   const OwnElements& Own(size_t i) const { return own_[i]; }
   void Store(size_t i, const std::vector<Element>& values);
 
@@ -171,9 +173,13 @@ class RoundsWatcher {
   virtual ~RoundsWatcher() = default;
   virtual void Look(RoundsFrame& body) = 0;
 };
-// Writes a loop: its rounds, one after the other. `watcher` may be null.
+// Some rounds of a loop whose number is known.
+struct RoundsSpan {
+  Scalar from, count;
+};
+// Writes a loop: its rounds, or those of `span`, one after the other. `watcher` may be null.
 void EmitRounds(RoundsContext& context, const WhileLoop& loop, std::optional<int64_t> rounds,
-                CarriedValues& carried, RoundsWatcher* watcher);
+                CarriedValues& carried, RoundsWatcher* watcher, const RoundsSpan* span = nullptr);
 
 // A giver of a function (at, part) -> Element.
 template <typename Fn>
@@ -199,6 +205,11 @@ class RoundsKernel : private RoundsWatcher {
   void Spread(const RoundsSpread& spread) { context_->spread = spread; }
   // All rounds for one place. `first`: whether it is the one that writes what all places know.
   void Run(const Coordinates& place, Scalar first);
+  // The same in parts: before the first round, some rounds, after the last. Between them what a
+  // place holds is kept in arrays, as that of `slot` among `slots`.
+  void Begin(const Coordinates& place, Scalar slot, int64_t slots);
+  void Continue(const Coordinates& place, Scalar slot, Scalar first, const RoundsSpan& span);
+  void End(const Coordinates& place, Scalar slot, Scalar first);
   BuildOutcome Finish(int64_t grid, bool exact);
 
  private:
@@ -206,6 +217,12 @@ class RoundsKernel : private RoundsWatcher {
     size_t carry;
     ArrayId array;
   };
+  // What a place begins with, of those that are kept or else from memory.
+  std::shared_ptr<ElementGiver> KeptAt(Scalar slot);
+  CarriedValues Carried(const Coordinates& place, Scalar first,
+                        std::shared_ptr<ElementGiver> begin);
+  void Keep(CarriedValues& carried, Scalar slot);
+  void WriteResults(CarriedValues& carried);
   // Writes what a round stacks.
   void Look(RoundsFrame& body) override;
   // Whether this place writes an array; places that differ along axes which the array does not have
@@ -220,7 +237,14 @@ class RoundsKernel : private RoundsWatcher {
   std::unique_ptr<ElementEmitter> top_;
   std::unique_ptr<RoundsContext> context_;
   std::vector<Output> outputs_;
-  Scalar first_;  // of the place at hand
+  Scalar first_;                                           // of the place at hand
+  std::vector<std::vector<std::array<ArrayId, 2>>> kept_;  // of carried values, their elements
 };
+
+// A CPU's kernel that runs some rounds of many places before the next rounds of any: what it reads
+// and stacks of each round is then long enough for the processor to see it coming. Refused where
+// that is little.
+BuildOutcome BuildRoundsInBlocks(const RoundsRegion& region, const Machine& machine, int64_t lanes,
+                                 const std::string& name);
 
 }  // namespace tokamak

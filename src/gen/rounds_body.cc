@@ -238,7 +238,7 @@ Element RoundsFrame::Contracted(const Instr& dot, const Coordinates& at) {
 }
 
 void EmitRounds(RoundsContext& context, const WhileLoop& loop, std::optional<int64_t> rounds,
-                CarriedValues& carried, RoundsWatcher* watcher) {
+                CarriedValues& carried, RoundsWatcher* watcher, const RoundsSpan* span) {
   KernelBuilder& b = context.b;
   auto now = GiverOf([&](const Coordinates& at, size_t i) { return carried.At(i, at); });
   auto round = [&] {
@@ -254,9 +254,10 @@ void EmitRounds(RoundsContext& context, const WhileLoop& loop, std::optional<int
       if (carried.IsHeld(i)) carried.Store(i, next[i]);
   };
   if (rounds) {
-    b.For("k", LoopRole::kSerial, b.Index(*rounds), [&](Scalar k) {
+    Scalar count = span == nullptr ? b.Index(*rounds) : span->count;
+    b.For("k", LoopRole::kSerial, count, [&](Scalar k) {
       if (watcher != nullptr) context.spread.round = k;
-      carried.Read(k);
+      carried.Read(span == nullptr ? k : span->from + k);
       round();
     });
     return;
@@ -265,8 +266,10 @@ void EmitRounds(RoundsContext& context, const WhileLoop& loop, std::optional<int
       [&] {
         carried.Read(std::nullopt);
         RoundsFrame frame(context, *loop.condition, now);
-        // A place that is done stays as it is: it need not wait for the others.
-        if (const Instr* own = ConditionOfPlace(loop, context.form.sizes)) {
+        // A place that is done stays as it is: it need not wait for the others, unless they share
+        // what goes on.
+        const Instr* own = ConditionOfPlace(loop, context.form.sizes);
+        if (own != nullptr && !carried.HoldsSharedArray()) {
           Scalar goes_on = frame.At(*own, context.place)[0];
           const Instr* common = CommonCondition(loop);
           return common == nullptr ? goes_on : goes_on & frame.At(*common, {})[0];

@@ -181,6 +181,12 @@ Element CarriedValues::At(size_t i, const Coordinates& at) const {
   return own_[i].Find(context_, now_[i], at);
 }
 
+bool CarriedValues::HoldsSharedArray() const {
+  for (size_t i = 0; i < registers_.size(); ++i)
+    if (IsHeld(i) && !forms_[i].axes.empty() && forms_[i].IsShared()) return true;
+  return false;
+}
+
 void CarriedValues::Store(size_t i, const std::vector<Element>& values) {
   for (size_t e = 0; e < registers_[i].size(); ++e)
     for (size_t part : {0, 1})
