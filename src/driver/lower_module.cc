@@ -10,6 +10,7 @@
 #include "fusion/given.h"
 #include "fusion/hoist_products.h"
 #include "fusion/prepare_scans.h"
+#include "fusion/row_products.h"
 #include "fusion/scatter_places.h"
 #include "fusion/scatter_selects.h"
 #include "fusion/share_rounds.h"
@@ -60,6 +61,7 @@ Result<LoweredProgram> LowerModule(Module& module, const LowerOptions& options, 
   SplitWindows(module, log);
   SplitScatters(module, log, options.machine);
   PlaceScatters(module, log, options.machine);
+  if (!options.strict) FoldRowProducts(module, options.machine, log);
   UnrollShortDimensions(module, log, options.machine);
   SplitReductions(module, log, options.machine);
   if (options.plan.mode != FusionMode::kRules && options.plan.mode != FusionMode::kNone) {

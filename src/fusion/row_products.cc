@@ -1,0 +1,166 @@
+#include "fusion/row_products.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "fusion/expand_ops.h"
+#include "gen/dot_sides.h"
+#include "gen/element.h"
+#include "gen/region.h"
+#include "gen/rounds.h"
+
+namespace tokamak {
+namespace {
+
+// Fewer elements in a row are no vector. More multiplications of one product are as soon done by a
+// library, if it takes the numbers as they are.
+constexpr int64_t kLeastRow = 8, kMostWork = 8192;
+
+class RowProduct {
+ public:
+  explicit RowProduct(Instr& dot) : dot_(dot), sides_(dot), attrs_(sides_.attrs), make_(dot) {}
+
+  // Whether it is such a product. One of two vectors is: either is the matrix.
+  bool Find() { return IsFit() && ((sides_.n == 1 && Choose(0)) || (sides_.m == 1 && Choose(1))); }
+
+  void Write() {
+    ElementType type = WideType(dot_.shape().type());
+    Instr* matrix = Wide(dot_.operand(matrix_), type);
+    const Dims dims = matrix->shape().dims();
+    Instr* vector = Reshaped(Wide(dot_.operand(1 - matrix_), type), SizesOf(dims, spread_));
+    Shape all = Shape::Array(type, dims);
+    vector = make_.Make(Op::kBroadcast, all, {vector}, DimensionsAttrs{spread_});
+    Instr* products = make_.Make(Op::kMultiply, all, {matrix, vector});
+    Dims row = matrix_ == 0 ? attrs_.lhs_contracting : attrs_.rhs_contracting;
+    Dims kept(dims.begin(), dims.end() - static_cast<int64_t>(row.size()));
+    Instr* sum = make_.Make(Op::kReduce, Shape::Array(type, kept),
+                            {products, make_.Constant(Literal::Scalar(type, 0))},
+                            DimensionsAttrs{std::move(row)});
+    sum->set_called({Addition(type)});
+    make_.Replace(Reshaped(Wide(sum, dot_.shape().type()), dot_.shape().dims()));
+  }
+
+ private:
+  bool IsFit() const {
+    ElementType type = dot_.shape().type();
+    if (!IsPlainArray(dot_.shape()) || !IsReal(type) || sides_.IsEmpty()) return false;
+    bool narrow = false;
+    for (const Instr* operand : dot_.operands()) {
+      ElementType of = operand->shape().type();
+      if (!IsPlainArray(operand->shape()) || !IsReal(of)) return false;
+      narrow = narrow || of != WideType(type);
+    }
+    return sides_.k >= kLeastRow && (narrow || sides_.m * sides_.n <= kMostWork / sides_.k);
+  }
+
+  // Whether this operand is a matrix (batch, results, row), and the other one a vector of a row
+  // that may be spread over it.
+  bool Choose(size_t matrix) {
+    const Dims& batch = matrix == 0 ? attrs_.lhs_batch : attrs_.rhs_batch;
+    const Dims& row = matrix == 0 ? attrs_.lhs_contracting : attrs_.rhs_contracting;
+    Dims order = batch;
+    const Dims& free = matrix == 0 ? sides_.lhs_free : sides_.rhs_free;
+    order.insert(order.end(), free.begin(), free.end());
+    order.insert(order.end(), row.begin(), row.end());
+    if (!std::ranges::is_sorted(order)) return false;
+    matrix_ = matrix;
+    spread_.clear();
+    const Dims& of_batch = matrix == 0 ? attrs_.rhs_batch : attrs_.lhs_batch;
+    const Dims& of_row = matrix == 0 ? attrs_.rhs_contracting : attrs_.lhs_contracting;
+    size_t rank = dot_.operand(1 - matrix)->shape().dims().size();
+    for (size_t d = 0; d < rank; ++d) {
+      auto at = static_cast<int64_t>(d);
+      if (auto it = std::ranges::find(of_batch, at); it != of_batch.end())
+        spread_.push_back(batch[static_cast<size_t>(it - of_batch.begin())]);
+      else if (auto to = std::ranges::find(of_row, at); to != of_row.end())
+        spread_.push_back(row[static_cast<size_t>(to - of_row.begin())]);
+    }
+    return std::ranges::is_sorted(spread_);
+  }
+
+  Instr* Wide(Instr* x, ElementType type) {
+    if (x->shape().type() == type) return x;
+    return make_.Make(Op::kConvert, Shape::Array(type, x->shape().dims()), {x});
+  }
+
+  Instr* Reshaped(Instr* x, const Dims& dims) {
+    if (x->shape().dims() == dims) return x;
+    return make_.Make(Op::kReshape, Shape::Array(x->shape().type(), dims), {x});
+  }
+
+  Computation* Addition(ElementType type) {
+    Computation* body = dot_.parent()->module()->AddComputation(dot_.name() + "_sum");
+    body->is_public = false;
+    Instr* x = body->AppendParameter(0, Shape::Scalar(type));
+    Instr* y = body->AppendParameter(1, Shape::Scalar(type));
+    body->set_root(body->Append(Op::kAdd, Shape::Scalar(type), {x, y}));
+    return body;
+  }
+
+  Instr& dot_;
+  DotSides sides_;
+  const DotAttrs& attrs_;
+  Expansion make_;
+  size_t matrix_ = 0;
+  Dims spread_;  // dimensions of the matrix that the vector has
+};
+
+bool IsRowProduct(Instr& instr) {
+  return instr.op() == Op::kDot && !instr.has_extras() && RowProduct(instr).Find();
+}
+
+bool HasRowProducts(const Computation& computation) {
+  return std::ranges::any_of(computation.Instrs(), [](Instr* instr) {
+    return IsRowProduct(*instr) ||
+           std::ranges::any_of(instr->called(), [](Computation* c) { return HasRowProducts(*c); });
+  });
+}
+
+void AddCalled(const Instr& instr, std::unordered_set<const Computation*>& to) {
+  for (const Computation* called : instr.called()) {
+    to.insert(called);
+    for (const Instr* inner : called->Instrs()) AddCalled(*inner, to);
+  }
+}
+
+// What loops call that are one kernel each, which has code for dots, and no long reductions.
+std::unordered_set<const Computation*> InLoopKernels(const Module& module, const Machine& machine) {
+  std::unordered_set<const Computation*> found;
+  for (const auto& computation : module.computations())
+    for (const Instr* instr : computation->Instrs()) {
+      if (instr->op() != Op::kWhile || found.contains(instr->called(1)) ||
+          !HasRowProducts(*instr->called(1)))
+        continue;
+      RoundsRegion region = RoundsRegionOf(*instr);
+      if (region.form.why_not.empty() && BuildRounds(region, machine, "rounds").built)
+        AddCalled(*instr, found);
+    }
+  return found;
+}
+
+}  // namespace
+
+void FoldRowProducts(Module& module, const Machine& machine, DecisionLog& log) {
+  if (machine.is_gpu()) return;
+  std::unordered_set<const Computation*> in_kernels = InLoopKernels(module, machine);
+  for (size_t i = 0, count = module.computations().size(); i < count; ++i) {
+    Computation& computation = *module.computations()[i];
+    if (in_kernels.contains(&computation)) continue;
+    bool changed = false;
+    for (Instr* instr : computation.Instrs()) {
+      if (!IsRowProduct(*instr)) continue;
+      log.Add({.pass = "fuse",
+               .rule = "contraction.rows",
+               .subject = LabelOf(*instr),
+               .origins = instr->origins(),
+               .because = "a small product is read along the rows of its matrix"});
+      RowProduct product(*instr);
+      product.Find();
+      product.Write();
+      changed = true;
+    }
+    if (changed) computation.PutInOrder();
+  }
+}
+
+}  // namespace tokamak
