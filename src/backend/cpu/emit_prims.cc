@@ -300,8 +300,25 @@ llvm::Value* Emitter::Division(Prim prim, bool is_signed, llvm::Value* x, llvm::
   // A lane that is not here may hold a zero.
   if (mask_ != nullptr && y->getType()->isVectorTy() && !llvm::isa<llvm::Constant>(y))
     y = b_.CreateSelect(mask_, y, Integer(y, 1));
+  if (y->getType()->isVectorTy() && !llvm::isa<llvm::Constant>(y) &&
+      y->getType()->getScalarSizeInBits() <= 32)
+    return DivisionOfReals(prim, is_signed, x, y);
   if (prim == Prim::kDiv) return is_signed ? b_.CreateSDiv(x, y) : b_.CreateUDiv(x, y);
   return is_signed ? b_.CreateSRem(x, y) : b_.CreateURem(x, y);
+}
+
+// Processors divide vectors of reals, and integers one by one. Rounded towards zero the quotient is
+// exact: two quotients of b bits each are 2^-b of their size apart, and reals have more digits.
+llvm::Value* Emitter::DivisionOfReals(Prim prim, bool is_signed, llvm::Value* x, llvm::Value* y) {
+  bool is_short = x->getType()->getScalarSizeInBits() <= 16;
+  llvm::Type* real = Like(is_short ? b_.getFloatTy() : b_.getDoubleTy(), x);
+  auto as_real = [&](llvm::Value* v) {
+    return is_signed ? b_.CreateSIToFP(v, real) : b_.CreateUIToFP(v, real);
+  };
+  llvm::Value* quotient = b_.CreateFDiv(as_real(x), as_real(y));
+  quotient =
+      is_signed ? b_.CreateFPToSI(quotient, x->getType()) : b_.CreateFPToUI(quotient, x->getType());
+  return prim == Prim::kDiv ? quotient : b_.CreateSub(x, b_.CreateMul(quotient, y));
 }
 
 llvm::Value* Emitter::MulHigh(bool is_signed, llvm::Value* x, llvm::Value* y) {

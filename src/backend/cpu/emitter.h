@@ -106,6 +106,7 @@ class Emitter {
   llvm::Value* OnFloats(Prim prim, llvm::ArrayRef<llvm::Value*> v);
   llvm::Value* OnIntegers(Prim prim, ScalarType from, llvm::ArrayRef<llvm::Value*> v);
   llvm::Value* Division(Prim prim, bool is_signed, llvm::Value* x, llvm::Value* y);
+  llvm::Value* DivisionOfReals(Prim prim, bool is_signed, llvm::Value* x, llvm::Value* y);
   llvm::Value* MulHigh(bool is_signed, llvm::Value* x, llvm::Value* y);
   llvm::Value* EmitShuffle(ValueId id);
 
