@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "interp/results.h"
+#include "interp/scalar_ops.h"
 
 namespace tokamak {
 
@@ -86,6 +87,7 @@ T Combine(Op op, T a, T b) {
     if constexpr (kIsPred) return a & b;
     if constexpr (std::is_same_v<T, int64_t>)
       return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+    if constexpr (std::is_same_v<T, Complex>) return ComplexBinary(op, false)(a, b);
     return a * b;
   }
   if constexpr (!std::is_same_v<T, Complex>) {

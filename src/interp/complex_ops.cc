@@ -111,7 +111,10 @@ struct Functions {
     return {(x - y) * (x + y), 2 * x * y};
   }
 
-  static C<P> Multiply(C<P> x, C<P> y) { return x * y; }
+  // As XLA and NumPy have it: NaN where Annex G of the C standard finds a product infinite.
+  static C<P> Multiply(C<P> x, C<P> y) {
+    return {x.real() * y.real() - x.imag() * y.imag(), x.real() * y.imag() + x.imag() * y.real()};
+  }
   static C<P> Divide(C<P> x, C<P> y) { return x / y; }
   static C<P> Power(C<P> x, C<P> y) {
     if (y.real() == 0 && y.imag() == 0) return {1, 0};

@@ -1,5 +1,6 @@
 // Complex arithmetic. Parts are f64, those of c64 too: their products are exact, and nothing leaves
-// the range of an f64. What is infinite or no number is as Annex G of the C standard has it.
+// the range of an f64. What is infinite or no number is as Annex G of the C standard has it, but in
+// products, which XLA and NumPy leave as they come.
 
 #include "kernel/formulas/complex.h"
 
@@ -71,7 +72,11 @@ Scalar ScaledAlive(Scalar x, Scalar scale) {
 }  // namespace
 
 Complex Multiply(Complex x, Complex y) {
-  Complex product{x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re};
+  return {x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re};
+}
+
+Complex MultiplyByAnnexG(Complex x, Complex y) {
+  Complex product = Multiply(x, y);
   return Pick(IsNan(product.re) & IsNan(product.im), InfiniteProduct(x, y), product);
 }
 
@@ -83,8 +88,7 @@ Complex MultiplyInRange(Complex x, Complex y) {
   Scalar more = Choose(is_over, one.Like(0x1p600), one);
   Scalar a = ScaledAlive(x.re, less), b = ScaledAlive(x.im, less);
   Scalar c = ScaledAlive(y.re, less), d = ScaledAlive(y.im, less);
-  Complex product{(a * c - b * d) * more * more, (a * d + b * c) * more * more};
-  return Pick(IsNan(product.re) & IsNan(product.im), InfiniteProduct(x, y), product);
+  return {(a * c - b * d) * more * more, (a * d + b * c) * more * more};
 }
 
 Complex Divide(Complex x, Complex y) {
@@ -176,9 +180,12 @@ std::optional<Element> ComplexOp(Op op, std::span<const Element> operands) {
   };
   Complex x = wide(operands[0]), y = operands.size() > 1 ? wide(operands[1]) : x;
   std::optional<Complex> result;
+  Scalar modulus;
   switch (op) {
     case Op::kAbs:
-      return Element{Choose(HasNan(x), NotANumber(x.re), Modulus(x)).As(type), Scalar()};
+      // Squares of f32 are within the range of an f64.
+      modulus = is_c64 ? SqrtOf(Fma(x.re, x.re, x.im * x.im)) : Modulus(x);
+      return Element{Choose(HasNan(x), NotANumber(x.re), modulus).As(type), Scalar()};
     case Op::kMultiply:
       result = is_c64 ? Multiply(x, y) : MultiplyInRange(x, y);
       break;

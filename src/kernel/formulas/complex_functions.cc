@@ -186,7 +186,7 @@ Complex Logistic(Complex z, bool is_c64) {
 // z^w = e^(w log z); exact enough only with more bits than the result has.
 Complex Power(Complex z, Complex w) {
   Scalar zero = z.re.Like(0), one = z.re.Like(1);
-  Complex result = Exp(Multiply(w, ComplexLog(z)));
+  Complex result = Exp(MultiplyByAnnexG(w, ComplexLog(z)));
   Scalar is_zero = (z.re == 0) & (z.im == 0);
   Complex of_zero =
       Pick(w.re > 0, {zero, zero}, Pick((w.re < 0) & (w.im == 0), {Infinity(zero), zero}, Nans(z)));
