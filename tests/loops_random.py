@@ -4,9 +4,10 @@ ops a round, with draws under keys that are split every round, concatenations, s
 contractions, running sums, elements picked and set by indices, bits of numbers, selects, also of what is dear, slices read and stacked by the counter, loops and branches inside, rounds known
 and not, one number for all or for
 each place its own. Each runs
-on a backend and must have the interpreter's values; then the share that is one kernel is told, which has a bar.
+on a backend and must have the interpreter's values; then the share that is one kernel is told, which has a bar
+(not with --values, which is for long runs).
 
-    tests/loops_random.py RANDOM_PROGRAMS TOKAMAK [SEEDS [FIRST [BACKEND...]]]
+    tests/loops_random.py RANDOM_PROGRAMS TOKAMAK [SEEDS [FIRST [BACKEND...]]] [--values]
 """
 import random
 import subprocess
@@ -442,10 +443,11 @@ class Loop:
 
 
 def main():
-    random_programs, tokamak = sys.argv[1:3]
-    seeds = int(sys.argv[3]) if len(sys.argv) > 3 else 120
-    first = int(sys.argv[4]) if len(sys.argv) > 4 else 0
-    backends = sys.argv[5:] or ["cpu", "sim-gpu"]
+    words = [word for word in sys.argv[1:] if word != "--values"]
+    random_programs, tokamak = words[:2]
+    seeds = int(words[2]) if len(words) > 2 else 120
+    first = int(words[3]) if len(words) > 3 else 0
+    backends = words[4:] or ["cpu", "sim-gpu"]
     with tempfile.TemporaryDirectory() as folder:
         paths = []
         for seed in range(first, first + seeds):
@@ -454,7 +456,7 @@ def main():
             paths[-1].write_text(f"// random_programs: through on:{backend}, inputs {seed}\n{Loop(seed).program()}")
         done = subprocess.run([random_programs, *map(str, paths)], capture_output=True, text=True, check=False)
         print(done.stdout[-4000:] + done.stderr[-4000:], end="")
-        if done.returncode != 0:
+        if done.returncode != 0 or "--values" in sys.argv:
             return done.returncode
         one = {"cpu": [0, 0, {}], "cuda": [0, 0, {}]}
         for path in paths:

@@ -11,6 +11,7 @@ compiled one does (the library's hold).
 
 import atexit
 import ctypes
+import functools
 import itertools
 import json
 import secrets
@@ -32,6 +33,7 @@ _NAMES = {
 }  # fmt: skip
 
 
+@functools.cache
 def _dtype(hlo):
     name = _NAMES.get(hlo)
     if name is None and hlo.startswith("f"):  # f8e4m3fn is float8_e4m3fn
@@ -109,8 +111,13 @@ def _view(array):
     return np.frombuffer(memory, dtype).reshape(dims)
 
 
+@functools.lru_cache(1024)
+def _id(attributes):
+    return json.loads(attributes)["id"]
+
+
 def _run(call):
-    entry = _entries.get(json.loads(call.attributes)["id"])
+    entry = _entries.get(_id(call.attributes))
     if entry is None:
         raise RuntimeError("the program calls a Python function of another process, or one that is gone")
     # Copies: the callee may keep its arguments, and the memory is the program's.
