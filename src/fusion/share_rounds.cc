@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "cost/rates.h"
 #include "cost/work.h"
@@ -40,9 +41,12 @@ class Sharer {
     return FindGiven() && Pays(machine, micros);
   }
 
-  void Run() {
+  // Gives the body of the loop that makes rows.
+  const Computation* Run() {
     MakeRows();
+    const Computation* made = rows_->called(1);
     Give(*CallCounts(module_).Own(instr_, 0), *body_);
+    return made;
   }
 
  private:
@@ -334,10 +338,13 @@ class Sharer {
   Instr* rows_ = nullptr;  // the loop that makes rows
 };
 
-void ShareIn(Module& module, Computation& computation, DecisionLog& log, const Machine& machine) {
+// `made`: bodies of loops that make rows. Nothing is computed before those: it would be all of it.
+void ShareIn(Module& module, Computation& computation, DecisionLog& log, const Machine& machine,
+             std::set<const Computation*>& made) {
   for (Instr* instr : computation.Callers()) {
     if (instr->is_removed()) continue;
-    if (instr->op() == Op::kWhile && instr->operand_count() > 1) {
+    if (instr->op() == Op::kWhile && instr->operand_count() > 1 &&
+        !made.contains(instr->called(1))) {
       Sharer sharer(module, instr);
       std::pair<double, double> micros;
       if (sharer.Find(machine, micros)) {
@@ -348,20 +355,21 @@ void ShareIn(Module& module, Computation& computation, DecisionLog& log, const M
                  .before_us = micros.first,
                  .after_us = micros.second,
                  .because = "what all places compute alike is computed once, before"});
-        sharer.Run();
+        made.insert(sharer.Run());
         // Instructions have moved.
-        return ShareIn(module, computation, log, machine);
+        return ShareIn(module, computation, log, machine, made);
       }
     }
     if (instr->op() == Op::kWhile || instr->op() == Op::kConditional || instr->op() == Op::kCall)
-      for (Computation* called : instr->called()) ShareIn(module, *called, log, machine);
+      for (Computation* called : instr->called()) ShareIn(module, *called, log, machine, made);
   }
 }
 
 }  // namespace
 
 void ShareRounds(Module& module, DecisionLog& log, const Machine& machine) {
-  if (module.entry() != nullptr) ShareIn(module, *module.entry(), log, machine);
+  std::set<const Computation*> made;
+  if (module.entry() != nullptr) ShareIn(module, *module.entry(), log, machine, made);
 }
 
 }  // namespace tokamak
