@@ -1,0 +1,182 @@
+#!/usr/bin/env python3
+"""Loops on the CPU: what issue 10 asks of them, and plain programs as users write them (loop_programs.py), against JAX's CPU backend.
+
+    bench/run_loops.py                 all of it
+    bench/run_loops.py --only bars     some of it, the rest as measured before: bars, plain
+    bench/run_loops.py --only plain --programs kalman,viterbi
+
+Writes docs/results/loops_cpu.md and loops_cpu.json. Both platforms run in one process, in turn; a figure is the best turn.
+Run it on a machine that has nothing else to do.
+"""
+import argparse
+import ctypes
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import workload
+
+ROOT = workload.ROOT
+sys.path.insert(0, str(ROOT / "python"))
+os.environ |= {"JAX_PLATFORMS": "tokamak,cpu", "TOKAMAK_DEVICE": "cpu", "TOKAMAK_CACHE": "off"}
+TURN_S = 0.03
+BARS = {"lstm_scan:32x256x1000": 1.6, "cartpole_scan:16": 3.0, "cartpole_scan:2048": 8.0}  # XLA / Tokamak
+SCALAR_STEPS, SCALAR_BAR = 10_000_000, 2.0  # Tokamak / C
+C_LOOP = """
+float loop(float x, float a, int n) {
+  for (int i = 0; i < n; ++i) x = x * a + (x > 1.0f ? -0.75f : 0.25f);
+  return x;
+}
+"""
+
+
+def seconds(call, turns=1, at_least=1):
+    """The best of some turns."""
+    best, once = float("inf"), None
+    for _ in range(turns):
+        count = max(at_least, min(200, int(TURN_S / once))) if once else 1
+        begin = time.perf_counter()
+        for _ in range(count):
+            out = call()
+        import jax
+
+        jax.block_until_ready(out)
+        once = (time.perf_counter() - begin) / count
+        best = min(best, once)
+    return best
+
+
+def compared(fn, arguments, turns):
+    """Tokamak and JAX's CPU on one program, in turn."""
+    import jax
+    import numpy as np
+    from run_cpu import worst_difference
+
+    host = jax.tree.map(np.asarray, tuple(arguments))
+    sides, row, out = {}, {"seconds": {}, "compile_s": {}}, {}
+    for platform in ("tokamak", "cpu"):
+        device = jax.devices(platform)[0]
+        with jax.default_device(device):
+            placed = jax.tree.map(lambda x: jax.device_put(x, device), host)
+            begin = time.perf_counter()
+            program = jax.jit(fn).lower(*placed).compile()
+            row["compile_s"][platform] = time.perf_counter() - begin
+        sides[platform] = lambda program=program, placed=placed: program(*placed)
+        out[platform] = jax.tree.map(np.asarray, jax.block_until_ready(sides[platform]()))
+    row["difference"] = worst_difference(out["tokamak"], out["cpu"])
+    best = {platform: float("inf") for platform in sides}
+    for _ in range(turns):
+        for platform, call in sides.items():
+            best[platform] = min(best[platform], seconds(call, 2))
+    row["seconds"] = best
+    return row
+
+
+def bars():
+    import jax
+    import workloads
+    from jax import lax
+
+    rows = {}
+    for name, bar in BARS.items():
+        work = workloads.workload(*name.split(":"))
+        rows[name] = {**compared(work.fn, work.args, 4), "bar": bar}
+        print(name, rows[name]["seconds"], flush=True)
+
+    def scalar(x, a):
+        return lax.fori_loop(0, SCALAR_STEPS, lambda i, x: x * a + lax.select(x > 1.0, -0.75, 0.25), x)
+
+    row = compared(scalar, (jax.numpy.float32(0.5), jax.numpy.float32(0.9)), 3)
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "loop.c").write_text(C_LOOP)
+        subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", f"{folder}/loop.so", f"{folder}/loop.c"], check=True)
+        loop = ctypes.CDLL(f"{folder}/loop.so").loop
+        loop.restype, loop.argtypes = ctypes.c_float, [ctypes.c_float, ctypes.c_float, ctypes.c_int]
+        row["seconds"]["c"] = seconds(lambda: loop(0.5, 0.9, SCALAR_STEPS), 4)
+    rows["scalar"] = row
+    print("scalar", row["seconds"], flush=True)
+    return rows
+
+
+def plain(wanted):
+    import jax
+    import loop_programs
+
+    rows = {}
+    for name, make in loop_programs.PROGRAMS.items():
+        if wanted and name not in wanted:
+            continue
+        with jax.default_device(jax.devices("cpu")[0]):
+            fn, arguments = make()
+        rows[name] = {**compared(fn, arguments, 3), "about": make.__doc__, "loose": make.loose}
+        times = rows[name]["seconds"]
+        print(f"{name} {times['cpu'] / times['tokamak']:.2f} {rows[name]['difference']:.1e}", flush=True)
+    return rows
+
+
+def ms(value):
+    return f"{value * 1e3:.3g}"
+
+
+def page(measured):
+    lines = ["`bench/run_loops.py` measured this.", "", "# Loops on the CPU", ""]
+    lines += [f"`{part}`: `{facts['command']}`, {facts['cpu']}, {facts['cores']} cores; JAX {facts['jax']}; commit {facts['commit']}; "
+              f"{facts['date']}; load {facts['load']:.1f} at the beginning." for part, facts in measured["facts"].items()]  # fmt: skip
+    lines += ["", "Milliseconds a call, the best turn; Tokamak and JAX's CPU backend in one process, in turn.", ""]
+    if rows := measured.get("bars"):
+        lines += ["| program | Tokamak | JAX | ratio | bar | met |", "|---|---|---|---|---|---|"]
+        for name, row in rows.items():
+            t = row["seconds"]
+            if name == "scalar":
+                ratio = t["tokamak"] / t["c"]
+                lines.append(f"| 10 million rounds of a scalar; C: {ms(t['c'])} | {ms(t['tokamak'])} | {ms(t['cpu'])} | {ratio:.2f} of C's time "
+                             f"| <= {SCALAR_BAR:g} | {'yes' if ratio <= SCALAR_BAR else 'no'} |")  # fmt: skip
+                continue
+            ratio = t["cpu"] / t["tokamak"]
+            lines.append(f"| {name.replace(':', ' ')} | {ms(t['tokamak'])} | {ms(t['cpu'])} | {ratio:.2f} | >= {row['bar']:g} "
+                         f"| {'yes' if ratio >= row['bar'] else 'no'} |")  # fmt: skip
+        lines.append("")
+    if rows := measured.get("plain"):
+        ratios = {name: row["seconds"]["cpu"] / row["seconds"]["tokamak"] for name, row in rows.items()}
+        slower = [f"{name} {ratio:.2f}" for name, ratio in ratios.items() if ratio < 0.95]
+        lines += ["## Plain programs", "",
+                  f"{len(rows)} programs as users write them (`bench/loop_programs.py`): JAX / Tokamak {workload.mean(ratios.values()):.2f} in the "
+                  f"geometric mean; slower: {', '.join(slower) or 'none'}. Difference: the largest, relative to the number and its array; "
+                  "of integers the share that differs. With * a last bit decides (chaos, a count of rounds until something is small, "
+                  "an index found by comparing).", "",
+                  "| program | Tokamak | JAX | ratio | difference | compile s | JAX's |", "|---|---|---|---|---|---|---|"]  # fmt: skip
+        for name, row in rows.items():
+            t, c = row["seconds"], row["compile_s"]
+            lines.append(f"| {row['about']} | {ms(t['tokamak'])} | {ms(t['cpu'])} | {ratios[name]:.2f} | {row['difference']:.0e}"
+                         f"{'*' if row['loose'] else ''} | {c['tokamak']:.2f} | {c['cpu']:.2f} |")  # fmt: skip
+    return "\n".join(lines) + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", choices=["bars", "plain"])
+    parser.add_argument("--programs", default="", help="names of loop_programs.py, commas between them")
+    parser.add_argument("--workloads", type=Path, default=ROOT / "../shared/bench/workloads.py")
+    parser.add_argument("--out", type=Path, default=ROOT / "docs/results")
+    arguments = parser.parse_args()
+    sys.path.insert(0, str(arguments.workloads.resolve().parent))
+    path = arguments.out / "loops_cpu.json"
+    measured = json.loads(path.read_text()) if path.is_file() else {"facts": {}}
+    for part in ("bars", "plain"):
+        if arguments.only not in (None, part):
+            continue
+        facts = workload.facts_of(__file__)
+        rows = bars() if part == "bars" else plain({name for name in arguments.programs.split(",") if name})
+        measured[part] = {**(measured.get(part, {}) if arguments.programs else {}), **rows}
+        measured["facts"][part] = facts
+    path.write_text(json.dumps(measured, indent=1) + "\n")
+    (arguments.out / "loops_cpu.md").write_text(page(measured))
+
+
+if __name__ == "__main__":
+    main()
