@@ -85,9 +85,13 @@ def bars(results):
     large = [(name, modes) for name, modes in results.items() if len(modes) == 2 and modes["greedy"]["instructions"] >= 1000]
     over = [name for name, modes in large if 1000 * modes["greedy"]["greedy_ms"] / modes["greedy"]["instructions"] > TIER_0_MS]
     late = [name for name, modes in large if modes["search"]["plan_ms"] > TIER_1_MS]
+    # By the planner's own price, which knows of no steps but kernels.
+    dear = [name for name, modes in results.items() if len(modes) == 2 and modes["search"]["taken_us"]
+            > min(modes["search"][plan] for plan in ("unfused_us", "greedy_us", "first_us"))]  # fmt: skip
     return (f"Tier 0, {TIER_0_MS:g} ms per 1,000 instructions (programs of 1,000 and more): {len(large) - len(over)} of {len(large)} "
             f"met; not: {', '.join(over) or 'none'}.\nTier 1, {TIER_1_MS:g} ms: {len(large) - len(late)} of {len(large)} met; not: "
-            f"{', '.join(late) or 'none'}.")  # fmt: skip
+            f"{', '.join(late) or 'none'}.\nPlans of the search that are dearer by price than the unfused one, tier 0's or the first planner's: "
+            f"{', '.join(dear) or 'none'}.")  # fmt: skip
 
 
 def cpu_name():

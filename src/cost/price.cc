@@ -38,10 +38,13 @@ struct Shares {
     constexpr double kPieces = 4;
     double parts = std::min(cores, std::floor(tasks / grain));
     if (parts < 2) return;
-    double piece = std::max(grain, std::ceil(tasks / (parts * kPieces)));
+    double piece = std::max(grain, std::floor(tasks / (parts * kPieces)));
     double pieces = std::ceil(tasks / piece);
     threads = std::min(cores, pieces);
-    double most = std::min(tasks, std::ceil(pieces / threads) * piece);
+    // Of pieces that are over, the last thread takes the last, which may be a short one.
+    double each = std::floor(pieces / threads), over = pieces - each * threads;
+    double most = over > 1 ? (each + 1) * piece
+                           : std::max(each * piece, tasks - (pieces - each - over) * piece);
     imbalance = std::max(1.0, most * threads / tasks);
   }
 

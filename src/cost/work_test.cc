@@ -278,6 +278,21 @@ TEST(Price, ThreadsAreThoseThatPiecesGoTo) {
   EXPECT_NEAR(price.compute, alone * 3 / 16, 1e-9 * alone);
 }
 
+// 97 tasks by twelves: four pieces for one thread, four and what is over for the other.
+TEST(Price, WhatIsOverIsOnePiece) {
+  Machine machine = WideCpu();
+  machine.cores = 2;
+  Work work;
+  work.tasks = 97;
+  work[Pipe::kSimple] = 1e6;
+  work.grain = 97;
+  double alone = PriceOf(work, machine).compute;
+  work.grain = 1;
+  Price price = PriceOf(work, machine);
+  EXPECT_EQ(price.threads, 2);
+  EXPECT_NEAR(price.compute, alone * 49 / 97, 1e-9 * alone);
+}
+
 // Products of threads that share a core wait for its units, what else they do does not.
 TEST(Price, CrowdedThreadsAreSlower) {
   Machine machine = WideCpu();

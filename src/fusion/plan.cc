@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <ctime>
 
+#include "cost/rates.h"
 #include "fusion/cut.h"
 #include "fusion/draft.h"
 #include "fusion/first_planner.h"
@@ -22,10 +23,11 @@ namespace {
 // more; each takes some tenths of a millisecond. With all effort, so many times as many.
 constexpr int64_t kProbes = 600, kInstrsOfProbe = 5, kTimesAtMost = 5;
 // A plan without fusion stores and launches more, which is certain; that it is cheaper all the same
-// must be more than prices err.
-constexpr double kClearly = 0.8;
-// Prices do not tell plans apart that are so near to each other.
-constexpr double kAbout = 0.95;
+// must be clear: more than prices err where nobody has measured, and where kernels are yet to be
+// packed into launches.
+constexpr double kClearly = 0.97, kClearlyElsewhere = 0.8;
+// For the same reason, plans of a GPU that are so near to each other cost the same.
+constexpr double kAboutOnGpu = 0.95;
 // Another start that is so much dearer is left alone; of large computations, most are.
 constexpr double kFarBehind = 1.5, kBehind = 1.1;
 constexpr size_t kFewInstrs = 600;
@@ -146,14 +148,15 @@ int64_t KernelsOf(const Draft& draft) {
   return count;
 }
 
-// One that fits into memory is better than one that does not. Of two that cost about the same,
-// fewer kernels store less, which is certain.
-bool IsBetter(const Way& x, const Way& y, int64_t memory_limit) {
-  if (memory_limit > 0) {
-    bool x_fits = FitsMemory(x.start.draft, memory_limit);
-    if (x_fits != FitsMemory(y.start.draft, memory_limit)) return x_fits;
+// One that fits into memory is better than one that does not. Of two that cost the same, fewer
+// kernels store less, which is certain.
+bool IsBetter(const Way& x, const Way& y, const Setting& setting) {
+  if (int64_t limit = setting.memory_limit; limit > 0) {
+    bool x_fits = FitsMemory(x.start.draft, limit);
+    if (x_fits != FitsMemory(y.start.draft, limit)) return x_fits;
   }
-  if (x.us < kAbout * y.us || y.us < kAbout * x.us) return x.us < y.us;
+  double about = setting.machine.is_gpu() ? kAboutOnGpu : 1;
+  if (x.us < about * y.us || y.us < about * x.us) return x.us < y.us;
   int64_t of_x = KernelsOf(x.start.draft), of_y = KernelsOf(y.start.draft);
   return of_x != of_y ? of_x < of_y : x.us < y.us;
 }
@@ -166,7 +169,7 @@ Start BestOf(std::vector<Way> ways, Setting& setting, int64_t probes) {
   Go(ways[0], setting, probes);
   bool few = setting.computation.size() <= kFewInstrs;
   if (ways[1].us < (few ? kFarBehind : kBehind) * ways[0].us) Go(ways[1], setting, probes / 2);
-  Way& best = IsBetter(ways[1], ways[0], setting.memory_limit) ? ways[1] : ways[0];
+  Way& best = IsBetter(ways[1], ways[0], setting) ? ways[1] : ways[0];
   setting.facts.taken_us = best.us;
   return std::move(best.start);
 }
@@ -181,7 +184,9 @@ ComputationPlan PlanBySearch(Setting& setting, int64_t probes, DecisionLog& log)
   facts.greedy_us = ways[1].us = PriceOf(ways[1].start.draft, setting.pricer);
   Way unfused{StartUnfused(setting)};
   facts.unfused_us = unfused.us = PriceOf(unfused.start.draft, setting.pricer);
-  if (unfused.us < kClearly * std::min(facts.first_us, facts.greedy_us))
+  bool is_sure = !setting.machine.is_gpu() && !RatesOf(setting.machine).is_default;
+  double clearly = is_sure ? kClearly : kClearlyElsewhere;
+  if (unfused.us < clearly * std::min(facts.first_us, facts.greedy_us))
     ways.push_back(std::move(unfused));
   Start best = BestOf(std::move(ways), setting, probes);
   watch.Stop();

@@ -9,7 +9,8 @@ namespace {
 
 // A move pays when it saves this share of what it touches. One that makes more kernels of fewer
 // saves no bytes and no launch that is certain, only work as far as it is counted right: prices err
-// by a fifth (docs/results/model.md).
+// by a fifth (docs/results/model.md). One that makes fewer of more need save next to nothing: what
+// lies between two folds of a row is little, and the folds become one kernel when it is gone.
 constexpr double kLeastShare = 0.02, kLeastShareOfCuts = 0.2;
 
 uint64_t Mixed(uint64_t x) {
@@ -21,8 +22,9 @@ uint64_t Mixed(uint64_t x) {
 }  // namespace
 
 bool PricedMove::pays() const {
-  bool cuts = move.change.added.size() > move.change.removed.size();
-  return gain() > (cuts ? kLeastShareOfCuts : kLeastShare) * before;
+  size_t removed = move.change.removed.size(), added = move.change.added.size();
+  double least = added > removed ? kLeastShareOfCuts : added < removed ? 0 : kLeastShare;
+  return gain() > least * before;
 }
 
 uint64_t MoveHasher::Of(const Move& move) {

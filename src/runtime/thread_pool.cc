@@ -153,7 +153,8 @@ void ThreadPool::For(int64_t count, int64_t grain, Body body, void* data) {
     body(data, 0, count);
     return;
   }
-  Divide(count, std::max(grain, (count + parts * kPieces - 1) / (parts * kPieces)), body, data);
+  // Rather a small piece more than larger ones, of which a thread may have one too many.
+  Divide(count, std::max(grain, count / (parts * kPieces)), body, data);
   state_->busy.store(false, std::memory_order_release);
 }
 
