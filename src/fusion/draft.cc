@@ -325,7 +325,6 @@ bool Draft::IsCurrent(const Change& change) const {
   return true;
 }
 
-// Two groups become one, which makes something of both.
 bool Draft::IsMerge(const Change& change) const {
   return change.added.size() == 1 && change.removed.size() == 2 && !IsNarrowing(change);
 }
@@ -351,7 +350,7 @@ bool Draft::MakesCycle(const Change& change, const std::vector<Region>& regions)
       fits = group_order_.Fits(*this, regions[i], HomeOf(*change.added[i].roots[0]));
     if (fits) return false;
   }
-  if (IsMerge(change)) return group_order_.LiesBetween(*this, change.removed[0], change.removed[1]);
+  if (IsMerge(change)) return LiesBetween(change);
   return FindsCycle(change, regions);
 }
 

@@ -90,6 +90,12 @@ class Draft {
   // Whether it may still be made: all groups that it replaces are there, and so are, among them,
   // all that read what would no longer be stored.
   bool IsCurrent(const Change& change) const;
+  // Two groups become one, which makes something of both.
+  bool IsMerge(const Change& change) const;
+  // Of a merge, without its region: whether it makes a cycle.
+  bool LiesBetween(const Change& merge) {
+    return group_order_.LiesBetween(*this, merge.removed[0], merge.removed[1]);
+  }
   // Whether some group would need what it makes itself, after the change. Of two groups with very
   // much in between, this may say so although it is not so.
   bool MakesCycle(const Change& change, const std::vector<Region>& regions);
@@ -127,7 +133,6 @@ class Draft {
   void ForgetParts();
   // What the last walk found, in order, with its inputs.
   void PutInOrder(const std::vector<const Instr*>& roots, Region& region);
-  bool IsMerge(const Change& change) const;
   bool IsNarrowing(const Change& change) const;
   bool FindsCycle(const Change& change, const std::vector<Region>& regions) const;
   // Whether the group reads what stands at a place rather than computes it.

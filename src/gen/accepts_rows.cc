@@ -70,14 +70,7 @@ Place Joined(const Place& at, const Dims& dims) {
 
 class Walker {
  public:
-  explicit Walker(const Region& region) : region_(region) {
-    inside_.reserve(region.instrs.size());
-    slots_.resize(std::bit_ceil(2 * region.instrs.size()));
-    for (const Instr* instr : region.instrs) {
-      inside_.push_back({instr});
-      slots_[SlotOf(*instr)] = static_cast<uint32_t>(inside_.size());
-    }
-  }
+  explicit Walker(const Region& region) : region_(region) {}
 
   Accepts Run() {
     RowLevels found;
@@ -87,6 +80,7 @@ class Walker {
     if (!FindRowLevels(region_, found, any).empty()) return Accepts::kNo;
     rows_ = found.rows;
     row_ = found.row;
+    NoteInside();
     if (IsLarge(found)) return Accepts::kAskByBuilding;
     first_ = ElementAt(found.levels[0][0]);
     for (const std::vector<Reducer>& level : found.levels)
@@ -278,6 +272,14 @@ class Walker {
     std::array<uint32_t, kVisitsOfInstr> seen = {};  // numbers of places
     uint32_t visits = 0, walk = 0;
   };
+  void NoteInside() {
+    inside_.reserve(region_.instrs.size());
+    slots_.resize(std::bit_ceil(2 * region_.instrs.size()));
+    for (const Instr* instr : region_.instrs) {
+      inside_.push_back({instr});
+      slots_[SlotOf(*instr)] = static_cast<uint32_t>(inside_.size());
+    }
+  }
   // Where its number is, or would be.
   size_t SlotOf(const Instr& instr) const {
     size_t slot = static_cast<size_t>(instr.id()) & (slots_.size() - 1);
