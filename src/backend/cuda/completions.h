@@ -62,7 +62,7 @@ class Completions final : public Stoppable {
   std::condition_variable wake_;
   std::deque<Waiting> waiting_;
   std::deque<Handle> free_events_;
-  std::atomic<size_t> count_{0};  // of those waited for
+  std::atomic<int64_t> count_{0};  // of those waited for, a little late
   bool stopping_ = false, is_asleep_ = false;
   std::thread thread_;
 };
