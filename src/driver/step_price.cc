@@ -108,6 +108,10 @@ double PriceOfStep(const RunStep& step, const LoweredProgram& program, const Mac
       Work work;
       work.reads = work.writes = static_cast<double>(step.bytes);
       work.tasks = std::max(1.0, work.reads / (1 << 18));
+      if (machine.is_gpu()) {  // as its kernels would, 64 bytes a thread
+        work.threads = 256;
+        work.tasks = std::max(1.0, std::ceil(work.reads / (64 * work.threads)));
+      }
       return PriceOf(work, machine).total();
     }
   }

@@ -73,14 +73,6 @@ class Packer {
     return machine_.is_gpu() && Kernel(k).built.grid < kBlocksToFill * machine_.cores;
   }
 
-  // A few teams that each take longer than a launch, as the kernel itself says.
-  bool IsLongOfFew(int k) const {
-    if (!LeavesIdle(k)) return false;
-    const BuiltKernel& built = Kernel(k).built;
-    Price price = PriceOf(WorkOf(built.kernel, built.grid, machine_), machine_);
-    return price.total() - price.launch > launch_us_;
-  }
-
   static double FoldedBy(const Instr& instr) {
     bool folds = instr.op() == Op::kReduce || instr.op() == Op::kScan;
     double elements = 0;
@@ -235,7 +227,10 @@ class Packer {
   // Leaves kernels out until the temporary memory is as small as without packs.
   void KeepMemory() {
     if (places_.empty()) return;
-    int64_t bound = std::max(graph_.MemoryOf(places_).peak, kSmallPeak);
+    // On a GPU what its second cache holds is little.
+    int64_t small =
+        machine_.is_gpu() ? static_cast<int64_t>(RatesOf(machine_).l2_bytes) : kSmallPeak;
+    int64_t bound = std::max(graph_.MemoryOf(places_).peak, small);
     for (int trim = 0;; ++trim) {
       std::vector<int> places = graph_.Places(pack_of_);
       if (places.empty() || trim == kMaxTrims) break;
@@ -288,12 +283,44 @@ class Packer {
     }
     plan_.packs.clear();
     for (std::vector<int>& pack : packs) {
+      if (says && machine_.is_gpu()) LeaveOutSlowed(pack);
       if (pack.size() < 2 || (says && !Pays(pack))) continue;
-      // What a few teams do for long begins first, and the others beside it.
+      // What a few teams do begins first, and the others go on beside it: behind them it would be
+      // waited for.
       if (says)
-        std::stable_partition(pack.begin(), pack.end(), [&](int k) { return IsLongOfFew(k); });
+        std::stable_partition(pack.begin(), pack.end(), [&](int k) { return LeavesIdle(k); });
       plan_.packs.push_back(std::move(pack));
     }
+  }
+
+  // All teams of a launch have the registers, threads and memory of the largest: long kernels of
+  // which less than half as many teams would run at a time stay apart.
+  void LeaveOutSlowed(std::vector<int>& pack) {
+    auto is_long = [&](int k) { return micros_[static_cast<size_t>(k)] > kLong * launch_us_; };
+    if (pack.size() < 2 || std::ranges::none_of(pack, is_long)) return;
+    std::vector<Work> works;
+    Work most;
+    for (int k : pack) {
+      const BuiltKernel& built = Kernel(k).built;
+      works.push_back(WorkOf(built.kernel, built.grid, machine_));
+      most.words = std::max(most.words, works.back().words);
+      most.threads = std::max(most.threads, works.back().threads);
+      most.team_bytes = std::max(most.team_bytes, works.back().team_bytes);
+    }
+    std::vector<int> kept;
+    for (size_t i = 0; i < pack.size(); ++i) {
+      Work together = works[i];
+      together.words = most.words * most.threads / std::max(works[i].threads, 1.0);
+      together.team_bytes = most.team_bytes;
+      double teams = PriceOf(together, machine_).threads,
+             alone = PriceOf(works[i], machine_).threads;
+      if (is_long(pack[i]) && 2 * teams < alone) {
+        Refuse(pack[i], "fewer of its teams would run at a time");
+      } else {
+        kept.push_back(pack[i]);
+      }
+    }
+    pack = std::move(kept);
   }
 
   bool Pays(const std::vector<int>& pack) {

@@ -1,7 +1,7 @@
 // One-hot rows, the positions in which they come (a scan that is cut into parts), and what is picked of those: what is reduced
 // before the scan and what is reduced after it read the same indices, and are two kernels all the same.
 // RUN: explain --target h200 --no-compare
-// KERNELS: 14
+// KERNELS: 8
 module @jit_fn attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} {
   func.func public @main(%arg0: tensor<8192x64xf32>) -> (tensor<8192x2xi32> {jax.result_info = "result[0]"}, tensor<8192x2xi32> {jax.result_info = "result[1]"}, tensor<8192x2xf32> {jax.result_info = "result[2]"}, tensor<f32> {jax.result_info = "result[3]"}) {
     %cst = stablehlo.constant dense<0xFF800000> : tensor<f32>
