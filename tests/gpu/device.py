@@ -119,6 +119,12 @@ class Parts:
         return Part(command, 110, "XLA in the same process, in turn; bars: mean 1.3, none below 0.95, compiling 0.7",
                     {**self.plugin(), "JAX_PLATFORMS": "tokamak,cuda,cpu"}, alone=True, verbose=True)  # fmt: skip
 
+    def bars(self):
+        """Compiling and calling of tiny programs, a graph of 200 launches, Adam over BERT-base"""
+        command = self.script("bars.py", self.bin / "tokamak", "--out", self.out, *self.workloads())
+        return Part(command, 70, "the bars of the CUDA issue, XLA in the same process",
+                    {**self.plugin(), "JAX_PLATFORMS": "tokamak,cuda,cpu"}, alone=True, verbose=True)  # fmt: skip
+
     def loops(self):
         """20 loops drawn from seeds, all rounds of each"""
         return Part(self.script("loops.py", "--seconds", "60", "--out", self.out), 110,
@@ -142,7 +148,7 @@ class Parts:
         return ["--programs", carried] if carried.exists() else self.workloads()
 
 
-ALL = ["device", "kernels", "text", "random", "checked", "corpora", "bits", "faults", "sanitizer", "harnesses", "examples", "jax", "model", "plans", "speed", "loops"]  # fmt: skip
+ALL = ["device", "kernels", "text", "random", "checked", "corpora", "bits", "faults", "sanitizer", "harnesses", "examples", "jax", "model", "plans", "speed", "bars", "loops"]  # fmt: skip
 
 
 def tally(text):
