@@ -3,9 +3,12 @@
 
 #include "backend/cuda/driver_gpu.h"
 
+#include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <numeric>
+#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -131,6 +134,29 @@ TEST_F(DriverGpuTest, OldDevicesAreRefused) {
   ASSERT_FALSE(opened.ok());
   EXPECT_EQ(opened.error().code, ErrorCode::kNoDevice);
   EXPECT_EQ(DriverGpu::Open(api_, 1).error().code, ErrorCode::kNoDevice);
+}
+
+// Each event fires once, whoever asks for how many, with pauses after which the thread sleeps.
+TEST_F(DriverGpuTest, EventsOfSeveralThreadsFire) {
+  constexpr int kThreads = 4, kRounds = 30, kEvents = 100;
+  std::atomic<int> fired = 0;
+  auto ask = [&] {
+    for (int round = 0; round < kRounds; ++round) {
+      Ref<Event> last;
+      for (int i = 0; i < kEvents; ++i) {
+        last = MakeRef<Event>();
+        last->Then([&](const SharedError& error) { fired += error == nullptr ? 1 : 0; });
+        gpu_->FireWhenDone(last);
+      }
+      last->Wait();
+      if (round % 10 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i) threads.emplace_back(ask);
+  for (std::thread& thread : threads) thread.join();
+  gpu_.reset();
+  EXPECT_EQ(fired, kThreads * kRounds * kEvents);
 }
 
 }  // namespace
