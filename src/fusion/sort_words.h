@@ -22,6 +22,9 @@ int DigitsOf(const WordOrder& order);
 // Whether one kernel sorts lines of that many words: by all of their bits, four at a time.
 bool IsSortedAsOne(ElementType word, int64_t length);
 
+// Whether that is sooner done than by comparing, of lines that a team holds either way.
+bool IsSortedSooner(const WordOrder& order, int64_t length);
+
 // Whether longer lines are sorted digit by digit; shorter ones are merged in fewer kernels.
 bool IsSortedByDigits(int64_t length, const Machine& machine);
 

@@ -159,6 +159,17 @@ bool TryPrepare(Instr& sort, DecisionLog& log) {
   return true;
 }
 
+// Parts of what is put together as a tuple are used themselves: kernels end at tuples.
+void ForwardParts(Computation& computation) {
+  for (Instr* part : computation.PostOrder()) {
+    if (part->op() != Op::kGetTupleElement || part->operand(0)->op() != Op::kTuple) continue;
+    auto index = static_cast<size_t>(part->attrs<TupleIndexAttrs>().index);
+    if (computation.root() == part) continue;
+    computation.ReplaceUses(part, part->operand(0)->operand(index));
+    computation.Remove(part);
+  }
+}
+
 bool PrepareForGpu(Computation& computation, DecisionLog& log, const Machine& machine) {
   bool changed = false;
   for (Instr* instr : computation.PostOrder())
@@ -169,6 +180,7 @@ bool PrepareForGpu(Computation& computation, DecisionLog& log, const Machine& ma
     if (instr->op() == Op::kSort &&
         (TryWordSort(*instr, log, machine) || TryMergeSort(*instr, log)))
       changed = true;
+  if (changed) ForwardParts(computation);
   return changed;
 }
 

@@ -47,7 +47,7 @@ class WordSorter {
   // Whether key and what goes with it are a word.
   bool Fits() {
     key_bits_ = BitsOf(KeyType());
-    if (line_.along + 1 != line_.dims.size() || !IsBits(KeyType())) return false;
+    if (!IsBits(KeyType())) return false;
     if (line_.lines * line_.length > std::numeric_limits<int32_t>::max() / 2) return false;
     std::vector<size_t> others;
     for (size_t i = 0; i < sort_.operand_count(); ++i)
@@ -80,9 +80,11 @@ class WordSorter {
 
   void Run(const Machine& machine) {
     Instr* sorted = SortedWords(make_, Words(), Order(), machine);
+    int64_t kept = Kept();
+    if (kept < line_.length) return Keep(sorted, kept);
     std::vector<Instr*> results;
     for (size_t i = 0; i < sort_.operand_count(); ++i)
-      results.push_back(Reshaped(make_, ResultOf(i, sorted), line_.dims));
+      results.push_back(FromLines(ResultOf(i, sorted)));
     Instr* all = results[0];
     if (sort_.shape().IsTuple()) all = make_.Make(Op::kTuple, sort_.shape(), results);
     make_.Replace(all);
@@ -90,6 +92,54 @@ class WordSorter {
 
  private:
   enum class Below { kNothing, kOther, kNumber };
+
+  // How many first elements of a line all users take, if each takes as many and nothing is fetched.
+  int64_t Kept() const {
+    if (!sort_.shape().IsTuple() || sort_.users().empty()) return line_.length;
+    int64_t kept = 0;
+    for (const Instr* part : sort_.users()) {
+      if (part->op() != Op::kGetTupleElement || part == part->parent()->root()) return line_.length;
+      auto i = static_cast<size_t>(part->attrs<TupleIndexAttrs>().index);
+      if (i != key_.operand && below_ == Below::kNumber &&
+          !CountsAlong(*sort_.operand(i), static_cast<int64_t>(line_.along)))
+        return line_.length;
+      for (const Instr* user : part->users()) {
+        int64_t first = FirstTaken(*user);
+        if (kept != 0 && first != kept) return line_.length;
+        kept = first;
+      }
+    }
+    return kept == 0 ? line_.length : kept;
+  }
+  int64_t FirstTaken(const Instr& user) const {
+    if (user.op() != Op::kSlice || &user == user.parent()->root()) return line_.length;
+    const SliceAttrs& slice = user.attrs<SliceAttrs>();
+    for (size_t d = 0; d < line_.dims.size(); ++d)
+      if (slice.starts[d] != 0 || slice.strides[d] != 1 ||
+          (d != line_.along && slice.limits[d] != line_.dims[d]))
+        return line_.length;
+    return slice.limits[line_.along];
+  }
+
+  // The first words of each line are enough.
+  void Keep(Instr* sorted, int64_t kept) {
+    Computation& computation = *sort_.parent();
+    dims_[1] = line_.dims[line_.along] = kept;
+    word_ = Shape::Array(word_.type(), dims_);
+    sorted = make_.Make(Op::kSlice, word_, {sorted}, SliceAttrs{{0, 0}, dims_, {1, 1}});
+    std::vector<Instr*> parts(sort_.users().begin(), sort_.users().end());
+    for (Instr* part : parts) {
+      auto i = static_cast<size_t>(part->attrs<TupleIndexAttrs>().index);
+      Instr* result = FromLines(ResultOf(i, sorted));
+      std::vector<Instr*> slices(part->users().begin(), part->users().end());
+      for (Instr* slice : slices) {
+        computation.ReplaceUses(slice, result);
+        computation.Remove(slice);
+      }
+      computation.Remove(part);
+    }
+    computation.Remove(&sort_);
+  }
 
   ElementType OperandType(size_t i) const { return sort_.operand(i)->shape().type(); }
   ElementType KeyType() const { return OperandType(key_.operand); }
@@ -103,9 +153,39 @@ class WordSorter {
     return make_.Make(Op::kConvert, Shape::Array(type, dims_), {x});
   }
 
+  // The dimensions, that of the lines last.
+  Dims LinesLast() const {
+    Dims order;
+    for (size_t d = 0; d < line_.dims.size(); ++d)
+      if (d != line_.along) order.push_back(static_cast<int64_t>(d));
+    order.push_back(static_cast<int64_t>(line_.along));
+    return order;
+  }
+  Instr* Transposed(Instr* x, const Dims& order) {
+    Dims dims;
+    for (int64_t d : order) dims.push_back(x->shape().dim(static_cast<size_t>(d)));
+    return make_.Make(Op::kTranspose, Shape::Array(x->shape().type(), dims), {x},
+                      DimensionsAttrs{order});
+  }
+  // An operand's lines one below the other, and back.
+  Instr* Lines(Instr* x) {
+    if (line_.along + 1 != line_.dims.size()) x = Transposed(x, LinesLast());
+    return Reshaped(make_, x, dims_);
+  }
+  Instr* FromLines(Instr* x) {
+    Dims order = LinesLast(), moved, back(order.size());
+    for (size_t i = 0; i < order.size(); ++i) {
+      auto d = static_cast<size_t>(order[i]);
+      moved.push_back(line_.dims[d]);
+      back[d] = static_cast<int64_t>(i);
+    }
+    x = Reshaped(make_, x, moved);
+    return line_.along + 1 == line_.dims.size() ? x : Transposed(x, back);
+  }
+
   // The bits of an operand's elements, and elements of bits.
   Instr* BitsAsWord(size_t i) {
-    Instr* x = Reshaped(make_, sort_.operand(i), dims_);
+    Instr* x = Lines(sort_.operand(i));
     ElementType type = OperandType(i), bits = UnsignedOf(BitsOf(type));
     if (type == ElementType::kPred) {
       x = Converted(x, bits);
@@ -138,7 +218,7 @@ class WordSorter {
   // NaNs are all alike, and come after all other numbers.
   Instr* WithoutNan(Instr* word) {
     if (key_.order != KeyOrder::kNumbers) return word;
-    Instr* key = Reshaped(make_, sort_.operand(key_.operand), dims_);
+    Instr* key = Lines(sort_.operand(key_.operand));
     Instr* is_nan = make_.Make(Op::kCompare, Shape::Array(ElementType::kPred, dims_), {key, key},
                                CompareAttrs{CompareDirection::kNe, CompareType::kNone});
     uint64_t sign = uint64_t{1} << (key_bits_ - 1);
@@ -169,7 +249,7 @@ class WordSorter {
 
   // The elements of these numbers, of each line.
   Instr* Fetched(Instr* x, Instr* numbers) {
-    x = Reshaped(make_, x, dims_);
+    x = Lines(x);
     GatherAttrs fetch;
     fetch.collapsed_slice_dims = fetch.start_index_map = {1};
     fetch.operand_batching_dims = fetch.start_indices_batching_dims = {0};
@@ -194,13 +274,13 @@ class WordSorter {
 bool TryWordSort(Instr& sort, DecisionLog& log, const Machine& machine) {
   if (!IsSortable(sort) || IsTied(sort) || gpu::IsDigitSort(sort)) return false;
   int64_t longest = gpu::LongestStretch(sort), length = LineSortOf(sort).length;
-  if (length <= longest) return false;
   std::optional<std::vector<KeyOfSort>> keys = KeysOf(sort);
   // Of what is neither before nor after a NaN, the order of comparisons decides.
   if (!keys || keys->size() != 1 || (*keys)[0].order == KeyOrder::kPlain) return false;
   WordSorter sorter(sort, (*keys)[0]);
   if (!sorter.Fits()) return false;
   int digits = DigitsOf(sorter.Order());
+  if (length <= longest && !IsSortedSooner(sorter.Order(), length)) return false;
   if (!IsSortedAsOne(sorter.WordType(), length) && !IsSortedByDigits(length, machine)) return false;
   log.Add({.pass = "fuse",
            .rule = "sort.digits",

@@ -18,8 +18,9 @@
 namespace tokamak::gpu {
 namespace {
 
-// Words of a thread, bits that are sorted by at once, numbers that hold the counts of a thread.
-constexpr int64_t kOwn = 16, kBits = 4, kSlots = 8;
+// Words of a thread, and of one of the shortest lines; bits that are sorted by at once, numbers
+// that hold the counts of a thread.
+constexpr int64_t kOwn = 16, kLeastOwn = 8, kBits = 4, kSlots = 8;
 constexpr int64_t kFewestThreads = 32, kMostThreads = 512, kBanks = 32, kTeamBytes = 32 << 10;
 
 class DigitSortBuilder {
@@ -32,13 +33,14 @@ class DigitSortBuilder {
         emitter_(b_, region) {}
 
   BuildOutcome Build() {
-    threads_ = sort_.length / kOwn;
+    threads_ = std::max(sort_.length / kOwn, kFewestThreads);
+    own_count_ = sort_.length / threads_;
     ScalarType type = ComputeType(sort_.instr->operand(0)->shape().type());
     words_ = b_.Local("words", type, Space::kTeam, Spaced(sort_.length));
     counts_ = b_.Local("counts", kCount, Space::kTeam, Spaced(kSlots * threads_));
     totals_ = b_.Local("totals", kCount, Space::kTeam, threads_ / kWarp);
-    own_ = b_.Local("own", type, Space::kRegisters, kOwn);
-    before_ = b_.Local("before", kCount, Space::kRegisters, kOwn);
+    own_ = b_.Local("own", type, Space::kRegisters, own_count_);
+    before_ = b_.Local("before", kCount, Space::kRegisters, own_count_);
     b_.For("line", LoopRole::kGrid, b_.Index(sort_.lines), [&](Scalar line) {
       b_.For("t", LoopRole::kThread, b_.Index(threads_), [&](Scalar t) {
         line_ = line;
@@ -63,14 +65,14 @@ class DigitSortBuilder {
   }
 
   void Line() {
-    ForOwn(kOwn, [&](Scalar i) {
+    ForOwn(own_count_, [&](Scalar i) {
       Scalar place = i * b_.Index(threads_) + thread_;
       Element word = emitter_.At(*sort_.instr->operand(0), PlaceInLine(b_, sort_, line_, place));
       if (emitter_.fault().empty()) b_.Store(words_, Spaced(place), word[0]);
     });
     b_.Barrier(Scope::kBlock);
     for (int64_t shift = 0; shift < digits_.bits; shift += kBits) Round(shift);
-    ForOwn(kOwn, [&](Scalar i) {
+    ForOwn(own_count_, [&](Scalar i) {
       Scalar place = i * b_.Index(threads_) + thread_;
       emitter_.Store(*sort_.instr, 0, PlaceInLine(b_, sort_, line_, place),
                      {b_.Read(words_, Spaced(place)), {}});
@@ -79,8 +81,8 @@ class DigitSortBuilder {
 
   void Round(int64_t shift) {
     ForOwn(kSlots, [&](Scalar k) { b_.Store(counts_, CountAt(k), b_.Constant(kCount, 0)); });
-    ForOwn(kOwn, [&](Scalar i) {
-      Scalar word = b_.Read(words_, Spaced(thread_ * b_.Index(kOwn) + i));
+    ForOwn(own_count_, [&](Scalar i) {
+      Scalar word = b_.Read(words_, Spaced(thread_ * b_.Index(own_count_) + i));
       b_.Store(own_, i, word);
       Digit digit = DigitAt(word, shift);
       Scalar count = b_.Read(counts_, CountAt(digit.slot));
@@ -90,7 +92,7 @@ class DigitSortBuilder {
     b_.Barrier(Scope::kBlock);
     SumUp();
     b_.Barrier(Scope::kBlock);
-    ForOwn(kOwn, [&](Scalar i) {
+    ForOwn(own_count_, [&](Scalar i) {
       Scalar word = b_.Read(own_, i);
       Digit digit = DigitAt(word, shift);
       Scalar place = b_.Read(before_, i) + HalfOf(b_.Read(counts_, CountAt(digit.slot)), digit);
@@ -160,7 +162,7 @@ class DigitSortBuilder {
   DigitSort digits_;
   KernelBuilder b_;
   ElementEmitter emitter_;
-  int64_t threads_ = 1;
+  int64_t threads_ = 1, own_count_ = 1;
   ArrayId words_{}, counts_{}, totals_{}, own_{}, before_{};
   Scalar line_, thread_;
 };
@@ -171,7 +173,7 @@ bool IsDigitSort(const Instr& sort) {
   if (!DigitSortOf(sort) || sort.captures() > 0) return false;
   LineSort lines = LineSortOf(sort);
   int64_t bytes = BytesOf(ComputeType(sort.operand(0)->shape().type()));
-  return lines.length == PowerAbove(lines.length) && lines.length >= kFewestThreads * kOwn &&
+  return lines.length == PowerAbove(lines.length) && lines.length >= kFewestThreads * kLeastOwn &&
          lines.length <= LongestDigitLine(bytes);
 }
 
@@ -184,6 +186,10 @@ bool TakesProducers(const Region& region) {
   return std::none_of(region.instrs.begin(), region.instrs.end(), [&](const Instr* instr) {
     return instr != region.roots[0] && WhyNoElement(*instr).has_value();
   });
+}
+
+int64_t DigitLine(int64_t length) {
+  return std::max(PowerAbove(length), kFewestThreads * kLeastOwn);
 }
 
 int64_t LongestDigitLine(int64_t bytes) {

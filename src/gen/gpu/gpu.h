@@ -26,6 +26,9 @@ BuildOutcome BuildScan(const Region& region, const Machine& machine, const std::
 // Whether threads share the rows of a scan; else each thread goes along rows of its own.
 bool IsShared(const Scan& scan);
 BuildOutcome BuildScatter(const Region& region, const Machine& machine, const std::string& name);
+// Scatters whose windows of one place stand side by side (scatter_runs.cc).
+BuildOutcome BuildScatterRuns(const Region& region, const Machine& machine,
+                              const std::string& name);
 // Scatters that count the elements of batches by a few numbers (counts.cc).
 bool IsCounts(const Instr& scatter);
 BuildOutcome BuildCounts(const Region& region, const Machine& machine, const std::string& name);
@@ -38,9 +41,10 @@ BuildOutcome BuildSpreadRounds(const RoundsRegion& region, const Machine& machin
 BuildOutcome BuildSort(const Region& region, const Machine& machine, const std::string& name);
 // Why a sort has no kernel, in words; nothing when it has one.
 std::optional<std::string> WhyNoSort(const Instr& sort);
-// Sorts of lines of words by a digit, which a team holds (digit_sort.cc), and the longest such
-// lines.
+// Sorts of lines of words by a digit, which a team holds (digit_sort.cc), the longest such lines,
+// and the shortest one that is not shorter than another.
 bool IsDigitSort(const Instr& sort);
+int64_t DigitLine(int64_t length);
 int64_t LongestDigitLine(int64_t bytes_of_word);
 BuildOutcome BuildDigitSort(const Region& region, const std::string& name);
 // Sorts of long lines of words by a digit of up to 8 bits that capture s32[lines, digits,
