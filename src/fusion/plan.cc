@@ -19,9 +19,10 @@
 namespace tokamak {
 namespace {
 
-// Kernels that a search may build to price them, and one for so many instructions, if those are
-// more; each takes some tenths of a millisecond. With all effort, so many times as many.
-constexpr int64_t kProbes = 600, kInstrsOfProbe = 5, kTimesAtMost = 5;
+// Values of kernels that a search may build to price them, and so many for each instruction, if
+// those are more; a thousand take some two milliseconds, with all that is done besides. With all
+// effort, so many times as many.
+constexpr int64_t kValues = 150'000, kValuesOfInstr = 30, kTimesAtMost = 5;
 // A plan without fusion stores and launches more, which is certain; that it is cheaper all the same
 // must be clear: more than prices err where nobody has measured, and where kernels are yet to be
 // packed into launches.
@@ -120,10 +121,10 @@ ComputationPlan Finish(Start start, Setting& setting, DecisionLog& log) {
 }
 
 // Large programs have more kernels that are unlike each other.
-int64_t ProbesFor(const Computation& computation, Effort effort) {
+int64_t BudgetFor(const Computation& computation, Effort effort) {
   auto instrs = static_cast<int64_t>(computation.size());
-  int64_t probes = std::max(kProbes, instrs / kInstrsOfProbe);
-  return effort == Effort::kMax ? kTimesAtMost * probes : probes;
+  int64_t values = std::max(kValues, instrs * kValuesOfInstr);
+  return effort == Effort::kMax ? kTimesAtMost * values : values;
 }
 
 ComputationPlan PlanGreedily(Setting& setting, DecisionLog& log) {
@@ -131,14 +132,14 @@ ComputationPlan PlanGreedily(Setting& setting, DecisionLog& log) {
   return Finish(std::move(greedy), setting, log);
 }
 
-// A start that is improved on, as long as probes last.
+// A start that is improved on, as long as the budget lasts.
 struct Way {
   Start start;
   double us = 0;
 };
 
-void Go(Way& way, Setting& setting, int64_t probes) {
-  Improve(way.start.draft, setting.pricer, probes, way.start.log, setting.facts);
+void Go(Way& way, Setting& setting, int64_t budget) {
+  Improve(way.start.draft, setting.pricer, budget, way.start.log, setting.facts);
   way.us = PriceOf(way.start.draft, setting.pricer);
 }
 
@@ -163,18 +164,18 @@ bool IsBetter(const Way& x, const Way& y, const Setting& setting) {
 
 // The plans that others would make, improved on: the cheapest first, and the next as well, unless
 // it is far behind.
-Start BestOf(std::vector<Way> ways, Setting& setting, int64_t probes) {
+Start BestOf(std::vector<Way> ways, Setting& setting, int64_t budget) {
   std::stable_sort(ways.begin(), ways.end(),
                    [](const Way& x, const Way& y) { return x.us < y.us; });
-  Go(ways[0], setting, probes);
+  Go(ways[0], setting, budget);
   bool few = setting.computation.size() <= kFewInstrs;
-  if (ways[1].us < (few ? kFarBehind : kBehind) * ways[0].us) Go(ways[1], setting, probes / 2);
+  if (ways[1].us < (few ? kFarBehind : kBehind) * ways[0].us) Go(ways[1], setting, budget / 2);
   Way& best = IsBetter(ways[1], ways[0], setting) ? ways[1] : ways[0];
   setting.facts.taken_us = best.us;
   return std::move(best.start);
 }
 
-ComputationPlan PlanBySearch(Setting& setting, int64_t probes, DecisionLog& log) {
+ComputationPlan PlanBySearch(Setting& setting, int64_t budget, DecisionLog& log) {
   PlanningFacts& facts = setting.facts;
   std::vector<Way> ways;
   ways.push_back({StartFirst(setting)});
@@ -188,7 +189,7 @@ ComputationPlan PlanBySearch(Setting& setting, int64_t probes, DecisionLog& log)
   double clearly = is_sure ? kClearly : kClearlyElsewhere;
   if (unfused.us < clearly * std::min(facts.first_us, facts.greedy_us))
     ways.push_back(std::move(unfused));
-  Start best = BestOf(std::move(ways), setting, probes);
+  Start best = BestOf(std::move(ways), setting, budget);
   watch.Stop();
   return Finish(std::move(best), setting, log);
 }
@@ -220,7 +221,7 @@ ComputationPlan PlanKernels(const Computation& computation, const Machine& machi
       return PlanAtRandom(setting, log);
     case FusionMode::kSearch:
       if (options.effort == Effort::kFast) return PlanGreedily(setting, log);
-      return PlanBySearch(setting, ProbesFor(computation, options.effort), log);
+      return PlanBySearch(setting, BudgetFor(computation, options.effort), log);
     case FusionMode::kNone:
     case FusionMode::kRules:
       break;

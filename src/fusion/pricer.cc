@@ -146,6 +146,7 @@ Pricer::Known& Pricer::Find(const Region& region, uint64_t hash) {
   BuildOutcome outcome = BuildRegion(region, priced.kind, machine_, "probe");
   if (!outcome.built)
     priced.why_not = outcome.why_not.empty() ? "no generator takes it" : outcome.why_not;
+  work_ += outcome.built ? outcome.built->kernel.nodes.size() : region.instrs.size();
   it->second.built = std::move(outcome.built);
   return it->second;
 }

@@ -44,6 +44,9 @@ class Pricer {
   bool HaveSimpleKernels(const std::vector<Region>& regions, const std::vector<RegionKey>& keys);
   const Machine& machine() const { return machine_; }
   size_t kernels_built() const { return built_; }
+  // What building them took, which time follows: their values, or of what has no kernel its
+  // instructions.
+  size_t work_done() const { return work_; }
 
  private:
   struct Known {
@@ -60,7 +63,7 @@ class Pricer {
   std::unordered_map<uint64_t, Known> known_;
   std::unordered_map<uint64_t, double> estimates_;
   std::unordered_map<uint64_t, Accepts> accepts_;  // of rows and contractions
-  size_t built_ = 0;
+  size_t built_ = 0, work_ = 0;
 };
 
 }  // namespace tokamak

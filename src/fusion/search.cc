@@ -31,10 +31,10 @@ bool AnyReadsAnother(const std::vector<const Region*>& regions) {
 
 class Search {
  public:
-  Search(Draft& draft, Pricer& pricer, int64_t probes, DecisionLog& log)
+  Search(Draft& draft, Pricer& pricer, int64_t budget, DecisionLog& log)
       : draft_(draft),
         pricer_(pricer),
-        probes_(static_cast<int64_t>(pricer.kernels_built()) + probes),
+        end_(static_cast<int64_t>(pricer.work_done()) + budget),
         log_(log),
         hasher_(draft),
         refusals_(draft) {}
@@ -58,7 +58,7 @@ class Search {
   }
 
  private:
-  bool HasBudget() const { return static_cast<int64_t>(pricer_.kernels_built()) < probes_; }
+  bool HasBudget() const { return static_cast<int64_t>(pricer_.work_done()) < end_; }
 
   // Looks at all moves of some groups and makes those that pay, the best first. Gives the groups
   // whose moves may have changed.
@@ -178,7 +178,7 @@ class Search {
 
   Draft& draft_;
   Pricer& pricer_;
-  int64_t probes_;
+  int64_t end_;  // of the work that may be done
   DecisionLog& log_;
   MoveHasher hasher_;
   Refusals refusals_;
@@ -198,8 +198,8 @@ double PriceOf(const Draft& draft, Pricer& pricer) {
   return total;
 }
 
-void Improve(Draft& draft, Pricer& pricer, int64_t probes, DecisionLog& log, PlanningFacts& facts) {
-  Search(draft, pricer, probes, log).Run(facts);
+void Improve(Draft& draft, Pricer& pricer, int64_t budget, DecisionLog& log, PlanningFacts& facts) {
+  Search(draft, pricer, budget, log).Run(facts);
 }
 
 bool IsLegal(const Change& change, const std::vector<Region>& regions, Draft& draft,

@@ -10,10 +10,10 @@ namespace tokamak {
 // Microseconds of all kernels.
 double PriceOf(const Draft& draft, Pricer& pricer);
 
-// Tier 1: makes moves while they pay by the prices of kernels, the best first. `probes`: how many
-// kernels may be built on the way, which bounds the time that it takes and is the same on every
-// machine. What was taken is in the log, with prices.
-void Improve(Draft& draft, Pricer& pricer, int64_t probes, DecisionLog& log, PlanningFacts& facts);
+// Tier 1: makes moves while they pay by the prices of kernels, the best first. `budget`: how many
+// values the kernels may have that are built on the way, which bounds the time that it takes and is
+// the same on every machine. What was taken is in the log, with prices.
+void Improve(Draft& draft, Pricer& pricer, int64_t budget, DecisionLog& log, PlanningFacts& facts);
 
 // Whether a change may be made, with the regions that it leads to: pins hold, all of them have
 // kernels, and none needs what it makes itself.
