@@ -134,9 +134,20 @@ def _run(call):
         np.copyto(into, value)
 
 
+_of_thread = threading.local()
+
+
+def _stay():
+    """Keeps Python's state of the library's thread: else each call makes one anew, and JAX what it has for each thread."""
+    if not getattr(_of_thread, "stays", False):
+        ctypes.pythonapi.PyGILState_Ensure()  # never released: the count does not fall to 0, at which the state goes
+        _of_thread.stays = True
+
+
 def _call(call, _):
     # Nothing may leave this function: ctypes would print it and give 0, which says that all is well.
     try:
+        _stay()
         _run(call.contents)
         return 0
     except BaseException:  # KeyboardInterrupt and SystemExit too: they end this call, not the library's thread

@@ -237,6 +237,7 @@ def _add_callbacks():
         _take_cpu_rule(primitive)
 
 
+@functools.cache  # asked at each call of a callback
 def _has_cpu():
     from jax._src import xla_bridge
 
