@@ -232,6 +232,7 @@ class Walker {
       case Op::kReverse:
       case Op::kDynamicSlice:
       case Op::kGather:
+      case Op::kRngBitGenerator:  // every element has code of its own, from the whole state
         for (const Instr* operand : instr.operands())
           Visit(*operand, NumberOf(Place(operand->shape().dims().size())));
         return;
