@@ -144,6 +144,11 @@ def _stay():
         _of_thread.stays = True
 
 
+def is_calling():
+    """Whether this thread is the library's."""
+    return getattr(_of_thread, "stays", False)
+
+
 def _call(call, _):
     # Nothing may leave this function: ctypes would print it and give 0, which says that all is well.
     try:

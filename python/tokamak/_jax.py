@@ -6,6 +6,7 @@ that feature is off, a line in the log says so, and the rest works. `features` t
 Tested with JAX 0.10.2 and 0.11.2 (python/tests/test_jax_names.py).
 """
 
+import contextlib
 import dataclasses
 import functools
 import logging
@@ -238,32 +239,60 @@ def _add_callbacks():
 
 
 @functools.cache  # asked at each call of a callback
-def _has_cpu():
+def _cpu():
+    """JAX's CPU device; None: there is none."""
     from jax._src import xla_bridge
 
     try:
-        return bool(xla_bridge.local_devices(backend="cpu"))
+        return xla_bridge.local_devices(backend="cpu")[0]
     except RuntimeError:
-        return False
+        return None
+
+
+@functools.cache
+def _putter():
+    """Puts a NumPy array onto the CPU device as jax.device_put does, in an eighth of its time (10 us). None: JAX has other names."""
+    import numpy as np
+
+    try:
+        from jax._src.core import ShapedArray
+        from jax._src.interpreters.pxla import batched_device_put
+        from jax.sharding import SingleDeviceSharding
+
+        sharding, shaped = SingleDeviceSharding(_cpu()), functools.lru_cache(1024)(ShapedArray)
+
+        def put(array):
+            return batched_device_put(shaped(array.shape, array.dtype), sharding, [array], [_cpu()])
+
+        put(np.zeros(1, np.float32))
+        return put
+    except Exception as error:
+        logger.info("tokamak: callbacks take their arguments by jax.device_put: %r", error)
+        return None
 
 
 def _without_cpu(impl, what):
-    """JAX puts a callback's arguments on a CPU device. With JAX_PLATFORMS=tokamak there is none, and JAX raises;
-    then the callback is given NumPy arrays. An exception is logged as JAX does it: the result may never be read."""
+    """JAX puts a callback's arguments on a CPU device; those of our programs get there faster. With JAX_PLATFORMS=tokamak there is none, and
+    JAX raises; then the callback is given NumPy arrays. An exception is logged as JAX does it: the result may never be read."""
 
     @functools.wraps(impl)
     def call(*arguments, callback, **params):
-        if _has_cpu():
-            return impl(*arguments, callback=callback, **params)
         import jax
         import numpy as np
 
+        put, where = np.asarray, contextlib.nullcontext()
+        if _cpu() is not None:
+            put = _putter() if _host_calls.is_calling() else None
+            if put is None:
+                return impl(*arguments, callback=callback, **params)
+            where = jax.default_device(_cpu())
         try:
-            given = callback(*(np.asarray(argument) for argument in arguments))
+            with where:
+                given = callback(*(put(argument) for argument in arguments))
+                return jax.tree.map(np.asarray, given) if "result_avals" in params else ()
         except BaseException:
             logging.getLogger(impl.__module__).exception("%s failed", what)
             raise
-        return jax.tree.map(np.asarray, given) if "result_avals" in params else ()
 
     call.for_tokamak = True
     return call
