@@ -63,7 +63,9 @@ class Loads {
       before.push_back(StoreTo(held, zero, Moved(load, zero, at_first)));
       ahead.push_back(StoreTo(held, zero, Moved(load, next, at_next)));
       made_.emplace_back(load, held);
-      reads.push_back({.kind = StmtKind::kRead, .value = load});
+      Stmt& read = reads.emplace_back();
+      read.kind = StmtKind::kRead;
+      read.value = load;
     }
     // What was loaded is read from its register now; users need not change.
     for (auto [load, held] : made_) {
@@ -130,7 +132,12 @@ class Loads {
     return moved[id] = Add(node, node.type);
   }
   static Stmt StoreTo(ArrayId array, ValueId index, ValueId value) {
-    return {.kind = StmtKind::kStore, .array = array, .index = index, .value = value};
+    Stmt store;
+    store.kind = StmtKind::kStore;
+    store.array = array;
+    store.index = index;
+    store.value = value;
+    return store;
   }
 
   Kernel& kernel_;
