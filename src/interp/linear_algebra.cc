@@ -24,6 +24,14 @@ double RealOf(Complex x) {
   return x.real();
 }
 
+double Times(double x, double y) {
+  return x * y;
+}
+// As the op multiply has it: operator* of std::complex finds infinities in NaN.
+Complex Times(Complex x, Complex y) {
+  return {x.real() * y.real() - x.imag() * y.imag(), x.real() * y.imag() + x.imag() * y.real()};
+}
+
 // a = L L^H, or a = U^H U: the same loops with rows and columns exchanged. The
 // other triangle is not read, and becomes 0. What is not positive definite gives NaN everywhere.
 template <typename T>
@@ -39,7 +47,7 @@ void Cholesky(T* a, int64_t n, bool lower) {
     at(j, j) = std::sqrt(pivot);
     for (int64_t i = j + 1; i < n; ++i) {
       T sum = at(i, j);
-      for (int64_t k = 0; k < j; ++k) sum -= at(i, k) * Conj(at(j, k));
+      for (int64_t k = 0; k < j; ++k) sum -= Times(at(i, k), Conj(at(j, k)));
       at(i, j) = sum / at(j, j);
     }
   }
@@ -63,7 +71,7 @@ void SolveColumn(const T* a, int64_t n, const TriangularSolveAttrs& attrs, T* b,
     // What was solved first is subtracted first: the order of a loop that updates all rows at once.
     for (int64_t k = 0; k < r; ++k) {
       int64_t j = forward ? k : n - 1 - k;
-      sum -= at(i, j) * b[j * step];
+      sum -= Times(at(i, j), b[j * step]);
     }
     b[i * step] = attrs.unit_diagonal ? sum : sum / at(i, i);
   }
