@@ -105,8 +105,12 @@ class RowProduct {
   Dims spread_;  // dimensions of the matrix that the vector has
 };
 
+bool MayBeRowProduct(const Instr& instr) {
+  return instr.op() == Op::kDot && !instr.has_extras();
+}
+
 bool IsRowProduct(Instr& instr) {
-  return instr.op() == Op::kDot && !instr.has_extras() && RowProduct(instr).Find();
+  return MayBeRowProduct(instr) && RowProduct(instr).Find();
 }
 
 bool HasRowProducts(const Computation& computation) {
@@ -148,14 +152,14 @@ void FoldRowProducts(Module& module, const Machine& machine, DecisionLog& log) {
     if (in_kernels.contains(&computation)) continue;
     bool changed = false;
     for (Instr* instr : computation.Instrs()) {
-      if (!IsRowProduct(*instr)) continue;
+      if (!MayBeRowProduct(*instr)) continue;
+      RowProduct product(*instr);
+      if (!product.Find()) continue;
       log.Add({.pass = "fuse",
                .rule = "contraction.rows",
                .subject = LabelOf(*instr),
                .origins = instr->origins(),
                .because = "a small product is read along the rows of its matrix"});
-      RowProduct product(*instr);
-      product.Find();
       product.Write();
       changed = true;
     }

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "interp/complex_product.h"
+
 namespace tokamak {
 namespace {
 
@@ -13,12 +15,6 @@ Complex UnitRoot(size_t numerator, size_t denominator) {
   long double angle = 2 * std::numbers::pi_v<long double> * static_cast<long double>(numerator) /
                       static_cast<long double>(denominator);
   return Complex(static_cast<double>(std::cos(angle)), static_cast<double>(std::sin(angle)));
-}
-
-// Spelled out: operator* of std::complex looks for NaN in every product.
-Complex Times(Complex a, Complex b) {
-  return Complex(a.real() * b.real() - a.imag() * b.imag(),
-                 a.real() * b.imag() + a.imag() * b.real());
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "interp/complex_product.h"
 #include "interp/evaluators.h"
 #include "interp/results.h"
 #include "interp/strided.h"
@@ -22,14 +23,6 @@ double RealOf(double x) {
 }
 double RealOf(Complex x) {
   return x.real();
-}
-
-double Times(double x, double y) {
-  return x * y;
-}
-// As the op multiply has it: operator* of std::complex finds infinities in NaN.
-Complex Times(Complex x, Complex y) {
-  return {x.real() * y.real() - x.imag() * y.imag(), x.real() * y.imag() + x.imag() * y.real()};
 }
 
 // a = L L^H, or a = U^H U: the same loops with rows and columns exchanged. The
