@@ -5,6 +5,8 @@
 
 #include <fmt/core.h>
 
+#include "ir/int_range.h"
+
 namespace tokamak {
 namespace {
 
@@ -26,7 +28,9 @@ Status VerifyQuant(const Shape& shape, std::string_view what) {
   };
   if (!IsInteger(shape.type())) return fault("the stored type must be an integer");
   if (!IsReal(quant.expressed)) return fault("the expressed type must be real");
-  if (quant.storage_min > quant.storage_max)
+  IntRange range = RangeOfType(shape.type()).value_or(IntRange{0, INT64_MAX});
+  if (quant.storage_min > quant.storage_max || quant.storage_min < range.low ||
+      quant.storage_max > range.high)
     return fault(fmt::format("storage from {} to {}", quant.storage_min, quant.storage_max));
   if (quant.scales.empty() || quant.scales.size() != quant.zero_points.size())
     return fault(

@@ -45,11 +45,8 @@ void PrintReal(std::string& out, ElementType type, uint64_t bits) {
 
 void PrintQuant(std::string& out, ElementType storage, const QuantType& quant) {
   out += "!quant.uniform<";
-  // Narrower ones are known by their range to be unsigned.
-  bool is_u64 = storage == ElementType::kU64;
-  out += is_u64                ? "u64"
-         : IsUnsigned(storage) ? InfoOf(storage).mlir.substr(1)
-                               : InfoOf(storage).mlir;
+  if (IsUnsigned(storage)) out += 'u';  // u8, where ui8 is the name elsewhere
+  out += InfoOf(storage).mlir.substr(IsUnsigned(storage) ? 2 : 0);
   out += '<' + std::to_string(quant.storage_min) + ':' + std::to_string(quant.storage_max) + ">:";
   out += InfoOf(quant.expressed).mlir;
   if (quant.axis >= 0) out += ':' + std::to_string(quant.axis);

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cstring>
 
+#include "ir/int_range.h"
 #include "support/limits.h"
 #include "text/mlir_text.h"
 
@@ -232,10 +233,9 @@ bool MlirTextReader::ParseQuant(ElementType& type, QuantType& quant) {
   if (!storage || !IsInteger(*storage))
     return FailAt(pos, ErrorCode::kMlirType, "quant.uniform: the storage type is no integer");
   type = *storage;
-  int bits = InfoOf(type).bits;
-  quant.storage_min = IsSigned(type) ? INT64_MIN >> (64 - bits) : 0;
-  quant.storage_max =
-      bits == 64 ? INT64_MAX : (int64_t{1} << (bits - (IsSigned(type) ? 1 : 0))) - 1;
+  IntRange range = RangeOfType(type).value_or(IntRange{0, INT64_MAX});
+  quant.storage_min = range.low;
+  quant.storage_max = range.high;
   if (cursor_.Eat('<')) {
     if (!ParseInt(quant.storage_min) || !Expect(':') || !ParseInt(quant.storage_max) ||
         !Expect('>'))

@@ -49,16 +49,6 @@ std::optional<int> PowerOfTwo(const Instr* instr) {
   return exponent - 1;
 }
 
-std::optional<IntRange> RangeOfType(ElementType type) {
-  int bits = InfoOf(type).bits;
-  if (IsSigned(type)) {
-    int64_t high = INT64_MAX >> (64 - bits);
-    return IntRange{-high - 1, high};
-  }
-  if (!IsUnsigned(type) || bits == 64) return std::nullopt;
-  return IntRange{0, (int64_t{1} << bits) - 1};
-}
-
 Instr* FilledInt(Rewriter& rewriter, const m::Match& match, int64_t value) {
   return rewriter.Filled(match.shape(), Literal::ScalarInt(match.type(), value));
 }

@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "ir/int_range.h"
 #include "rewrite/rules.h"
 
 namespace tokamak {
@@ -26,12 +27,6 @@ std::optional<int64_t> IntOf(const Instr* instr);
 std::optional<double> RealOf(const Instr* instr);
 // Either of them is 2^k: k.
 std::optional<int> PowerOfTwo(const Instr* instr);
-
-// Least and greatest of an integer type of at most 63 bits, or s64.
-struct IntRange {
-  int64_t low, high;
-};
-std::optional<IntRange> RangeOfType(ElementType type);
 
 // Wrapping arithmetic, as constants of at most 64 bits have it.
 inline int64_t WrapAdd(int64_t x, int64_t y) {

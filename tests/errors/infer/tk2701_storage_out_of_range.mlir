@@ -1,0 +1,7 @@
+// Eight bits with a sign do not hold 255.
+// RUN: check
+// ERROR: TK2701 at 4:17
+func.func @main(%x: tensor<2x!quant.uniform<i8<0:255>:f32, 0.5>>) -> tensor<2xf32> {
+  %0 = stablehlo.uniform_dequantize %x : (tensor<2x!quant.uniform<i8<0:255>:f32, 0.5>>) -> tensor<2xf32>
+  return %0 : tensor<2xf32>
+}
