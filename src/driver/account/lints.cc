@@ -17,6 +17,10 @@ namespace {
 constexpr double kDispatchUs = 4.5, kDispatchUsOfArray = 0.7;
 // So many equal instructions of one line, each of which needs the one before, are a loop.
 constexpr int64_t kLeastTurns = 8;
+// Operands of operands that equal instructions have alike. By their op alone, the multiplications
+// of a gradient's formula would be a loop.
+constexpr int kDepthAlike = 3;
+constexpr size_t kMostOperands = 4;  // of those that are looked at
 // Lines that are looked at for loops, the most frequent first.
 constexpr size_t kMostLines = 200;
 
@@ -41,6 +45,37 @@ double MemoryMicrosOf(const StepAccount& step, int64_t bytes) {
 
 int64_t BytesOf(const Instr& instr) {
   return instr.shape().IsArray() ? instr.shape().ByteSize() : 0;
+}
+
+// The ops that compute it, as many steps back.
+void AppendOps(std::string& out, const Instr& instr, int depth) {
+  out += InfoOf(instr.op()).name;
+  if (depth == 0 || instr.operands().size() > kMostOperands) return;
+  out += '(';
+  for (const Instr* operand : instr.operands()) {
+    AppendOps(out, *operand, depth - 1);
+    out += ' ';
+  }
+  out += ')';
+}
+
+// Whether most of them are computed in the same way as several others: of a loop all are, but those
+// of its first turns.
+bool AreAlike(const std::vector<const Instr*>& instrs) {
+  std::map<std::string, int64_t> ways;
+  for (const Instr* instr : instrs) {
+    std::string way;
+    for (const Origin* origin : instr->parent()->module()->origins().Of(instr->origins())) {
+      way = origin->op_name;
+      break;
+    }
+    AppendOps(way, *instr, kDepthAlike);
+    ++ways[way];
+  }
+  int64_t alike = 0;
+  for (const auto& [way, count] : ways)
+    if (count >= kLeastTurns / 2) alike += count;
+  return 2 * alike >= static_cast<int64_t>(instrs.size());
 }
 
 class Linter {
@@ -98,7 +133,7 @@ class Linter {
     }
     std::vector<std::pair<std::string, const std::vector<const Instr*>*>> many;
     for (const auto& [key, instrs] : like)
-      if (static_cast<int64_t>(instrs.size()) >= kLeastTurns)
+      if (static_cast<int64_t>(instrs.size()) >= kLeastTurns && AreAlike(instrs))
         many.emplace_back(std::get<0>(key), &instrs);
     std::stable_sort(many.begin(), many.end(), [](const auto& x, const auto& y) {
       return x.second->size() > y.second->size();
