@@ -23,12 +23,24 @@ constexpr int64_t kGpuBlocks = 4, kGpuPart = 4096, kGpuResults = 32;
 constexpr int64_t kGpuParts = 2, kGpuRows = 16;
 // Elements from which rows are worth a kernel of their own.
 constexpr int64_t kGpuRowsFirst = 1 << 14;
+// Uneven parts, on a GPU: where there are so many times as many of them, and rows are longer than
+// what a team keeps of one. Their size is a multiple of kUnit elements of a row: vectors. On CPUs
+// they gain nothing (sums of 16,777,259 elements take 6.5 ms on two cores either way).
+constexpr int64_t kTimesMore = 4, kLongRow = 1 << 17, kUnit = 16;
 
 // The most parts, at most `most`, that `length` falls into evenly.
-int64_t PartsOfLength(int64_t length, int64_t most) {
+Parts EvenParts(int64_t length, int64_t most) {
   for (int64_t parts = most; parts > 3; --parts)
-    if (length % parts == 0) return parts;
-  return 1;
+    if (length % parts == 0) return {parts, length / parts, 0};
+  return {1, length, 0};
+}
+
+// Uneven ones where those would be far fewer (a prime length has none).
+Parts PartsOfLength(int64_t length, int64_t most, bool in_rows) {
+  Parts even = EvenParts(length, most);
+  int64_t unit = in_rows ? kUnit : 1, size = length / most / unit * unit;
+  if (even.count * kTimesMore > most || size == 0) return even;
+  return {most, size, length - most * size};
 }
 
 // Dimensions of a reduce's input that lie side by side, all folded; they are cut as one.
@@ -49,27 +61,13 @@ class Halver {
   }
 
   // The dimensions of a side fall into parts.
-  void Split(const Side& side, int64_t parts) {
-    Dims dims, folded, rest;
-    auto add = [&](int64_t size, bool is_folded) {
-      if (is_folded) folded.push_back(static_cast<int64_t>(dims.size()));
-      dims.push_back(size);
-    };
-    const Dims& from = reducer_.input().dims();
-    for (size_t d = 0; d < from.size(); ++d) {
-      if (d == side.begin) {
-        rest.push_back(static_cast<int64_t>(dims.size() - folded.size()));
-        add(parts, false);
-        add(side.length / parts, true);
-      }
-      if (d >= side.begin && d < side.end) continue;
-      auto at = static_cast<int64_t>(d);
-      add(from[d], std::binary_search(reducer_.reduced.begin(), reducer_.reduced.end(), at));
+  void Split(const Side& side, const Parts& parts) {
+    std::vector<Instr*> partial = PartialOf(side, 0, parts.count, parts.size);
+    if (parts.rest > 0) {
+      std::vector<Instr*> last = PartialOf(side, parts.count * parts.size, 1, parts.rest);
+      for (size_t i = 0; i < partial.size(); ++i) partial[i] = Joined({partial[i], last[i]});
     }
-    std::vector<Instr*> cut;
-    for (size_t i = 0; i < reducer_.count; ++i)
-      cut.push_back(Made(Op::kReshape, Shape::Array(reducer_.type(i), dims), {reduce_.operand(i)}));
-    Halve(cut, folded, rest);
+    Finish(std::move(partial), {along_});
   }
 
   // The dimensions of a side are folded first.
@@ -83,7 +81,7 @@ class Halver {
       if (d >= static_cast<int64_t>(side.end)) d -= static_cast<int64_t>(first.size());
     std::vector<Instr*> inputs;
     for (size_t i = 0; i < reducer_.count; ++i) inputs.push_back(reduce_.operand(i));
-    Halve(inputs, first, rest);
+    Finish(Folded(inputs, first), rest);
   }
 
   Instr* partial() const { return partial_; }
@@ -99,11 +97,62 @@ class Halver {
     return made;
   }
 
-  // `inputs`: what is folded, in another form; `folded` of their dimensions, then `rest` of what
-  // that leaves.
-  void Halve(const std::vector<Instr*>& inputs, const Dims& folded, const Dims& rest) {
+  // Elements of an operand, of those of a side that are `count` parts of `size` from `begin` on.
+  Instr* Cut(Instr* x, const Side& side, int64_t begin, int64_t count, int64_t size) {
+    Dims dims = x->shape().dims();
+    auto first = dims.begin() + static_cast<int64_t>(side.begin);
+    auto reshape = [&] {
+      if (x->shape().dims() == dims) return;
+      x = Made(Op::kReshape, Shape::Array(x->shape().type(), dims), {x});
+    };
+    if (count * size < side.length) {
+      dims.erase(first + 1, dims.begin() + static_cast<int64_t>(side.end));
+      dims[side.begin] = side.length;
+      reshape();
+      SliceAttrs slice{Dims(dims.size(), 0), dims, Dims(dims.size(), 1)};
+      slice.starts[side.begin] = begin;
+      slice.limits[side.begin] = begin + count * size;
+      dims[side.begin] = count * size;
+      x = Made(Op::kSlice, Shape::Array(x->shape().type(), dims), {x}, slice);
+      first = dims.begin() + static_cast<int64_t>(side.begin);
+    } else {
+      dims.erase(first + 1, dims.begin() + static_cast<int64_t>(side.end));
+    }
+    *first = count;
+    dims.insert(first + 1, size);
+    reshape();
+    return x;
+  }
+
+  // The results of `count` parts of a side, which is one dimension of them (`along_`).
+  std::vector<Instr*> PartialOf(const Side& side, int64_t begin, int64_t count, int64_t size) {
+    std::vector<Instr*> cut;
+    for (size_t i = 0; i < reducer_.count; ++i)
+      cut.push_back(Cut(reduce_.operand(i), side, begin, count, size));
+    auto gone = static_cast<int64_t>(side.end - side.begin), at = static_cast<int64_t>(side.begin);
+    Dims folded;
+    for (int64_t d : reducer_.reduced)
+      if (d < at) folded.push_back(d);
+    along_ = at - static_cast<int64_t>(folded.size());
+    folded.push_back(at + 1);
+    for (int64_t d : reducer_.reduced)
+      if (d >= at + gone) folded.push_back(d - gone + 2);
+    return Folded(cut, folded);
+  }
+
+  Instr* Joined(std::vector<Instr*> pieces) {
+    Dims dims = pieces[0]->shape().dims();
+    auto along = static_cast<size_t>(along_);
+    dims[along] += pieces[1]->shape().dim(along);
+    Shape shape = Shape::Array(pieces[0]->shape().type(), dims);
+    return Made(Op::kConcatenate, shape, std::move(pieces), DimensionAttrs{along_});
+  }
+
+  // `inputs`: what is folded, in another form; `folded` of their dimensions. The arrays that come
+  // of it.
+  std::vector<Instr*> Folded(const std::vector<Instr*>& inputs, const Dims& folded) {
     std::vector<Shape> shapes;
-    std::vector<Instr*> operands = inputs, again;
+    std::vector<Instr*> operands = inputs, results;
     for (const Instr* input : inputs) {
       Dims kept;
       for (size_t d = 0; d < input->shape().dims().size(); ++d)
@@ -118,16 +167,24 @@ class Halver {
               : Made(Op::kConstant, Shape::Scalar(reducer_.type(i)), {},
                      ConstantAttrs{*NeutralLiteral(*reducer_.op, reducer_.type(i))}));
     bool one = inputs.size() == 1;
-    partial_ = Made(Op::kReduce, one ? shapes[0] : Shape::Tuple(shapes), std::move(operands),
-                    DimensionsAttrs{folded}, reduce_.name() + ".parts");
+    Instr* partial = Made(Op::kReduce, one ? shapes[0] : Shape::Tuple(shapes), std::move(operands),
+                          DimensionsAttrs{folded}, reduce_.name() + ".parts");
+    partial->set_called({reduce_.called(0)});
+    if (partial_ == nullptr) partial_ = partial;
     for (size_t i = 0; i < inputs.size(); ++i)
-      again.push_back(one ? partial_
-                          : Made(Op::kGetTupleElement, shapes[i], {partial_},
-                                 TupleIndexAttrs{static_cast<int64_t>(i)}));
-    for (size_t i = 0; i < inputs.size(); ++i) again.push_back(reduce_.operand(inputs.size() + i));
+      results.push_back(one ? partial
+                            : Made(Op::kGetTupleElement, shapes[i], {partial},
+                                   TupleIndexAttrs{static_cast<int64_t>(i)}));
+    return results;
+  }
+
+  // Folds `rest` of the dimensions of what the parts left, in the place of all.
+  void Finish(std::vector<Instr*> again, const Dims& rest) {
+    size_t count = again.size();
+    for (size_t i = 0; i < count; ++i) again.push_back(reduce_.operand(count + i));
     whole_ =
         Made(Op::kReduce, reduce_.shape(), std::move(again), DimensionsAttrs{rest}, reduce_.name());
-    for (Instr* half : {partial_, whole_}) half->set_called({reduce_.called(0)});
+    whole_->set_called({reduce_.called(0)});
     Computation& computation = *reduce_.parent();
     bool is_root = computation.root() == &reduce_;
     computation.ReplaceUses(&reduce_, whole_);
@@ -137,6 +194,7 @@ class Halver {
 
   Instr& reduce_;
   const Reducer& reducer_;
+  int64_t along_ = 0;
   Instr *partial_ = nullptr, *whole_ = nullptr;
 };
 
@@ -193,6 +251,13 @@ bool IsStoredToo(const Instr& reduce) {
          });
 }
 
+int64_t WantedOfGpu(int64_t folded, int64_t results, bool in_rows, const Machine& machine) {
+  int64_t blocks = in_rows ? results : (results + kGpuResults - 1) / kGpuResults;
+  int64_t wanted = (kGpuBlocks * machine.cores + blocks - 1) / blocks;
+  int64_t part = in_rows ? kGpuPart : kGpuPart / kGpuResults;
+  return std::min(wanted, folded / part);
+}
+
 // How many parts a result should have.
 int64_t PartsWanted(const Reducer& reducer, int64_t results, const Machine& machine) {
   if (!machine.is_gpu()) {
@@ -204,10 +269,7 @@ int64_t PartsWanted(const Reducer& reducer, int64_t results, const Machine& mach
   int64_t folded = reducer.input().ElementCount() / results;
   if (!in_rows && (RowsAreFoldedToo(*reducer.instr, results) || IsStoredToo(*reducer.instr)))
     return std::min(std::max(kGpuParts * machine.cores, kGpuBlocks), folded / kGpuRows);
-  int64_t blocks = in_rows ? results : (results + kGpuResults - 1) / kGpuResults;
-  int64_t wanted = (kGpuBlocks * machine.cores + blocks - 1) / blocks;
-  int64_t part = in_rows ? kGpuPart : kGpuPart / kGpuResults;
-  return std::min(wanted, folded / part);
+  return WantedOfGpu(folded, results, in_rows, machine);
 }
 
 // The folded dimensions, those that lie side by side together on a GPU.
@@ -232,7 +294,7 @@ std::optional<Side> RowsToFoldFirst(const Reducer& reducer, const Machine& machi
 }
 
 // A side that falls into parts, and how many.
-std::optional<std::pair<Side, int64_t>> PartsOf(const Reducer& reducer, const Machine& machine) {
+std::optional<std::pair<Side, Parts>> PartsOf(const Reducer& reducer, const Machine& machine) {
   int64_t count = reducer.input().ElementCount();
   int64_t results = PartsOf(reducer.instr->shape())[0].ElementCount();
   if (count < kLong) return std::nullopt;
@@ -240,8 +302,12 @@ std::optional<std::pair<Side, int64_t>> PartsOf(const Reducer& reducer, const Ma
   if (wanted <= 1) return std::nullopt;
   // The first of those that are folded: its parts lie apart in memory.
   for (const Side& side : SidesOf(reducer, machine)) {
-    int64_t parts = PartsOfLength(side.length, wanted);
-    if (parts > 1 && count / parts >= 1024 && count / parts >= kShortPart * results)
+    bool in_rows = side.end == reducer.input().dims().size();
+    bool even = !machine.is_gpu() || (in_rows && side.length < kLongRow);
+    Parts parts =
+        even ? EvenParts(side.length, wanted) : PartsOfLength(side.length, wanted, in_rows);
+    int64_t each = count / parts.count;
+    if (parts.count > 1 && each >= 1024 && each >= kShortPart * results)
       return std::pair(side, parts);
   }
   return std::nullopt;
@@ -269,7 +335,8 @@ bool TrySplit(Instr& reduce, DecisionLog& log, const Machine& machine) {
   }
   auto found = PartsOf(reducer, machine);
   if (!found) return false;
-  record(std::to_string(found->second) + " parts");
+  record(std::to_string(found->second.count) +
+         (found->second.rest > 0 ? " parts, and a rest" : " parts"));
   halver.Split(found->first, found->second);
   return true;
 }
@@ -300,6 +367,11 @@ std::optional<Literal> NeutralLiteral(Op op, ElementType type) {
     default:
       return std::nullopt;
   }
+}
+
+Parts PartsOfRows(int64_t length, int64_t results, const Machine& machine) {
+  int64_t wanted = machine.is_gpu() ? WantedOfGpu(length, results, true, machine) : 1;
+  return wanted > 3 ? PartsOfLength(length, wanted, true) : Parts{1, length, 0};
 }
 
 void SplitReductions(Module& module, DecisionLog& log, const Machine& machine) {
