@@ -4,6 +4,7 @@
 #include "driver/kernel_codes.h"
 #include "fusion/batch_indices.h"
 #include "fusion/contraction.h"
+#include "fusion/deep_products.h"
 #include "fusion/expand_convolutions.h"
 #include "fusion/expand_ops.h"
 #include "fusion/expand_random.h"
@@ -51,6 +52,7 @@ Result<LoweredProgram> LowerModule(Module& module, const LowerOptions& options, 
     HoistProducts(module, log);
     if (!options.strict) SinkSums(module, log);
   }
+  FoldDeepProducts(module, options.machine, log);
   PrepareContractions(module, options.machine, log);
   ExpandRandom(module, log);
   BatchIndices(module, log);

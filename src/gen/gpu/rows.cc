@@ -35,6 +35,9 @@ constexpr int64_t kKeptWords = 64;
 // Registers of a thread for what it keeps and sums of columns, if more threads a row can make them
 // so few.
 constexpr int64_t kColumnWords = 96;
+// Registers for the sums of a thread, of all its lanes; of more than kFewWords, half of
+// kMostThreads share a row.
+constexpr int64_t kSumWords = 48, kFewWords = 24;
 // Of long rows, whose elements are kept in registers and in team memory: how many threads share a
 // row, so that two teams fit on a multiprocessor and one reads while the other computes; else one
 // team.
@@ -105,14 +108,41 @@ class RowsBuilder {
     return "";
   }
 
+  // Whether all that comes of it is folded, and it reads elements that lie apart (a feature of each
+  // sample): neighbouring threads then read nearer to each other if each takes one at a time.
+  bool ReadsApart() const {
+    auto folds = [](const Instr* root) { return root->op() == Op::kReduce; };
+    return std::all_of(region_.roots.begin(), region_.roots.end(), folds) &&
+           std::any_of(region_.instrs.begin(), region_.instrs.end(), [](const Instr* instr) {
+             return instr->op() == Op::kSlice && instr->shape().dims().back() == 1 &&
+                    instr->operand(0)->shape().dims().back() > 1;
+           });
+  }
+
+  // Registers of one lane for sums that are made at the same time.
+  int64_t SumWords() const {
+    int64_t most = 0;
+    for (const std::vector<Reducer>& level : found_.levels) {
+      int64_t words = 0;
+      for (const Reducer& reducer : level)
+        for (size_t i = 0; i < reducer.count; ++i)
+          words += CeilDiv(InfoOf(WideType(reducer.type(i))).bits, 32);
+      most = std::max(most, words);
+    }
+    return most;
+  }
+
   std::string Schedule() {
     bool any_order = std::all_of(found_.levels.begin(), found_.levels.end(), AnyOrder);
-    lanes_ = LanesFor(region_, machine_, found_.row, found_.rows * found_.row);
+    lanes_ = ReadsApart() ? 1 : LanesFor(region_, machine_, found_.row, found_.rows * found_.row);
+    int64_t words = SumWords();
+    while (lanes_ > 1 && words * lanes_ > kSumWords) lanes_ /= 2;
     vectors_ = found_.row / lanes_;
     if (vectors_ <= kWarp * kWarpSteps) {
       threads_ = std::min(kWarp, PowerAbove(vectors_));
     } else {
-      threads_ = std::clamp(PowerAbove(CeilDiv(vectors_, kBlockSteps)), 2 * kWarp, kMostThreads);
+      int64_t most = words * lanes_ > kFewWords ? kMostThreads / 2 : kMostThreads;
+      threads_ = std::clamp(PowerAbove(CeilDiv(vectors_, kBlockSteps)), 2 * kWarp, most);
     }
     int64_t kept = keep_ && any_order ? kept_.Find(region_, found_, dims_, NeededLast()) : 0;
     while (!columns_.empty() && threads_ < std::min(kMostThreads, vectors_) &&
@@ -127,8 +157,8 @@ class RowsBuilder {
     unrolled_ = steps_ <= kWarpSteps;
     if (!columns_.empty() && (!unrolled_ || !any_order))
       return "its rows are too long for sums of columns";
-    int64_t words = threads_ == kMostThreads ? kKeptWords / 2 : kKeptWords;
-    if (kept > 0 && unrolled_ && kept * steps_ * lanes_ <= words) kept_.Keep(steps_ * lanes_);
+    int64_t room = threads_ == kMostThreads ? kKeptWords / 2 : kKeptWords;
+    if (kept > 0 && unrolled_ && kept * steps_ * lanes_ <= room) kept_.Keep(steps_ * lanes_);
     return "";
   }
 
