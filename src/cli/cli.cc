@@ -398,7 +398,7 @@ void AddExplain(CLI::App& app, ExplainCommand& explain) {
       ->add_option("--target", explain.target,
                    "host (the default), h200, or host,h200: where it is faster, transfers "
                    "included, and at what size that turns")
-      ->check(CLI::IsMember({"host", "h200", "host,h200", "h200,host"}));
+      ->check(CLI::IsMember({"host", "h200", "host,h200", "h200,host"}).description(""));
   command->add_flag("--as-given", explain.as_given,
                     "FILE is XLA's after_optimizations text: what XLA made, and where it stopped");
   command->add_flag("--decisions", explain.decisions, "Print every judgement, too");

@@ -9,14 +9,12 @@
 #include "driver/as_given.h"
 #include "driver/kernel_codes.h"
 #include "driver/lower_module.h"
-#include "explain/planner_rules.h"
 #include "explain/rules.h"
 #include "ir/clone.h"
 #include "passes/passes.h"
-#include "rewrite/rules.h"
 
 // `tokamak explain --as-given`: what another compiler made of a program, where it stopped and why,
-// beside our own plan. `tokamak explain RULE`: what a rule means.
+// beside our own plan.
 
 namespace tokamak {
 namespace {
@@ -154,26 +152,6 @@ int ExplainGiven(const ExplainCommand& command, Console& console) {
     PrintOurs(ours.value(), console);
     return 0;
   });
-}
-
-std::optional<int> ExplainRule(const ExplainCommand& command, Console& console) {
-  if (const FusionRuleInfo* rule = FindFusionRule(command.file)) {
-    constexpr std::string_view kKinds[] = {"a move", "a factor: --lift leaves it out", "a law"};
-    console.Out(fmt::format("{}: {}\n{} of --fusion=rules\n\n{}\n", rule->name, rule->meaning,
-                            kKinds[static_cast<size_t>(rule->kind)], rule->paragraph));
-    return 0;
-  }
-  if (const PlannerRuleInfo* rule = FindPlannerRule(command.file)) {
-    console.Out(fmt::format("{}: {}\n\n{}\n", rule->name, rule->meaning, rule->paragraph));
-    return 0;
-  }
-  for (const Rule* rule : SimplifyRules().all()) {
-    if (rule->name != command.file) continue;
-    console.Out(fmt::format("{}: {}\na rule of the pass simplify{}\n", rule->name, rule->meaning,
-                            rule->fast_math ? ", of fast math" : ""));
-    return 0;
-  }
-  return std::nullopt;
 }
 
 }  // namespace tokamak

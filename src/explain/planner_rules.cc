@@ -13,6 +13,8 @@ constexpr PlannerRuleInfo kRules[] = {
 
 }  // namespace
 
+std::span<const PlannerRuleInfo> AllPlannerRules() { return kRules; }
+
 const PlannerRuleInfo* FindPlannerRule(std::string_view name) {
   const auto* it = std::find_if(std::begin(kRules), std::end(kRules),
                                 [&](const auto& row) { return row.name == name; });

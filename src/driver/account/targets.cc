@@ -83,20 +83,18 @@ class Comparer {
   const Places& places_;
 };
 
-// The first dimension that most arguments have in common.
+// The first dimension that more than half of the arguments have in common; 0: there is none.
 int64_t BatchOf(const Module& module) {
   std::map<int64_t, int> sizes;
-  for (const Instr* parameter : module.entry()->parameters())
-    if (parameter->shape().IsArray() && parameter->shape().rank() > 0)
-      ++sizes[parameter->shape().dim(0)];
-  int64_t batch = 0;
-  int most = 0;
+  int arrays = 0;
+  for (const Instr* parameter : module.entry()->parameters()) {
+    if (!parameter->shape().IsArray() || parameter->shape().rank() == 0) continue;
+    ++sizes[parameter->shape().dim(0)];
+    ++arrays;
+  }
   for (auto [size, count] : sizes)
-    if (count > most) {
-      batch = size;
-      most = count;
-    }
-  return batch;
+    if (2 * count > arrays) return size;
+  return 0;
 }
 
 std::string TurnText(const std::optional<double>& turn, bool gpu_wins, int64_t batch) {
@@ -105,7 +103,7 @@ std::string TurnText(const std::optional<double>& turn, bool gpu_wins, int64_t b
     return fmt::format("at no size from {:g} to {:g} times this one is {} faster", kSmallest,
                        kLargest, other);
   std::string text =
-      fmt::format("from {:.3g} times {} arrays on {} is faster", *turn > 1 ? *turn : 1 / *turn,
+      fmt::format("with arrays {:.3g} times {}, {} is faster", *turn > 1 ? *turn : 1 / *turn,
                   *turn > 1 ? "larger" : "smaller", other);
   if (batch > 1)
     text += fmt::format(" (a first dimension of {:.0f} in place of {})",

@@ -19,7 +19,7 @@ struct Places {
   // How many times larger (or smaller) its arrays must be for the other to be faster, all kernels'
   // work scaled; nothing: at no size that was looked at.
   std::optional<double> turns_with_transfers, turns_without;
-  // The size of the first dimension of most arguments, to say it in those terms; 0: there is none.
+  // The first dimension of more than half of the arguments, to say it in those terms; 0: none.
   int64_t batch = 0;
 };
 
