@@ -78,6 +78,21 @@ def test_triangular_solve():
     close(jax.jit(lambda a, b: jsl.solve_triangular(a, b, lower=True))(A, B), np.linalg.solve(np.tril(A), B))
 
 
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("lower", [True, False], ids=["lower", "upper"])
+@pytest.mark.parametrize("trans", [False, True], ids=["plain", "transposed"])
+@pytest.mark.parametrize("dtype", [np.float32, np.complex64])
+def test_many_small_triangular_systems(side, lower, trans, dtype):
+    a = np.random.default_rng(2).normal(size=(50, 3, 3)) + 4 * np.eye(3)
+    a = (a + 1j * a.transpose(0, 2, 1) if dtype == np.complex64 else a).astype(dtype)
+    b = np.random.default_rng(3).normal(size=(50, 3, 5) if side == "left" else (50, 5, 3)).astype(dtype)
+    triangle = np.tril(a) if lower else np.triu(a)
+    triangle = triangle.transpose(0, 2, 1) if trans else triangle
+    solve = functools.partial(jax.lax.linalg.triangular_solve, left_side=side == "left", lower=lower, transpose_a=trans)
+    x = np.asarray(jax.jit(solve)(a, b))
+    close(triangle @ x if side == "left" else x @ triangle, b, 1e-3)
+
+
 def test_schur():
     t, z = jax.jit(jsl.schur)(B)
     close(np.asarray(z) @ np.asarray(t) @ np.asarray(z).T, B)

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "driver/array_bytes.h"
+#include "interp/lapack.h"
 
 namespace tokamak {
 namespace {
@@ -52,6 +53,43 @@ class InstrStep final : public HostFunction {
   const Instr& instr_;
 };
 
+// A call of LAPACK, on the arrays where they lie. Results that nothing reads are not made.
+class LinearAlgebraStep final : public HostFunction {
+ public:
+  explicit LinearAlgebraStep(const Instr& instr) : instr_(instr) {
+    const bool all = !instr.shape().IsTuple() || instr.parent()->root() == &instr;
+    wanted_.assign(instr.shape().IsTuple() ? instr.shape().elements().size() : 1, all);
+    for (const Instr* user : instr.users()) {
+      if (user->op() == Op::kGetTupleElement) {
+        wanted_[static_cast<size_t>(user->attrs<TupleIndexAttrs>().index)] = true;
+      } else {
+        wanted_.assign(wanted_.size(), true);
+      }
+    }
+  }
+
+  Status Run(std::span<void* const> inputs, std::span<void* const> outputs,
+             HostRun&) const override {
+    std::vector<void*> results(outputs.begin(), outputs.end());
+    for (size_t i = 0; i < results.size(); ++i)
+      if (!wanted_[i]) results[i] = nullptr;
+    return RunLinearAlgebraCall(instr_, inputs, results);
+  }
+  // The interpreter calls the same routines.
+  bool IsInterpreter() const override { return true; }
+
+ private:
+  const Instr& instr_;
+  std::vector<bool> wanted_;
+};
+
+std::unique_ptr<HostFunction> StepOf(const Instr& instr) {
+  if (instr.op() == Op::kCustomCall && IsLinearAlgebraCall(instr.attrs<CustomCallAttrs>().target) &&
+      IsOfLapackArrays(instr))
+    return std::make_unique<LinearAlgebraStep>(instr);
+  return std::make_unique<InstrStep>(instr);
+}
+
 }  // namespace
 
 InstrRunner& InterpretedSteps::runner() {
@@ -73,7 +111,7 @@ Status InterpretedSteps::Finish(CheckTally* checks) {
 
 HostFunctions::HostFunctions(const std::vector<const Instr*>& instrs) {
   for (const Instr* instr : instrs) {
-    steps_.push_back(std::make_unique<InstrStep>(*instr));
+    steps_.push_back(StepOf(*instr));
     all_.push_back(steps_.back().get());
   }
 }

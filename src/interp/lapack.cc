@@ -3,6 +3,8 @@
 
 #include "interp/lapack.h"
 
+#include <algorithm>
+#include <complex>
 #include <numeric>
 #include <string>
 
@@ -90,6 +92,101 @@ std::string NameOf(std::string_view target) {
   return LapackName(target);
 }
 
+LapackArray::Kind NumbersOf(ElementType type) {
+  if (IsComplex(type)) return LapackArray::Kind::kComplex;
+  return IsReal(type) ? LapackArray::Kind::kReal : LapackArray::Kind::kInt;
+}
+bool IsDouble(ElementType type) {
+  return type == ElementType::kF64 || type == ElementType::kC128;
+}
+std::vector<Shape> PartsOf(const Shape& shape) {
+  return shape.IsTuple() ? shape.elements() : std::vector<Shape>{shape};
+}
+
+// Refuses what LAPACK would end the process at.
+Status RunCall(const LapackCall& call) {
+  const Instr& instr = call.instr;
+  const std::string& target = instr.attrs<CustomCallAttrs>().target;
+  for (const LapackArray& operand : call.operands) {
+    for (int64_t d : operand.dims) {
+      if (d > INT32_MAX / 64) return Unsupported(instr, target + " of so large a matrix");
+    }
+  }
+  const std::string name = NameOf(target);
+  TOK_RETURN_IF_ERROR(CheckLetters(instr));
+  const Dims& dims = call.operands[0].dims;
+  bool square = dims.size() >= 2 && dims[dims.size() - 1] == dims[dims.size() - 2];
+  if ((dims.size() < 2 && name != "gtsv" && name != "tridiagonal_solve_perturbed") ||
+      (TakesSquare(name) && !square)) {
+    return RunError(
+        ErrorCode::kLinearAlgebra, instr,
+        target + " of " + ToString(instr.operand(0)->shape()) + ", which is no matrix for it");
+  }
+  LapackFn fn = FindFactorization(name);
+  if (fn == nullptr) fn = FindDecomposition(name);
+  if (fn == nullptr) return Unsupported(instr, "no linear-algebra call is named " + target);
+  return fn(call);
+}
+
+// The bytes of one array in LAPACK's numbers, of precision R.
+template <typename R, typename Fn>
+decltype(auto) InNumbers(LapackArray::Kind kind, Fn&& fn) {
+  if (kind == LapackArray::Kind::kInt) return fn.template operator()<int, int64_t>();
+  if (kind == LapackArray::Kind::kReal) return fn.template operator()<R, double>();
+  return fn.template operator()<std::complex<R>, Complex>();
+}
+using Bytes = std::vector<std::byte>;
+
+template <typename R>
+Bytes FromValue(const Value& value) {
+  return InNumbers<R>(NumbersOf(value.type()), [&]<typename T, typename Wide>() {
+    const std::vector<Wide> wide = ElementsAs<Wide>(value);
+    Bytes bytes(wide.size() * sizeof(T));
+    std::transform(wide.begin(), wide.end(), reinterpret_cast<T*>(bytes.data()),
+                   [](const Wide& x) { return static_cast<T>(x); });
+    return bytes;
+  });
+}
+template <typename R>
+Value ToValue(const Shape& shape, const Bytes& bytes, const Context& context) {
+  return DispatchStorage(shape.type(), [&]<typename U>() {
+    std::vector<U> elements(static_cast<size_t>(shape.ElementCount()));
+    InNumbers<R>(NumbersOf(shape.type()), [&]<typename T, typename Wide>() {
+      const T* from = reinterpret_cast<const T*>(bytes.data());
+      for (size_t i = 0; i < elements.size(); ++i) {
+        if constexpr (std::is_same_v<U, Complex> == std::is_same_v<Wide, Complex>)
+          elements[i] = context.Round(shape.type(), static_cast<U>(from[i]));
+      }
+    });
+    return Value::Array(ResultShape(shape, shape.dims()), std::move(elements));
+  });
+}
+
+// The call on values of the interpreter, computed in precision R.
+template <typename R>
+Result<Value> Evaluate(const Instr& instr, std::span<const Value> operands,
+                       const Context& context) {
+  std::vector<Bytes> bytes;
+  std::vector<LapackArray> given, made;
+  auto keep = [&](std::vector<LapackArray>& arrays, const Dims& dims, ElementType type, Bytes all) {
+    bytes.push_back(std::move(all));  // moving it leaves its elements where they are
+    arrays.push_back({dims, NumbersOf(type), bytes.back().data()});
+  };
+  for (const Value& operand : operands)
+    keep(given, operand.dims(), operand.type(), FromValue<R>(operand));
+  const std::vector<Shape> parts = PartsOf(instr.shape());
+  for (const Shape& part : parts) {
+    const size_t size =
+        InNumbers<R>(NumbersOf(part.type()), []<typename T, typename>() { return sizeof(T); });
+    keep(made, part.dims(), part.type(), Bytes(static_cast<size_t>(part.ElementCount()) * size));
+  }
+  TOK_RETURN_IF_ERROR(RunCall(LapackCall{instr, given, made, std::is_same_v<R, double>}));
+  std::vector<Value> values;
+  for (size_t i = 0; i < parts.size(); ++i)
+    values.push_back(ToValue<R>(parts[i], bytes[operands.size() + i], context));
+  return instr.shape().IsTuple() ? Value::Tuple(std::move(values)) : std::move(values[0]);
+}
+
 }  // namespace
 
 int64_t LapackCall::Attr(std::string_view name, int64_t otherwise) const {
@@ -117,27 +214,43 @@ Result<Value> EvalLinearAlgebraCall(const Instr& instr, std::span<const Value> o
   if (operands.empty() || !operands[0].shape().IsArray() || instr.shape().HasDynamicDims())
     return Unsupported(instr, target + " is given no array, or results of unknown size");
   if (target.ends_with("lu_pivots_to_permutation")) return PivotsToPermutation(instr, operands[0]);
-  for (const Value& operand : operands) {
-    for (int64_t d : operand.dims()) {
-      if (d > INT32_MAX / 64) return Unsupported(instr, target + " of so large a matrix");
-    }
+  const ElementType type = operands[0].type();
+  const bool is_single = context.mode() == NumericMode::kLaw &&
+                         (type == ElementType::kF32 || type == ElementType::kC64);
+  return is_single ? Evaluate<float>(instr, operands, context)
+                   : Evaluate<double>(instr, operands, context);
+}
+
+bool IsOfLapackArrays(const Instr& instr) {
+  const std::string& target = instr.attrs<CustomCallAttrs>().target;
+  if (instr.operand_count() == 0 || target.ends_with("lu_pivots_to_permutation")) return false;
+  const Shape& first = instr.operand(0)->shape();
+  if (!first.IsArray()) return false;
+  const bool is_double = IsDouble(first.type());
+  auto fits = [&](const Shape& shape) {
+    if (!shape.IsArray() || shape.HasDynamicDims()) return false;
+    const ElementType type = shape.type();
+    if (type == ElementType::kS32) return true;
+    const bool is_single = type == ElementType::kF32 || type == ElementType::kC64;
+    return is_double ? IsDouble(type) : is_single;
+  };
+  bool all = first.type() != ElementType::kS32;
+  for (const Instr* operand : instr.operands()) all = all && fits(operand->shape());
+  for (const Shape& result : PartsOf(instr.shape())) all = all && fits(result);
+  return all;
+}
+
+Status RunLinearAlgebraCall(const Instr& instr, std::span<void* const> operands,
+                            std::span<void* const> results) {
+  std::vector<LapackArray> given, made;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    const Shape& shape = instr.operand(i)->shape();
+    given.push_back({shape.dims(), NumbersOf(shape.type()), operands[i]});
   }
-  std::string name = NameOf(target);
-  TOK_RETURN_IF_ERROR(CheckLetters(instr));
-  const Dims& dims = operands[0].dims();
-  bool square = dims.size() >= 2 && dims[dims.size() - 1] == dims[dims.size() - 2];
-  if ((dims.size() < 2 && name != "gtsv" && name != "tridiagonal_solve_perturbed") ||
-      (TakesSquare(name) && !square)) {
-    return RunError(
-        ErrorCode::kLinearAlgebra, instr,
-        target + " of " + ToString(operands[0].shape()) + ", which is no matrix for it");
-  }
-  LapackFn fn = FindFactorization(name);
-  if (fn == nullptr) fn = FindDecomposition(name);
-  if (fn == nullptr) {
-    return Unsupported(instr, "no linear-algebra call is named " + target);
-  }
-  return fn(LapackCall{instr, operands, context, IsComplex(operands[0].type())});
+  const std::vector<Shape> parts = PartsOf(instr.shape());
+  for (size_t i = 0; i < results.size(); ++i)
+    made.push_back({parts[i].dims(), NumbersOf(parts[i].type()), results[i]});
+  return RunCall(LapackCall{instr, given, made, IsDouble(instr.operand(0)->shape().type())});
 }
 
 }  // namespace tokamak

@@ -20,20 +20,35 @@ bool IsLinearAlgebraCall(std::string_view target);
 Result<Value> EvalLinearAlgebraCall(const Instr& instr, std::span<const Value> operands,
                                     Context& context);
 
+// Whether operands and results are arrays of LAPACK's own numbers (f32, f64, c64 or c128, one
+// precision for all, and s32), so that RunLinearAlgebraCall takes them as they lie in memory.
+bool IsOfLapackArrays(const Instr& instr);
+// The same call on dense row-major arrays. A result whose address is null is not made.
+Status RunLinearAlgebraCall(const Instr& instr, std::span<void* const> operands,
+                            std::span<void* const> results);
+
+// One operand or result: dense and row-major, of int, or of reals or complex numbers in the
+// precision of the call.
+struct LapackArray {
+  enum class Kind : uint8_t { kInt, kReal, kComplex };
+  Dims dims;
+  Kind kind{};
+  void* data = nullptr;  // of an operand: read only; of a result: null when nobody wants it
+};
+
 // How the calls are written down: a name as in LAPACK without its type letter.
 // "ungqr", "unmqr", "heevd" and "hetrd" are "orgqr", "ormqr", "syevd", "sytrd".
 struct LapackCall {
   const Instr& instr;
-  std::span<const Value> operands;
-  Context& context;
-  bool is_complex;
+  std::span<const LapackArray> operands, results;
+  bool is_double = false;
   // The character, number or bool of an attribute; `otherwise` when it is absent.
   int64_t Attr(std::string_view name, int64_t otherwise) const;
   // An attribute that is a letter; `otherwise` when it is absent or something else. LAPACK ends the
   // process at a letter that it does not know: those were refused before the call.
   char Letter(std::string_view name, char otherwise) const;
 };
-using LapackFn = Result<Value> (*)(const LapackCall&);
+using LapackFn = Status (*)(const LapackCall&);
 
 // Null when there is none.
 LapackFn FindFactorization(std::string_view name);  // lapack_factor.cc

@@ -30,46 +30,68 @@ bool AllFinite(const std::vector<T>& a) {
 }
 constexpr int kNotFinite = -4;  // as JAX's own call gives it
 
-// Eigenvectors take the place of `a`.
+// syevd with its workspace, which the matrices of a batch share.
 template <typename T>
-int Eigh(std::vector<T>& a, int n, char mode, char uplo, std::vector<RealOf<T>>& w) {
-  const int lda = AtLeastOne(n);
-  int info = 0, ask = -1, iask = 0;
-  T want{};
-  w.assign(static_cast<size_t>(AtLeastOne(n)), 0);
-  if constexpr (kIsReal<T>) {
-    Lapack<T>().syevd(&mode, &uplo, &n, a.data(), &lda, w.data(), &want, &ask, &iask, &ask, &info,
-                      1, 1);
-    const int size = Asked(want), isize = std::max(1, iask);
-    std::vector<T> work(static_cast<size_t>(size));
-    std::vector<int> iwork(static_cast<size_t>(isize));
-    Lapack<T>().syevd(&mode, &uplo, &n, a.data(), &lda, w.data(), work.data(), &size, iwork.data(),
-                      &isize, &info, 1, 1);
-  } else {
-    RealOf<T> rask = 0;
-    Lapack<T>().syevd(&mode, &uplo, &n, a.data(), &lda, w.data(), &want, &ask, &rask, &ask, &iask,
-                      &ask, &info, 1, 1);
-    const int size = Asked(want), rsize = Asked(rask), isize = std::max(1, iask);
-    std::vector<T> work(static_cast<size_t>(size));
-    std::vector<RealOf<T>> rwork(static_cast<size_t>(rsize));
-    std::vector<int> iwork(static_cast<size_t>(isize));
-    Lapack<T>().syevd(&mode, &uplo, &n, a.data(), &lda, w.data(), work.data(), &size, rwork.data(),
-                      &rsize, iwork.data(), &isize, &info, 1, 1);
+class Eigh {
+ public:
+  Eigh(int n, char mode, char uplo) : n_(n), mode_(mode), uplo_(uplo) {
+    values.assign(static_cast<size_t>(AtLeastOne(n)), 0);
+    T want{};
+    RealOf<T> rwant = 0;
+    int iwant = 0;
+    Call(nullptr, Workspace{&want, -1, &rwant, -1, &iwant, -1});
+    work_.resize(static_cast<size_t>(Asked(want)));
+    if constexpr (!kIsReal<T>) rwork_.resize(static_cast<size_t>(Asked(rwant)));
+    iwork_.resize(static_cast<size_t>(std::max(1, iwant)));
   }
-  return info;
-}
+  // Eigenvectors take the place of `a`. Gives info.
+  int Run(std::vector<T>& a) {
+    return Call(a.data(), Workspace{work_.data(), static_cast<int>(work_.size()), rwork_.data(),
+                                    static_cast<int>(rwork_.size()), iwork_.data(),
+                                    static_cast<int>(iwork_.size())});
+  }
+  std::vector<RealOf<T>> values;
+
+ private:
+  struct Workspace {
+    T* work;
+    int size;
+    RealOf<T>* rwork;
+    int rsize;
+    int* iwork;
+    int isize;
+  };
+  int Call(T* a, const Workspace& space) {
+    const int lda = AtLeastOne(n_);
+    int info = 0;
+    if constexpr (kIsReal<T>) {
+      Lapack<T>().syevd(&mode_, &uplo_, &n_, a, &lda, values.data(), space.work, &space.size,
+                        space.iwork, &space.isize, &info, 1, 1);
+    } else {
+      Lapack<T>().syevd(&mode_, &uplo_, &n_, a, &lda, values.data(), space.work, &space.size,
+                        space.rwork, &space.rsize, space.iwork, &space.isize, &info, 1, 1);
+    }
+    return info;
+  }
+
+  const int n_;
+  const char mode_, uplo_;
+  std::vector<T> work_;
+  std::vector<RealOf<T>> rwork_;
+  std::vector<int> iwork_;
+};
 
 // lapack_*syevd_ffi: vectors, values, info. XLA's Eigh has the same without info.
 template <typename T>
-Result<Value> Syevd(const LapackCall& call) {
+Status Syevd(const LapackCall& call) {
   MatrixBatch<T> batch(call);
   const char mode = call.Attr("mode", 'V') == 'N' ? 'N' : 'V';
-  const char uplo = call.Letter("uplo", 'L');
+  Eigh<T> eigh(batch.rows(), mode, call.Letter("uplo", 'L'));
+  std::vector<T> a;
   return batch.ForEach([&](int64_t b) {
-    std::vector<T> a = batch.Matrix(0, b);
-    std::vector<RealOf<T>> w;
-    int info = Eigh(a, batch.rows(), mode, uplo, w);
-    batch.Put(b, ColumnMajor{a, batch.rows()}, w, info);
+    batch.Matrix(0, b, a);
+    const int info = eigh.Run(a);
+    batch.Put(b, ColumnMajor{a, batch.rows()}, eigh.values, info);
   });
 }
 
@@ -96,13 +118,14 @@ std::vector<std::complex<T>> Unpacked(const std::vector<T>& v, const std::vector
 
 // Real: real parts, imaginary parts, left and right vectors (complex), info.
 template <typename T>
-Result<Value> RealGeev(const LapackCall& call) {
+Status RealGeev(const LapackCall& call) {
   MatrixBatch<T> batch(call);
   const int n = batch.rows(), ld = AtLeastOne(n);
   const char left = call.Letter("compute_left", 'N');
   const char right = call.Letter("compute_right", 'V');
+  std::vector<T> a, vl(Square(n)), vr(Square(n));
   return batch.ForEach([&](int64_t b) {
-    std::vector<T> a = batch.Matrix(0, b), vl(Square(n)), vr(Square(n));
+    batch.Matrix(0, b, a);
     std::vector<T> real(static_cast<size_t>(ld)), imag(static_cast<size_t>(ld));
     const int size = 16 * ld + 64;
     std::vector<T> work(static_cast<size_t>(size));
@@ -117,13 +140,14 @@ Result<Value> RealGeev(const LapackCall& call) {
 
 // Complex: values, left and right vectors, info.
 template <typename T>
-Result<Value> ComplexGeev(const LapackCall& call) {
+Status ComplexGeev(const LapackCall& call) {
   MatrixBatch<T> batch(call);
   const int n = batch.rows(), ld = AtLeastOne(n);
   const char left = call.Letter("compute_left", 'N');
   const char right = call.Letter("compute_right", 'V');
+  std::vector<T> a, vl(Square(n)), vr(Square(n));
   return batch.ForEach([&](int64_t b) {
-    std::vector<T> a = batch.Matrix(0, b), vl(Square(n)), vr(Square(n));
+    batch.Matrix(0, b, a);
     std::vector<T> w(static_cast<size_t>(ld));
     std::vector<RealOf<T>> rwork(static_cast<size_t>(2 * ld));
     const int size = 16 * ld + 64;
@@ -173,7 +197,7 @@ struct SvdItem {
 // Singular values: what is left of the operand, values, left vectors, right
 // vectors (adjoint), info. Mode A: all vectors, S: as many as values, N: none.
 template <typename T, typename Method>
-Result<Value> Svd(const LapackCall& call, Method method) {
+Status Svd(const LapackCall& call, Method method) {
   MatrixBatch<T> batch(call);
   const int m = batch.rows(), n = batch.columns(), k = std::min(m, n);
   const int64_t asked = call.Attr("mode", 'A');
@@ -184,18 +208,20 @@ Result<Value> Svd(const LapackCall& call, Method method) {
   std::vector<RealOf<T>> rwork(
       kIsReal<T> ? 0 : least * std::max(5 * least + 7, 2 * most + 2 * least + 1) + 64);
   std::vector<int> iwork(8 * least);
+  SvdItem<T> item{mode, m, n, AtLeastOne(m), AtLeastOne(rows), {}, {}, {}, {}};
+  item.u.resize(static_cast<size_t>(item.lda) * static_cast<size_t>(AtLeastOne(columns)));
+  item.vt.resize(static_cast<size_t>(item.ldvt) * static_cast<size_t>(AtLeastOne(n)));
+  item.s.resize(least);
+  std::vector<T> work;
   return batch.ForEach([&](int64_t b) {
-    SvdItem<T> item{mode, m, n, AtLeastOne(m), AtLeastOne(rows), batch.Matrix(0, b), {}, {}, {}};
-    item.u.resize(static_cast<size_t>(item.lda) * static_cast<size_t>(AtLeastOne(columns)));
-    item.vt.resize(static_cast<size_t>(item.ldvt) * static_cast<size_t>(AtLeastOne(n)));
-    item.s.resize(least);
+    batch.Matrix(0, b, item.a);
     int info = 0;
-    if (k > 0) {
+    if (k > 0 && work.empty()) {
       T want{};
       (item.*method)(&want, -1, rwork, iwork);
-      std::vector<T> work(static_cast<size_t>(Asked(want)));
-      info = (item.*method)(work.data(), static_cast<int>(work.size()), rwork, iwork);
+      work.resize(static_cast<size_t>(Asked(want)));
     }
+    if (k > 0) info = (item.*method)(work.data(), static_cast<int>(work.size()), rwork, iwork);
     if (mode == 'N') {
       batch.Put(b, ColumnMajor{item.a, m}, item.s, NotMade{}, NotMade{}, info);
     } else {
@@ -205,23 +231,24 @@ Result<Value> Svd(const LapackCall& call, Method method) {
   });
 }
 template <typename T>
-Result<Value> Gesdd(const LapackCall& call) {
+Status Gesdd(const LapackCall& call) {
   return Svd<T>(call, &SvdItem<T>::DivideAndConquer);
 }
 template <typename T>
-Result<Value> Gesvd(const LapackCall& call) {
+Status Gesvd(const LapackCall& call) {
   return Svd<T>(call, &SvdItem<T>::Iterate);
 }
 
 // Schur form, Schur vectors, eigenvalues (real: two results), selected, info.
 template <typename T>
-Result<Value> Gees(const LapackCall& call) {
+Status Gees(const LapackCall& call) {
   MatrixBatch<T> batch(call);
   const int n = batch.rows(), ld = AtLeastOne(n);
   const size_t length = static_cast<size_t>(ld);
   const char mode = call.Attr("mode", 'V') == 'N' ? 'N' : 'V', sort = 'N';
+  std::vector<T> a, vs(Square(n)), w(length);
   return batch.ForEach([&](int64_t b) {
-    std::vector<T> a = batch.Matrix(0, b), vs(Square(n)), w(length);
+    batch.Matrix(0, b, a);
     std::vector<RealOf<T>> imag(length), rwork(length);
     const int size = 16 * ld + 64;
     std::vector<T> work(static_cast<size_t>(size));
@@ -240,7 +267,7 @@ Result<Value> Gees(const LapackCall& call) {
 }
 
 template <typename T>
-Result<Value> Geev(const LapackCall& call) {
+Status Geev(const LapackCall& call) {
   if constexpr (kIsReal<T>) {
     return RealGeev<T>(call);
   } else {

@@ -24,12 +24,13 @@ int SizeOf(const std::vector<T>& work) {
 }
 
 template <typename T>
-Result<Value> Potrf(const LapackCall& call) {
+Status Potrf(const LapackCall& call) {
   MatrixBatch<T> batch(call);
   const int n = batch.rows(), lda = AtLeastOne(n);
   const char uplo = call.Letter("uplo", 'L');
+  std::vector<T> a;
   return batch.ForEach([&](int64_t b) {
-    std::vector<T> a = batch.Matrix(0, b);
+    batch.Matrix(0, b, a);
     int info = 0;
     Lapack<T>().potrf(&uplo, &n, a.data(), &lda, &info, 1);
     batch.Put(b, ColumnMajor{a, n}, info);
@@ -47,11 +48,12 @@ int Factor(std::vector<T>& a, int m, int n, std::vector<int>& pivots) {
 
 // lapack_*getrf_ffi: the factors, pivots from 1, info.
 template <typename T>
-Result<Value> Getrf(const LapackCall& call) {
+Status Getrf(const LapackCall& call) {
   MatrixBatch<T> batch(call);
+  std::vector<T> a;
+  std::vector<int> pivots;
   return batch.ForEach([&](int64_t b) {
-    std::vector<T> a = batch.Matrix(0, b);
-    std::vector<int> pivots;
+    batch.Matrix(0, b, a);
     int info = Factor(a, batch.rows(), batch.columns(), pivots);
     batch.Put(b, ColumnMajor{a, batch.rows()}, pivots, info);
   });
@@ -59,11 +61,12 @@ Result<Value> Getrf(const LapackCall& call) {
 
 // LuDecomposition: the factors, pivots from 0, the permutation of the rows.
 template <typename T>
-Result<Value> Lu(const LapackCall& call) {
+Status Lu(const LapackCall& call) {
   MatrixBatch<T> batch(call);
+  std::vector<T> a;
+  std::vector<int> pivots, rows(static_cast<size_t>(batch.rows()));
   return batch.ForEach([&](int64_t b) {
-    std::vector<T> a = batch.Matrix(0, b);
-    std::vector<int> pivots, rows(static_cast<size_t>(batch.rows()));
+    batch.Matrix(0, b, a);
     Factor(a, batch.rows(), batch.columns(), pivots);
     for (size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<int>(i);
     for (size_t i = 0; i < pivots.size(); ++i)
@@ -73,13 +76,14 @@ Result<Value> Lu(const LapackCall& call) {
 }
 
 template <typename T>
-Result<Value> Geqrf(const LapackCall& call) {
+Status Geqrf(const LapackCall& call) {
   MatrixBatch<T> batch(call);
   const int m = batch.rows(), n = batch.columns(), lda = AtLeastOne(m);
   std::vector<T> work = WorkFor<T>(m, n);
   const int size = SizeOf(work);
+  std::vector<T> a, tau(static_cast<size_t>(std::min(m, n)));
   return batch.ForEach([&](int64_t b) {
-    std::vector<T> a = batch.Matrix(0, b), tau(static_cast<size_t>(std::min(m, n)));
+    batch.Matrix(0, b, a);
     int info = 0;
     Lapack<T>().geqrf(&m, &n, a.data(), &lda, tau.data(), work.data(), &size, &info);
     batch.Put(b, ColumnMajor{a, m}, tau, info);
@@ -87,18 +91,16 @@ Result<Value> Geqrf(const LapackCall& call) {
 }
 
 template <typename T>
-Result<Value> Geqp3(const LapackCall& call) {
+Status Geqp3(const LapackCall& call) {
   MatrixBatch<T> batch(call);
   const int m = batch.rows(), n = batch.columns(), lda = AtLeastOne(m);
   std::vector<T> work = WorkFor<T>(m, 4 * n);
   const int size = SizeOf(work);
+  std::vector<T> a, tau(static_cast<size_t>(std::min(m, n)));
   return batch.ForEach([&](int64_t b) {
-    std::vector<T> a = batch.Matrix(0, b), tau(static_cast<size_t>(std::min(m, n)));
+    batch.Matrix(0, b, a);
     std::vector<int> pivots(static_cast<size_t>(n), 0);
-    if (call.operands.size() > 1) {
-      for (int i = 0; i < n; ++i)
-        pivots[static_cast<size_t>(i)] = static_cast<int>(call.operands[1].IntAt(b * n + i));
-    }
+    if (call.operands.size() > 1) batch.Ints(1, b, pivots);
     int info = 0;
     if constexpr (kIsReal<T>) {
       Lapack<T>().geqp3(&m, &n, a.data(), &lda, pivots.data(), tau.data(), work.data(), &size,
@@ -114,15 +116,17 @@ Result<Value> Geqp3(const LapackCall& call) {
 
 // The orthogonal matrix itself, of as many columns as the result has.
 template <typename T>
-Result<Value> Orgqr(const LapackCall& call) {
+Status Orgqr(const LapackCall& call) {
   MatrixBatch<T> batch(call);
   const int m = batch.rows(), n = batch.ResultColumns(0), lda = AtLeastOne(m);
   const int k = std::min(batch.columns(1), std::min(m, n));
   if (n > m) return Unsupported(call.instr, "a product of reflectors wider than high");
   std::vector<T> work = WorkFor<T>(m, n);
   const int size = SizeOf(work);
+  std::vector<T> a, tau;
   return batch.ForEach([&](int64_t b) {
-    std::vector<T> a = batch.Matrix(0, b), tau = batch.Vector(1, b);
+    batch.Matrix(0, b, a);
+    batch.Vector(1, b, tau);
     a.resize(static_cast<size_t>(m) * static_cast<size_t>(n));
     int info = 0;
     Lapack<T>().orgqr(&m, &n, &k, a.data(), &lda, tau.data(), work.data(), &size, &info);
@@ -131,7 +135,7 @@ Result<Value> Orgqr(const LapackCall& call) {
 }
 
 template <typename T>
-Result<Value> Ormqr(const LapackCall& call) {
+Status Ormqr(const LapackCall& call) {
   MatrixBatch<T> batch(call);
   const int m = batch.rows(2), n = batch.columns(2), k = batch.columns(1);
   const bool left = call.Attr("side", call.Attr("left", 1) != 0 ? 'L' : 'R') == 'L';
@@ -143,8 +147,11 @@ Result<Value> Ormqr(const LapackCall& call) {
     return RunError(ErrorCode::kLinearAlgebra, call.instr, "reflectors and matrix do not fit");
   std::vector<T> work = WorkFor<T>(m, n);
   const int size = SizeOf(work);
+  std::vector<T> a, tau, c;
   return batch.ForEach([&](int64_t b) {
-    std::vector<T> a = batch.Matrix(0, b), tau = batch.Vector(1, b), c = batch.Matrix(2, b);
+    batch.Matrix(0, b, a);
+    batch.Vector(1, b, tau);
+    batch.Matrix(2, b, c);
     int info = 0;
     Lapack<T>().ormqr(&side, &op, &m, &n, &k, a.data(), &lda, tau.data(), c.data(), &ldc,
                       work.data(), &size, &info, 1, 1);
@@ -153,7 +160,7 @@ Result<Value> Ormqr(const LapackCall& call) {
 }
 
 template <typename T>
-Result<Value> Trsm(const LapackCall& call) {
+Status Trsm(const LapackCall& call) {
   MatrixBatch<T> batch(call);
   const int m = batch.rows(1), n = batch.columns(1);
   const char side = call.Letter("side", 'L');
@@ -164,8 +171,10 @@ Result<Value> Trsm(const LapackCall& call) {
     return RunError(ErrorCode::kLinearAlgebra, call.instr, "matrix and right side do not fit");
   const int lda = AtLeastOne(batch.rows(0)), ldb = AtLeastOne(m);
   const T one = 1;
+  std::vector<T> a, x;
   return batch.ForEach([&](int64_t b) {
-    std::vector<T> a = batch.Matrix(0, b), x = batch.Matrix(1, b);
+    batch.Matrix(0, b, a);
+    batch.Matrix(1, b, x);
     Lapack<T>().trsm(&side, &uplo, &trans, &diag, &m, &n, &one, a.data(), &lda, x.data(), &ldb, 1,
                      1, 1, 1);
     batch.Put(b, ColumnMajor{x, m});
@@ -173,15 +182,18 @@ Result<Value> Trsm(const LapackCall& call) {
 }
 
 template <typename T>
-Result<Value> Gtsv(const LapackCall& call) {
+Status Gtsv(const LapackCall& call) {
   MatrixBatch<T> batch(call);
   const int n = batch.rows(3), columns = batch.columns(3), ldb = AtLeastOne(n);
   if (batch.columns(0) < n - 1 || batch.columns(1) < n || batch.columns(2) < n - 1)
     return RunError(ErrorCode::kLinearAlgebra, call.instr, "diagonals and right side do not fit");
+  std::vector<T> lower, diagonal, upper, x;
   return batch.ForEach(
       [&](int64_t b) {
-        std::vector<T> lower = batch.Vector(0, b), diagonal = batch.Vector(1, b);
-        std::vector<T> upper = batch.Vector(2, b), x = batch.Matrix(3, b);
+        batch.Vector(0, b, lower);
+        batch.Vector(1, b, diagonal);
+        batch.Vector(2, b, upper);
+        batch.Matrix(3, b, x);
         int info = 0;
         // JAX keeps all three as long as the matrix: lower begins at 1.
         T* below = lower.data() + (static_cast<int>(lower.size()) == n && n > 0 ? 1 : 0);
@@ -192,7 +204,7 @@ Result<Value> Gtsv(const LapackCall& call) {
 }
 
 template <typename T>
-Result<Value> Gehrd(const LapackCall& call) {
+Status Gehrd(const LapackCall& call) {
   MatrixBatch<T> batch(call);
   const int n = batch.rows(), lda = AtLeastOne(n);
   const int low = static_cast<int>(call.Attr("low", 1));
@@ -201,8 +213,9 @@ Result<Value> Gehrd(const LapackCall& call) {
     return RunError(ErrorCode::kLinearAlgebra, call.instr, "low and high are not inside 1 .. n");
   std::vector<T> work = WorkFor<T>(n, n);
   const int size = SizeOf(work);
+  std::vector<T> a, tau(static_cast<size_t>(AtLeastOne(n)));
   return batch.ForEach([&](int64_t b) {
-    std::vector<T> a = batch.Matrix(0, b), tau(static_cast<size_t>(AtLeastOne(n)));
+    batch.Matrix(0, b, a);
     int info = 0;
     Lapack<T>().gehrd(&n, &low, &high, a.data(), &lda, tau.data(), work.data(), &size, &info);
     batch.Put(b, ColumnMajor{a, n}, tau, info);
@@ -210,16 +223,17 @@ Result<Value> Gehrd(const LapackCall& call) {
 }
 
 template <typename T>
-Result<Value> Sytrd(const LapackCall& call) {
+Status Sytrd(const LapackCall& call) {
   MatrixBatch<T> batch(call);
   const int n = batch.rows(), lda = AtLeastOne(n);
   const size_t length = static_cast<size_t>(AtLeastOne(n));
   const char uplo = call.Letter("uplo", 'L');
   std::vector<T> work = WorkFor<T>(n, n);
   const int size = SizeOf(work);
+  std::vector<T> a, tau(length);
+  std::vector<RealOf<T>> diagonal(length), beside(length);
   return batch.ForEach([&](int64_t b) {
-    std::vector<T> a = batch.Matrix(0, b), tau(length);
-    std::vector<RealOf<T>> diagonal(length), beside(length);
+    batch.Matrix(0, b, a);
     int info = 0;
     Lapack<T>().sytrd(&uplo, &n, a.data(), &lda, diagonal.data(), beside.data(), tau.data(),
                       work.data(), &size, &info, 1);
@@ -301,15 +315,18 @@ std::vector<BandRow<T>> SolvePerturbed(std::vector<BandRow<T>> rows, const std::
 }
 
 template <typename T>
-Result<Value> Perturbed(const LapackCall& call) {
+Status Perturbed(const LapackCall& call) {
   MatrixBatch<T> batch(call);
   const int n = batch.rows(3), columns = batch.columns(3);
   if (batch.columns(0) != n || batch.columns(1) != n || batch.columns(2) != n)
     return RunError(ErrorCode::kLinearAlgebra, call.instr, "diagonals and right side do not fit");
+  std::vector<T> lower, diagonal, upper, x;
   return batch.ForEach(
       [&](int64_t b) {
-        std::vector<T> lower = batch.Vector(0, b), diagonal = batch.Vector(1, b);
-        std::vector<T> upper = batch.Vector(2, b), x = batch.Matrix(3, b);
+        batch.Vector(0, b, lower);
+        batch.Vector(1, b, diagonal);
+        batch.Vector(2, b, upper);
+        batch.Matrix(3, b, x);
         std::vector<BandRow<T>> rows(static_cast<size_t>(n));
         for (int k = 0; k < n; ++k) {
           const size_t at = static_cast<size_t>(k);
@@ -334,7 +351,7 @@ Result<Value> Perturbed(const LapackCall& call) {
 LapackFn FindFactorization(std::string_view name) {
 #define TOK_LAPACK(text, Fn, least)                                                       \
   if (name == text) {                                                                     \
-    return [](const LapackCall& call) -> Result<Value> {                                  \
+    return [](const LapackCall& call) -> Status {                                         \
       if (call.operands.size() < least)                                                   \
         return RunError(ErrorCode::kLinearAlgebra, call.instr, text " lacks an operand"); \
       return InPrecisionOf(call, [&]<typename T>() { return Fn<T>(call); });              \

@@ -5,11 +5,10 @@
 #include <span>
 #include <vector>
 
-#include "interp/context.h"
 #include "interp/lapack.h"
 #include "interp/lapack_routines.h"
 #include "interp/results.h"
-#include "interp/value.h"
+#include "interp/strided.h"
 #include "ir/ir.h"
 
 namespace tokamak {
@@ -23,78 +22,87 @@ struct ColumnMajor {
 template <typename U>
 ColumnMajor(const std::vector<U>&, int) -> ColumnMajor<U>;
 
-// fn.operator()<T>() with the type that the call computes in: that of its operands, or double in
-// oracle mode. TK5001 without LAPACK.
+// fn.operator()<T>() with the type that the call computes in. TK5001 without LAPACK.
 template <typename Fn>
-Result<Value> InPrecisionOf(const LapackCall& call, Fn&& fn) {
-  auto in = [&]<typename T>() -> Result<Value> {
+Status InPrecisionOf(const LapackCall& call, Fn&& fn) {
+  auto in = [&]<typename T>() -> Status {
     if (FindLapack<T>() != nullptr) return fn.template operator()<T>();
     return Unsupported(call.instr, call.instr.attrs<CustomCallAttrs>().target +
                                        " needs LAPACK, which is not on this machine (Debian, "
                                        "Ubuntu: 'liblapack3')");
   };
-  const ElementType type = call.operands[0].type();
-  const bool is_single = call.context.mode() == NumericMode::kLaw &&
-                         (type == ElementType::kF32 || type == ElementType::kC64);
-  if (call.is_complex) {
-    return is_single ? in.template operator()<std::complex<float>>()
-                     : in.template operator()<Complex>();
+  if (call.operands[0].kind == LapackArray::Kind::kComplex) {
+    return call.is_double ? in.template operator()<std::complex<double>>()
+                          : in.template operator()<std::complex<float>>();
   }
-  return is_single ? in.template operator()<float>() : in.template operator()<double>();
+  return call.is_double ? in.template operator()<double>() : in.template operator()<float>();
 }
 
-struct NotMade {};  // in place of a result that the call does not compute: it stays zero
+// place(i, j) for every element of a matrix, by squares: what is read one way and written the other
+// uses up each line of the cache.
+template <typename Fn>
+void BySquares(int64_t rows, int64_t columns, Fn&& place) {
+  constexpr int64_t kSide = 16;
+  for (int64_t top = 0; top < rows; top += kSide) {
+    for (int64_t left = 0; left < columns; left += kSide) {
+      const int64_t bottom = std::min(rows, top + kSide), right = std::min(columns, left + kSide);
+      for (int64_t i = top; i < bottom; ++i)
+        for (int64_t j = left; j < right; ++j) place(i, j);
+    }
+  }
+}
+
+struct NotMade {};  // in place of a result that the call does not compute: it is zero
 
 // The operands and results of a linear-algebra call, one matrix of the batch
 // at a time and column-major as LAPACK wants them, in numbers of type T.
-// A result that the call does not have is not kept. Custom calls are not
+// A result that nobody wants is not written. Custom calls are not
 // verified: one whose shapes do not fit is refused by Finish.
 template <typename T>
 class MatrixBatch {
+  using Kind = LapackArray::Kind;
+
  public:
-  explicit MatrixBatch(const LapackCall& call) : instr_(call.instr), context_(call.context) {
-    for (const Value& operand : call.operands) {
-      dims_.push_back(operand.dims());
-      const std::vector<WideOf<T>> wide = ElementsAs<WideOf<T>>(operand);
-      std::vector<T>& narrow = operands_.emplace_back(wide.size());
-      std::transform(wide.begin(), wide.end(), narrow.begin(),
-                     [](const WideOf<T>& x) { return static_cast<T>(x); });
-    }
-    const Shape& shape = instr_.shape();
-    shapes_ = shape.IsTuple() ? shape.elements() : std::vector<Shape>{shape};
-    for (const Shape& part : shapes_)
-      results_.emplace_back(static_cast<size_t>(part.ElementCount()));
-  }
+  explicit MatrixBatch(const LapackCall& call) : call_(call) {}
 
-  int rows(size_t operand = 0) const { return Last(operand, 2); }
-  int columns(size_t operand = 0) const { return Last(operand, 1); }
+  int rows(size_t operand = 0) const { return Last(call_.operands[operand].dims, 2); }
+  int columns(size_t operand = 0) const { return Last(call_.operands[operand].dims, 1); }
 
-  std::vector<T> Matrix(size_t operand, int64_t item) const {
+  // The matrix of an item of the batch, into memory that the items share.
+  void Matrix(size_t operand, int64_t item, std::vector<T>& to) const {
     const int m = rows(operand), n = columns(operand);
-    std::vector<T> to(static_cast<size_t>(m) * static_cast<size_t>(n));
-    if (!Fits(operands_[operand].size(), item, to.size())) return to;
-    const T* from = operands_[operand].data() + item * m * n;
-    for (int i = 0; i < m; ++i)
-      for (int j = 0; j < n; ++j) to[Index(i, j, m)] = from[int64_t{i} * n + j];
-    return to;
+    to.resize(static_cast<size_t>(m) * static_cast<size_t>(n));
+    const T* from = Item(operand, item, to.size());
+    if (from == nullptr) return;
+    BySquares(m, n, [m, n, from, into = to.data()](int64_t i, int64_t j) {
+      into[j * m + i] = from[i * n + j];
+    });
   }
-  std::vector<T> Vector(size_t operand, int64_t item) const {
-    std::vector<T> to(static_cast<size_t>(columns(operand)));
-    if (!Fits(operands_[operand].size(), item, to.size())) return to;
-    std::copy_n(operands_[operand].begin() + item * columns(operand), to.size(), to.begin());
-    return to;
+  void Vector(size_t operand, int64_t item, std::vector<T>& to) const {
+    to.resize(static_cast<size_t>(columns(operand)));
+    const T* from = Item(operand, item, to.size());
+    if (from != nullptr) std::copy_n(from, to.size(), to.begin());
+  }
+
+  void Ints(size_t operand, int64_t item, std::vector<int>& to) const {
+    const LapackArray& from = call_.operands[operand];
+    if (from.kind != Kind::kInt) fits_ = false;
+    if (!Fits(from.dims, item, to.size()) || !fits_) return;
+    std::copy_n(static_cast<const int*>(from.data) + static_cast<size_t>(item) * to.size(),
+                to.size(), to.begin());
   }
 
   int ResultColumns(size_t result) const {
-    return shapes_[result].dims().empty() ? 1 : static_cast<int>(shapes_[result].dims().back());
+    return result < call_.results.size() ? Last(call_.results[result].dims, 1) : 1;
   }
   // Runs compute(item) for each item of the batch; its Put keeps the results. An item is what the
   // last `rank` dimensions of operand 0 hold.
   template <typename Fn>
-  Result<Value> ForEach(Fn&& compute, size_t rank = 2) {
+  Status ForEach(Fn&& compute, size_t rank = 2) {
+    const Dims& dims = call_.operands[0].dims;
     int64_t count = 1;
-    for (size_t d = 0; d + rank < dims_[0].size(); ++d) count *= dims_[0][d];
-    for (int64_t item = 0; item < count; ++item) compute(item);
+    for (size_t d = 0; d + rank < dims.size(); ++d) count *= dims[d];
+    for (int64_t item = 0; item < count && fits_; ++item) compute(item);
     return Finish();
   }
   // The results of one item, in order: matrices, vectors, numbers.
@@ -109,85 +117,86 @@ class MatrixBatch {
   }
 
  private:
-  bool Has(size_t result) const { return result < results_.size(); }
+  using Real = RealOf<T>;
+  static constexpr Kind kOwn = kIsReal<T> ? Kind::kReal : Kind::kComplex;
+
+  template <typename To, typename From>
+  static To As(const From& from) {
+    if constexpr (std::is_same_v<To, std::complex<Real>>) {
+      return To(from);
+    } else {
+      return static_cast<To>(std::real(from));
+    }
+  }
+  // put(To*) with where the `size` elements of an item are kept.
+  template <typename Fn>
+  void Into(size_t result, int64_t item, int64_t size, Fn&& put) {
+    if (result >= call_.results.size()) return;
+    const LapackArray& to = call_.results[result];
+    if (!Fits(to.dims, item, static_cast<size_t>(size)) || to.data == nullptr) return;
+    auto as = [&]<typename To>() { put(static_cast<To*>(to.data) + item * size); };
+    if (to.kind == Kind::kInt) return as.template operator()<int>();
+    if (to.kind == Kind::kReal) return as.template operator()<Real>();
+    as.template operator()<std::complex<Real>>();
+  }
   template <typename U>
   void PutOne(size_t result, int64_t item, const ColumnMajor<U>& matrix) {
-    if (!Has(result)) return;
-    const auto& [from, stride] = matrix;
-    const Dims& dims = shapes_[result].dims();
+    if (result >= call_.results.size()) return;
+    const Dims& dims = call_.results[result].dims;
     const int64_t m = dims.size() < 2 ? 0 : dims[dims.size() - 2],
-                  n = dims.empty() ? 0 : dims.back();
-    if (!Fits(results_[result].size(), item, static_cast<size_t>(m * n)) || m > stride ||
-        static_cast<size_t>(n * stride) > from.size() || dims.size() < 2) {
+                  n = dims.empty() ? 0 : dims.back(), stride = matrix.stride;
+    if (m > stride || static_cast<size_t>(n * stride) > matrix.elements.size() || dims.size() < 2) {
       fits_ = false;
       return;
     }
-    for (int64_t i = 0; i < m; ++i) {
-      for (int64_t j = 0; j < n; ++j) {
-        results_[result][static_cast<size_t>((item * m + i) * n + j)] =
-            static_cast<Complex>(from[static_cast<size_t>(j * stride + i)]);
-      }
-    }
+    Into(result, item, m * n, [m, n, stride, from = matrix.elements.data()]<typename To>(To* to) {
+      BySquares(m, n, [n, stride, from, to](int64_t i, int64_t j) {
+        to[i * n + j] = As<To>(from[j * stride + i]);
+      });
+    });
   }
   template <typename U>
   void PutOne(size_t result, int64_t item, const std::vector<U>& from) {
-    if (!Has(result)) return;
-    const size_t n = static_cast<size_t>(ResultColumns(result));
-    if (!Fits(results_[result].size(), item, n)) return;
-    for (size_t i = 0; i < n && i < from.size(); ++i)
-      results_[result][static_cast<size_t>(item) * n + i] =
-          static_cast<Complex>(static_cast<U>(from[i]));
-  }
-  void PutOne(size_t result, int64_t item, const std::vector<int>& from) {
-    PutOne(result, item, std::vector<double>(from.begin(), from.end()));
+    const int n = ResultColumns(result);
+    Into(result, item, n, [&]<typename To>(To* to) {
+      for (size_t i = 0; i < static_cast<size_t>(n); ++i)
+        to[i] = i < from.size() ? As<To>(from[i]) : To(0);
+    });
   }
   void PutOne(size_t result, int64_t item, int value) {
-    if (Has(result) && Fits(results_[result].size(), item, 1))
-      results_[result][static_cast<size_t>(item)] = Complex(value);
+    Into(result, item, 1, [&]<typename To>(To* to) { *to = As<To>(value); });
   }
-  void PutOne(size_t, int64_t, NotMade) {}
-
-  Result<Value> Finish() const {
-    if (!fits_) {
-      return RunError(ErrorCode::kLinearAlgebra, instr_,
-                      "the operands and the results " + ToString(instr_.shape()) +
-                          " are not matrices that belong together");
-    }
-    std::vector<Value> values;
-    for (size_t k = 0; k < results_.size(); ++k) values.push_back(FinishOne(k));
-    return instr_.shape().IsTuple() ? Value::Tuple(std::move(values)) : std::move(values[0]);
+  void PutOne(size_t result, int64_t item, NotMade) {
+    if (result >= call_.results.size()) return;
+    const Dims& dims = call_.results[result].dims;
+    const int64_t size = int64_t{Last(dims, 1)} * Last(dims, 2);
+    Into(result, item, size, [&]<typename To>(To* to) { std::fill_n(to, size, To(0)); });
   }
 
-  bool Fits(size_t have, int64_t item, size_t size) const {
-    bool fits = (static_cast<size_t>(item) + 1) * size <= have;
+  Status Finish() const {
+    if (fits_) return Ok();
+    return RunError(ErrorCode::kLinearAlgebra, call_.instr,
+                    "the operands and the results " + ToString(call_.instr.shape()) +
+                        " are not matrices that belong together");
+  }
+
+  const T* Item(size_t operand, int64_t item, size_t size) const {
+    const LapackArray& array = call_.operands[operand];
+    if (array.kind != kOwn) fits_ = false;
+    if (!Fits(array.dims, item, size) || !fits_) return nullptr;
+    return static_cast<const T*>(array.data) + static_cast<size_t>(item) * size;
+  }
+  bool Fits(const Dims& dims, int64_t item, size_t size) const {
+    const bool fits =
+        (static_cast<size_t>(item) + 1) * size <= static_cast<size_t>(ProductOf(dims));
     fits_ = fits_ && fits;
     return fits;
   }
-  int Last(size_t operand, size_t from_end) const {
-    const Dims& dims = dims_[operand];
+  static int Last(const Dims& dims, size_t from_end) {
     return dims.size() < from_end ? 1 : static_cast<int>(dims[dims.size() - from_end]);
   }
-  Value FinishOne(size_t k) const {
-    ElementType type = shapes_[k].type();
-    return DispatchStorage(type, [&]<typename U>() {
-      std::vector<U> elements(results_[k].size());
-      for (size_t i = 0; i < elements.size(); ++i) {
-        if constexpr (std::is_same_v<U, Complex>) {
-          elements[i] = context_.Round(type, results_[k][i]);
-        } else {
-          elements[i] = context_.Round(type, static_cast<U>(results_[k][i].real()));
-        }
-      }
-      return Value::Array(ResultShape(shapes_[k], shapes_[k].dims()), std::move(elements));
-    });
-  }
 
-  const Instr& instr_;
-  Context& context_;
-  std::vector<Dims> dims_;
-  std::vector<std::vector<T>> operands_;
-  std::vector<Shape> shapes_;
-  std::vector<std::vector<Complex>> results_;
+  const LapackCall& call_;
   mutable bool fits_ = true;
 };
 

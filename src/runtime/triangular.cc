@@ -20,6 +20,8 @@ using Complex = std::complex<double>;
 
 // Columns of a panel, which stays in the nearest cache, and rows worth another thread.
 constexpr int64_t kPanel = 32, kGrainProducts = 1 << 16, kRowGroup = 16, kGrainCopied = 1 << 14;
+// Of up to so many rows a system is solved by plain loops on the stack: a call may have thousands.
+constexpr int64_t kFewRows = 8;
 
 double Conj(double x) {
   return x;
@@ -254,6 +256,12 @@ class TriangularSolve {
     ThreadPool& pool = ThreadPool::OfProcess();
     int64_t matrix = n_ * n_, sides = call_.rows * call_.columns;
     int64_t grain = kGrainProducts / std::max<int64_t>(1, n_ * sides) + 1;
+    if (n_ <= kFewRows) {
+      return pool.For(call_.batch, grain, [&](int64_t begin, int64_t end) {
+        for (int64_t m = begin; m < end; ++m)
+          SolveFewRows(from + m * matrix, right + m * sides, to + m * sides);
+      });
+    }
     // What is left of the threads when there are few matrices shares out the columns of each.
     pool.For(call_.batch, grain, [&](int64_t begin, int64_t end) {
       Scratch<T> a(matrix);
@@ -288,6 +296,21 @@ class TriangularSolve {
         int64_t c = Turn(j);
         T element(transposed_ ? matrix[c * n_ + r] : matrix[r * n_ + c]);
         a[i * n_ + j] = call_.conjugated ? Conj(element) : element;
+      }
+    }
+  }
+
+  void SolveFewRows(const Stored* matrix, const Stored* b, Stored* out) const {
+    T a[kFewRows * kFewRows], x[kFewRows];
+    FetchSquare(matrix, a, 0, 0);
+    const int64_t row = call_.left ? call_.columns : 1, column = call_.left ? 1 : call_.columns;
+    for (int64_t c = 0; c < count_; ++c) {
+      for (int64_t i = 0; i < n_; ++i) {
+        const int64_t place = Turn(i) * row + c * column;
+        T sum(b[place]);
+        for (int64_t k = 0; k < i; ++k) sum -= Times(a[i * n_ + k], x[k]);
+        x[i] = call_.unit ? sum : sum / a[i * n_ + i];
+        out[place] = Stored(x[i]);
       }
     }
   }
