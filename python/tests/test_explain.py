@@ -95,6 +95,20 @@ def test_require_fused_holds_or_says_why():
         jax.jit(cannot, compiler_options={"tokamak_backend": "cpu"})(X)
     with pytest.raises(ValueError, match="plain word"):
         tokamak.fuse("a/b")
+    with pytest.raises(TypeError, match="plain word, or a function"):
+        tokamak.fuse(3)
+
+
+def test_pins_decorate_functions():
+    @tokamak.never_fuse
+    def middle(x):
+        return jnp.tanh(x)
+
+    assert middle.__name__ == "middle"
+    assert [kernel["ops"] for kernel in kernels(lambda x: jnp.cos(middle(jnp.sin(x))), X)] == [1, 1, 1]
+    sort = tokamak.require_fused(lambda x: jnp.tanh(jnp.sort(x, axis=0)))
+    with pytest.raises(jax.errors.JaxRuntimeError, match="require_fused(.|\n)*cannot hold"):
+        jax.jit(sort, compiler_options={"tokamak_backend": "cpu"})(X)
 
 
 def test_pins_as_options():
