@@ -4,7 +4,7 @@ passes to Tokamak's planners.
 
     bench/fusion_ladder.py                    the micro workloads and CartPole at their first size, on this CPU
     bench/fusion_ladder.py --only 'softmax,adam*' --rounds 7
-    bench/fusion_ladder.py --no-time          kernels and bytes only, of both machines
+    bench/fusion_ladder.py --no-time          kernels and bytes only, of both machines, beside the times that fusion.json has
     bench/fusion_ladder.py --only-time --only softmax   the times of some, beside what fusion.json has
 
 Writes docs/results/fusion.md and fusion.json. Kernels are launches, library calls, host steps and copies, loops counted once.
@@ -159,7 +159,8 @@ def main():
     names = [name for group in GROUPS for name in workloads.names(group)
              if any(fnmatch.fnmatch(name, pattern) for pattern in options.only.split(","))]
     begin = datetime.datetime.now()
-    rows = json.loads((ROOT / "docs/results/fusion.json").read_text()) if options.only_time else []
+    known = ROOT / "docs/results/fusion.json"
+    rows = json.loads(known.read_text()) if known.is_file() and (options.only_time or options.no_time) else []
     with tempfile.TemporaryDirectory() as folder:
         for name in names:
             if (datetime.datetime.now() - begin).total_seconds() > 60 * options.minutes:
@@ -169,11 +170,13 @@ def main():
                 size, quick = workloads.sizes(name)[0], smallest(workloads, name)
                 row = next((row for row in rows if row["name"] == name), None)
                 if row is None:
-                    path = lower(workloads, name, size, folder)
                     row = {"name": name, "size": size, "time": {}, "time_size": quick}
+                    rows.append(row)
+                if "host" not in row or not options.only_time:
+                    path = lower(workloads, name, size, folder)
+                    row["size"] = size
                     for target in ("host", "h200"):
                         row[target] = {rung: count(options.tokamak, path, words, target) for rung, words in RUNGS.items()}
-                    rows.append(row)
                 if not options.no_time:
                     row["time"] = measure(options.tokamak, lower(workloads, name, quick, folder), options.rounds, options.each)
                     row["time_size"] = quick
