@@ -7,7 +7,6 @@
 #include "fusion/library_functions.h"
 #include "fusion/merge_sorts.h"
 #include "fusion/scatter_places.h"
-#include "fusion/sort_keys.h"
 #include "fusion/word_sorts.h"
 #include "gen/region.h"
 #include "ir/builder.h"

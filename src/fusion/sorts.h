@@ -6,14 +6,12 @@
 
 #include "cost/machine.h"
 #include "explain/decision.h"
+#include "gen/sort_keys.h"
 #include "ir/ir.h"
 
 // Sorts that a function of the runtime does.
 
 namespace tokamak {
-
-// How elements are compared (runtime/sort.h says more).
-enum class KeyOrder : uint8_t { kUnsigned, kSigned, kTotal, kNumbers, kPlain };
 
 // One of the values that a sort goes by: the elements of an operand.
 struct KeyOfSort {
@@ -25,11 +23,6 @@ struct KeyOfSort {
 // The keys of a sort whose computation compares elements of its operands, one pair after the other;
 // nothing of other sorts.
 std::optional<std::vector<KeyOfSort>> KeysOf(const Instr& sort);
-// The order of a type's elements when reals are ordered totally; nothing for complex numbers and
-// for types whose bits are in no such order.
-std::optional<KeyOrder> TotalOrderOf(ElementType type);
-// The bits of a real type's infinity, or of its greatest number when it has none.
-uint64_t InfinityBits(ElementType type);
 
 // Whether its operands are arrays that are there to be sorted.
 bool IsSortable(const Instr& sort);

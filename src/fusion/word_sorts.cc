@@ -7,7 +7,7 @@
 #include "fusion/sorts.h"
 #include "fusion/window_places.h"
 #include "gen/gpu/gpu.h"
-#include "gen/line_sort.h"
+#include "gen/line_network.h"
 #include "gen/region.h"
 
 namespace tokamak {
@@ -272,7 +272,8 @@ class WordSorter {
 }  // namespace
 
 bool TryWordSort(Instr& sort, DecisionLog& log, const Machine& machine) {
-  if (!IsSortable(sort) || IsTied(sort) || gpu::IsDigitSort(sort)) return false;
+  if (!IsSortable(sort) || IsTied(sort) || gpu::IsDigitSort(sort) || IsNetworkSort(sort))
+    return false;
   int64_t longest = gpu::LongestStretch(sort), length = LineSortOf(sort).length;
   std::optional<std::vector<KeyOfSort>> keys = KeysOf(sort);
   // Of what is neither before nor after a NaN, the order of comparisons decides.

@@ -34,6 +34,7 @@ void CudaWriter::Vector(const Stmt& stmt) {
   for (const auto& [store, base] : packed_stores_)
     Line("*(Pack<{0}, {1}>*)({2} + {3}) = {4};", Type(kernel_.array(store->array).type), lanes,
          names_.Of(store->array), base, StoredName(*store));
+  for (const auto& [store, base] : packed_stores_) packed_before_.insert(store->array);
   packed_loads_.clear();
   beside_.clear();
   packed_stores_.clear();
@@ -132,8 +133,10 @@ std::string CudaWriter::StoredName(const Stmt& stmt) const {
   int number = 0;
   for (const auto& [store, base] : packed_stores_)
     if (store->array == stmt.array && store < &stmt) ++number;
-  return number == 0 ? names_.Of(stmt.array) + "_all"
-                     : fmt::format("{}_all_{}", names_.Of(stmt.array), number);
+  std::string name = names_.Of(stmt.array) + "_all";
+  // Another loop of the same block may have stored a vector of it.
+  if (packed_before_.contains(stmt.array)) name += "_" + lane_;
+  return number == 0 ? name : fmt::format("{}_{}", name, number);
 }
 
 bool CudaWriter::AreWide(const Stmt& loop, int64_t lanes, ArrayId array) {

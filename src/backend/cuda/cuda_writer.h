@@ -209,6 +209,7 @@ class CudaWriter {
   };
   std::map<ValueId, Beside> beside_;
   std::map<const Stmt*, std::string> packed_stores_;  // of one block: in its order
+  std::set<ArrayId> packed_before_;                   // of which loops before stored vectors
   std::set<ValueId> inside_;                          // computed within the vector loop
 };
 

@@ -13,7 +13,7 @@
 #include <algorithm>
 
 #include "gen/gpu/gpu.h"
-#include "gen/line_sort.h"
+#include "gen/line_network.h"
 
 namespace tokamak::gpu {
 namespace {
@@ -178,7 +178,7 @@ bool IsDigitSort(const Instr& sort) {
 }
 
 bool LoadsOnce(const Instr& sort) {
-  return IsDigitSort(sort) || IsPlacedSort(sort);
+  return IsDigitSort(sort) || IsPlacedSort(sort) || IsNetworkSort(sort);
 }
 
 bool TakesProducers(const Region& region) {

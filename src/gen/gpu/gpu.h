@@ -53,6 +53,9 @@ BuildOutcome BuildDigitSort(const Region& region, const std::string& name);
 bool IsPlacedSort(const Instr& sort);
 int64_t PlacedStretch(int64_t bytes_of_word, int64_t words, const Machine& machine);
 BuildOutcome BuildPlacedSort(const Region& region, const std::string& name);
+// Sorts of short lines (line_network.h: IsNetworkSort), a thread each.
+BuildOutcome BuildNetworkSort(const Region& region, const Machine& machine,
+                              const std::string& name);
 // Whether what makes the operands of a sort, element by element, may be in its kernel: a sort by
 // comparing looks at elements more than once. Of a region, whether it is such a sort and no more.
 bool LoadsOnce(const Instr& sort);

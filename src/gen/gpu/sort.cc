@@ -15,7 +15,7 @@
 #include <algorithm>
 
 #include "gen/gpu/gpu.h"
-#include "gen/line_sort.h"
+#include "gen/line_network.h"
 #include "gen/roots.h"
 
 namespace tokamak::gpu {
@@ -298,7 +298,7 @@ int64_t LongestStretch(const Instr& sort) {
 std::optional<std::string> WhyNoSort(const Instr& sort) {
   if (IsPlacedSort(sort)) return std::nullopt;
   if (std::optional<std::string> why = WhyNoComparison(sort)) return why;
-  if (IsDigitSort(sort)) return std::nullopt;
+  if (IsDigitSort(sort) || IsNetworkSort(sort)) return std::nullopt;
   int64_t length = LineSortOf(sort).length;
   if (length > INT32_MAX) return "sort: of more than 2^31 elements a line";
   if (length > LongestStretch(sort) && !HasSortedHalves(sort))
@@ -306,12 +306,13 @@ std::optional<std::string> WhyNoSort(const Instr& sort) {
   return std::nullopt;
 }
 
-BuildOutcome BuildSort(const Region& region, const Machine&, const std::string& name) {
+BuildOutcome BuildSort(const Region& region, const Machine& machine, const std::string& name) {
   if (region.roots.size() != 1 || (region.instrs.size() != 1 && !TakesProducers(region)))
     return {std::nullopt, "a sort stands alone"};
   if (std::optional<std::string> why = WhyNoSort(*region.roots[0])) return {std::nullopt, *why};
   if (IsDigitSort(*region.roots[0])) return BuildDigitSort(region, name);
   if (IsPlacedSort(*region.roots[0])) return BuildPlacedSort(region, name);
+  if (IsNetworkSort(*region.roots[0])) return BuildNetworkSort(region, machine, name);
   return SortBuilder(region, name).Build();
 }
 

@@ -1,4 +1,4 @@
-#include "fusion/sort_keys.h"
+#include "gen/sort_keys.h"
 
 #include <cmath>
 #include <set>
