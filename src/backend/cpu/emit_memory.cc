@@ -1,6 +1,8 @@
 // Loads and stores. How lanes meet memory:
 //   all at one index       a scalar
 //   side by side           one vector access (backwards: turned; n apart: n accesses, shuffled)
+//   side by side up to an  one vector access under a mask; the others take the element at that end
+//   end, where they stay
 //   else                   a gather or a scatter
 //   down a square          of registers: its rows, zipped until they are columns
 // Registers that are each lane's own are an array of vectors.
@@ -14,6 +16,8 @@ namespace {
 // Lanes that are so many elements apart are read as vectors and shuffled: a gather costs as much as
 // its lanes one by one.
 constexpr int64_t kMaxStep = 4;
+// Bytes of an element that processors load under a mask.
+constexpr int64_t kLeastMasked = 4;
 // Bytes of a line of the cache, to which memory is aligned that we allocate.
 constexpr int64_t kLine = 64;
 // Stores past the caches that are less aligned would be made word by word.
@@ -144,6 +148,35 @@ llvm::Value* Emitter::LoadAffine(ArrayId array, ValueId index) {
   return picked;
 }
 
+// max(i, constant) or min(i, constant), lanes of i being side by side: what is read where a
+// concatenation or a slice may end within a vector. Null when it is something else.
+llvm::Value* Emitter::LoadClamped(ArrayId array, ValueId index) {
+  const ScalarNode& node = kernel_.node(index);
+  const Array& of = kernel_.array(array);
+  if ((node.prim != Prim::kMax && node.prim != Prim::kMin) || BytesOf(of.type) < kLeastMasked)
+    return nullptr;
+  const LaneFact& inner = lanes_.of(node.operands[0]);
+  const ScalarNode& end = kernel_.node(node.operands[1]);
+  if (inner.kind != LaneKind::kAffine || inner.step != 1 || end.prim != Prim::kConst)
+    return nullptr;
+  const int64_t at = IntOfBits(end.type, end.bits);
+  if (at < 0 || at >= of.size) return nullptr;  // it may be that no lane reads there
+  auto* here = b_.CreateAlignedLoad(MemoryType(of.type), Pointer(array, b_.getInt64(at)),
+                                    ElementAlignment(array));
+  Mark(here, array, true);
+  llvm::Value* lane = Wide(node.operands[0]);
+  llvm::Constant* last = Integer(lane, static_cast<uint64_t>(at));
+  llvm::Value* inside =
+      node.prim == Prim::kMax ? b_.CreateICmpSGE(lane, last) : b_.CreateICmpSLE(lane, last);
+  llvm::Value* pointer = b_.CreateGEP(
+      MemoryType(of.type), memory_[static_cast<size_t>(array)].pointer, Uniform(node.operands[0]));
+  auto* type = llvm::FixedVectorType::get(MemoryType(of.type), width_);
+  auto* load = b_.CreateMaskedLoad(type, pointer, ElementAlignment(array), Both(mask_, inside),
+                                   b_.CreateVectorSplat(width_, here));
+  Mark(load, array, true);
+  return load;
+}
+
 // Row `row` of a square after some rounds of zipping each row of the upper half with that of the
 // lower half. After as many rounds as the width has binary digits these are the columns. Columns
 // share most of the work, which EarlyCSE finds.
@@ -189,6 +222,8 @@ llvm::Value* Emitter::Load(ArrayId array, ValueId index) {
     loaded = LoadColumn(array, index);
     if (loaded == nullptr) loaded = LoadAffine(array, index);
   }
+  if (loaded == nullptr && fact.kind == LaneKind::kVarying && !IsSlots(array))
+    loaded = LoadClamped(array, index);
   if (loaded == nullptr) {
     auto* vector = llvm::FixedVectorType::get(MemoryType(type), width_);
     auto* gather = b_.CreateMaskedGather(

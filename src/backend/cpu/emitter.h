@@ -67,6 +67,7 @@ class Emitter {
   // ---- emit_memory.cc
   llvm::Value* Load(ArrayId array, ValueId index);
   llvm::Value* LoadAffine(ArrayId array, ValueId index);
+  llvm::Value* LoadClamped(ArrayId array, ValueId index);
   llvm::Value* LoadColumn(ArrayId array, ValueId index);
   llvm::Value* Zipped(ArrayId array, uint64_t square, unsigned rounds, unsigned row);
   void EmitStore(const Stmt& stmt);
