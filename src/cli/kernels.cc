@@ -10,6 +10,7 @@
 #include "driver/lower_module.h"
 #include "fusion/contraction.h"
 #include "fusion/expand_convolutions.h"
+#include "fusion/split_convolutions.h"
 #include "kernel/verify.h"
 #include "kernel/write.h"
 #include "passes/passes.h"
@@ -56,6 +57,7 @@ class Shower {
     options.plan.packs =
         PackModeNamed(command_.packs)
             .value_or(options.machine.is_gpu() ? PackMode::kPriced : PackMode::kNone);
+    if (!options.machine.is_gpu()) SplitConvolutions(module, log);
     ExpandConvolutions(module, log);  // they are contractions, then
     options.machine.matrix_library =
         command_.library == "on" ||

@@ -19,6 +19,7 @@
 #include "fusion/sink_sums.h"
 #include "fusion/sort_scatters.h"
 #include "fusion/sorts.h"
+#include "fusion/split_convolutions.h"
 #include "fusion/split_reductions.h"
 #include "fusion/split_rounds.h"
 #include "fusion/split_scatters.h"
@@ -87,6 +88,7 @@ Result<LoweredProgram> LowerForHost(Module& module, LowerOptions options, Decisi
   options.machine = HostMachine();
   if (options.plan.memory_limit == 0)
     options.plan.memory_limit = static_cast<int64_t>(HostMemory());
+  SplitConvolutions(module, log);
   ExpandConvolutions(module, log);  // they are contractions, then
   options.machine.matrix_library = HasContractions(module, options.machine) && HasMatrixLibrary();
   return LowerModule(module, options, log, paper);
