@@ -8,12 +8,16 @@
 #include "fusion/merge_sorts.h"
 #include "fusion/scatter_places.h"
 #include "fusion/word_sorts.h"
+#include "gen/line_network.h"
 #include "gen/region.h"
 #include "ir/builder.h"
 #include "support/check.h"
 
 namespace tokamak {
 namespace {
+
+// Short lines on a CPU: of fewer the function is done before their kernel would be compiled.
+constexpr int64_t kManyLines = 64;
 
 bool IsTopK(const Instr& instr) {
   const Shape& shape = instr.operand(0)->shape();
@@ -223,7 +227,10 @@ bool CountsAlong(const Instr& instr, int64_t dimension) {
 bool IsForRuntime(const Instr& instr, const Machine& machine) {
   if (machine.is_gpu()) return false;
   if (HasLibraryFunction(instr) || IsPlacedScatter(instr)) return true;
-  if (instr.op() == Op::kSort) return IsSortable(instr) && KeysOf(instr).has_value();
+  if (instr.op() == Op::kSort) {
+    if (!IsSortable(instr) || !KeysOf(instr)) return false;
+    return LineSortOf(instr).lines < kManyLines || !IsNetworkSort(instr);
+  }
   return instr.op() == Op::kTopK && IsTopK(instr);
 }
 

@@ -9,11 +9,12 @@
 //
 // Sorts by keys are functions of the runtime, and quicker.
 
+#include <algorithm>
 #include <array>
 
 #include "gen/generator.h"
 #include "gen/gpu/gpu.h"
-#include "gen/line_sort.h"
+#include "gen/line_network.h"
 #include "gen/roots.h"
 
 namespace tokamak {
@@ -103,6 +104,48 @@ class SortBuilder {
   ArrayId order_{}, heads_{};
 };
 
+// Short lines, in registers (line_network.h): neighbours across rows are lanes.
+class NetworkSortBuilder {
+ public:
+  NetworkSortBuilder(const Region& region, const Machine& machine, const std::string& name)
+      : region_(region),
+        machine_(machine),
+        sort_(LineSortOf(*region.roots[0])),
+        b_(name),
+        emitter_(b_, region) {}
+
+  BuildOutcome Build() {
+    LineNetwork network(b_, emitter_, sort_);
+    int64_t inner = ProductOf(sort_.dims, sort_.along + 1, sort_.dims.size());
+    int64_t run = inner > 1 ? inner : sort_.lines, lanes = LanesOf();
+    while (lanes > run) lanes /= 2;
+    int64_t vectors = (run + lanes - 1) / lanes, grid = sort_.lines / run * vectors;
+    b_.For("g", LoopRole::kGrid, b_.Index(grid), [&](Scalar g) {
+      // The last vector of a run begins where it ends with it.
+      Scalar first = LesserOf(g % b_.Index(vectors) * b_.Index(lanes), b_.Index(run - lanes));
+      first = g / b_.Index(vectors) * b_.Index(run) + first;
+      if (lanes == 1) return network.Sort(first);
+      b_.For("l", LoopRole::kVector, b_.Index(lanes),
+             [&](Scalar lane) { network.Sort(first + lane); });
+    });
+    return FinishLoop(b_, emitter_, region_, grid, /*exact=*/false);
+  }
+
+ private:
+  int64_t LanesOf() const {
+    int64_t bytes = 1;
+    for (const Instr* operand : sort_.instr->operands())
+      bytes = std::max(bytes, BytesOf(ComputeType(operand->shape().type())));
+    return machine_.Lanes(8 * bytes);
+  }
+
+  const Region& region_;
+  const Machine& machine_;
+  LineSort sort_;
+  KernelBuilder b_;
+  ElementEmitter emitter_;
+};
+
 }  // namespace
 
 std::optional<std::string> WhyNoSort(const Instr& sort, const Machine& machine) {
@@ -113,9 +156,10 @@ std::optional<std::string> WhyNoSort(const Instr& sort, const Machine& machine) 
   return std::nullopt;
 }
 
-BuildOutcome BuildSort(const Region& region, const Machine&, const std::string& name) {
+BuildOutcome BuildSort(const Region& region, const Machine& machine, const std::string& name) {
   if (region.instrs.size() != 1 || region.roots.size() != 1)
     return {std::nullopt, "a sort stands alone"};
+  if (IsNetworkSort(*region.roots[0])) return NetworkSortBuilder(region, machine, name).Build();
   return SortBuilder(region, name).Build();
 }
 
