@@ -13,7 +13,9 @@ constexpr PlannerRuleInfo kRules[] = {
 
 }  // namespace
 
-std::span<const PlannerRuleInfo> AllPlannerRules() { return kRules; }
+std::span<const PlannerRuleInfo> AllPlannerRules() {
+  return kRules;
+}
 
 const PlannerRuleInfo* FindPlannerRule(std::string_view name) {
   const auto* it = std::find_if(std::begin(kRules), std::end(kRules),
