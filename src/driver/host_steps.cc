@@ -1,9 +1,11 @@
 #include "driver/host_steps.h"
 
 #include <cstring>
+#include <mutex>
 
 #include "driver/array_bytes.h"
 #include "interp/lapack.h"
+#include "runtime/thread_pool.h"
 
 namespace tokamak {
 namespace {
@@ -73,7 +75,22 @@ class LinearAlgebraStep final : public HostFunction {
     std::vector<void*> results(outputs.begin(), outputs.end());
     for (size_t i = 0; i < results.size(); ++i)
       if (!wanted_[i]) results[i] = nullptr;
-    return RunLinearAlgebraCall(instr_, inputs, results);
+    // So many at a time that waking a thread pays. Calls on tiny matrices would wait for each other
+    // where the library hands out memory.
+    constexpr double kGrainProducts = 1 << 14, kTiny = 512;
+    const LapackBatch batch = BatchOf(instr_);
+    const int64_t grain = batch.products < kTiny
+                              ? batch.items
+                              : static_cast<int64_t>(kGrainProducts / batch.products) + 1;
+    std::mutex mutex;
+    Status status = Ok();
+    ThreadPool::OfProcess().For(batch.items, grain, [&](int64_t begin, int64_t end) {
+      Status part = RunLinearAlgebraCall(instr_, inputs, results, {begin, end});
+      if (part.ok()) return;
+      std::lock_guard lock(mutex);
+      status = std::move(part);
+    });
+    return status;
   }
   // The interpreter calls the same routines.
   bool IsInterpreter() const override { return true; }

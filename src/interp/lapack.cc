@@ -83,6 +83,10 @@ bool TakesSquare(std::string_view name) {
          name == "eigh" || name == "geev" || name == "gees";
 }
 
+bool TakesDiagonals(std::string_view name) {
+  return name == "gtsv" || name == "tridiagonal_solve_perturbed";
+}
+
 std::string NameOf(std::string_view target) {
   if (target == "Qr") return "geqrf";
   if (target == "ProductOfElementaryHouseholderReflectors") return "orgqr";
@@ -116,8 +120,7 @@ Status RunCall(const LapackCall& call) {
   TOK_RETURN_IF_ERROR(CheckLetters(instr));
   const Dims& dims = call.operands[0].dims;
   bool square = dims.size() >= 2 && dims[dims.size() - 1] == dims[dims.size() - 2];
-  if ((dims.size() < 2 && name != "gtsv" && name != "tridiagonal_solve_perturbed") ||
-      (TakesSquare(name) && !square)) {
+  if ((dims.size() < 2 && !TakesDiagonals(name)) || (TakesSquare(name) && !square)) {
     return RunError(
         ErrorCode::kLinearAlgebra, instr,
         target + " of " + ToString(instr.operand(0)->shape()) + ", which is no matrix for it");
@@ -180,7 +183,7 @@ Result<Value> Evaluate(const Instr& instr, std::span<const Value> operands,
         InNumbers<R>(NumbersOf(part.type()), []<typename T, typename>() { return sizeof(T); });
     keep(made, part.dims(), part.type(), Bytes(static_cast<size_t>(part.ElementCount()) * size));
   }
-  TOK_RETURN_IF_ERROR(RunCall(LapackCall{instr, given, made, std::is_same_v<R, double>}));
+  TOK_RETURN_IF_ERROR(RunCall(LapackCall{instr, given, made, std::is_same_v<R, double>, {}}));
   std::vector<Value> values;
   for (size_t i = 0; i < parts.size(); ++i)
     values.push_back(ToValue<R>(parts[i], bytes[operands.size() + i], context));
@@ -240,8 +243,25 @@ bool IsOfLapackArrays(const Instr& instr) {
   return all;
 }
 
+LapackBatch BatchOf(const Instr& instr) {
+  const Dims& dims = instr.operand(0)->shape().dims();
+  const size_t rank = TakesDiagonals(NameOf(instr.attrs<CustomCallAttrs>().target)) ? 1 : 2;
+  LapackBatch batch{1, 1};
+  int64_t least = INT64_MAX;
+  for (size_t d = 0; d < dims.size(); ++d) {
+    if (d + rank < dims.size()) {
+      batch.items *= dims[d];
+    } else {
+      batch.products *= static_cast<double>(dims[d]);
+      least = std::min(least, dims[d]);
+    }
+  }
+  if (rank == 2) batch.products *= static_cast<double>(least);
+  return batch;
+}
+
 Status RunLinearAlgebraCall(const Instr& instr, std::span<void* const> operands,
-                            std::span<void* const> results) {
+                            std::span<void* const> results, LapackRange items) {
   std::vector<LapackArray> given, made;
   for (size_t i = 0; i < operands.size(); ++i) {
     const Shape& shape = instr.operand(i)->shape();
@@ -250,7 +270,7 @@ Status RunLinearAlgebraCall(const Instr& instr, std::span<void* const> operands,
   const std::vector<Shape> parts = PartsOf(instr.shape());
   for (size_t i = 0; i < results.size(); ++i)
     made.push_back({parts[i].dims(), NumbersOf(parts[i].type()), results[i]});
-  return RunCall(LapackCall{instr, given, made, IsDouble(instr.operand(0)->shape().type())});
+  return RunCall(LapackCall{instr, given, made, IsDouble(instr.operand(0)->shape().type()), items});
 }
 
 }  // namespace tokamak

@@ -23,9 +23,20 @@ Result<Value> EvalLinearAlgebraCall(const Instr& instr, std::span<const Value> o
 // Whether operands and results are arrays of LAPACK's own numbers (f32, f64, c64 or c128, one
 // precision for all, and s32), so that RunLinearAlgebraCall takes them as they lie in memory.
 bool IsOfLapackArrays(const Instr& instr);
-// The same call on dense row-major arrays. A result whose address is null is not made.
+// The matrices, or systems, of such a call, which need nothing of each other, and multiplications
+// for one of them, roughly.
+struct LapackBatch {
+  int64_t items = 1;
+  double products = 0;
+};
+LapackBatch BatchOf(const Instr& instr);
+// The same call on dense row-major arrays, for items [begin, end) of the batch. A result whose
+// address is null is not made. Threads may share out the items.
+struct LapackRange {
+  int64_t begin = 0, end = INT64_MAX;
+};
 Status RunLinearAlgebraCall(const Instr& instr, std::span<void* const> operands,
-                            std::span<void* const> results);
+                            std::span<void* const> results, LapackRange items = {});
 
 // One operand or result: dense and row-major, of int, or of reals or complex numbers in the
 // precision of the call.
@@ -42,6 +53,7 @@ struct LapackCall {
   const Instr& instr;
   std::span<const LapackArray> operands, results;
   bool is_double = false;
+  LapackRange items = {};
   // The character, number or bool of an attribute; `otherwise` when it is absent.
   int64_t Attr(std::string_view name, int64_t otherwise) const;
   // An attribute that is a letter; `otherwise` when it is absent or something else. LAPACK ends the

@@ -95,14 +95,15 @@ class MatrixBatch {
   int ResultColumns(size_t result) const {
     return result < call_.results.size() ? Last(call_.results[result].dims, 1) : 1;
   }
-  // Runs compute(item) for each item of the batch; its Put keeps the results. An item is what the
-  // last `rank` dimensions of operand 0 hold.
+  // Runs compute(item) for each item of the batch that is asked for; its Put keeps the results. An
+  // item is what the last `rank` dimensions of operand 0 hold.
   template <typename Fn>
   Status ForEach(Fn&& compute, size_t rank = 2) {
     const Dims& dims = call_.operands[0].dims;
     int64_t count = 1;
     for (size_t d = 0; d + rank < dims.size(); ++d) count *= dims[d];
-    for (int64_t item = 0; item < count && fits_; ++item) compute(item);
+    count = std::min(count, call_.items.end);
+    for (int64_t item = call_.items.begin; item < count && fits_; ++item) compute(item);
     return Finish();
   }
   // The results of one item, in order: matrices, vectors, numbers.
