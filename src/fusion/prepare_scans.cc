@@ -9,6 +9,7 @@
 #include "fusion/split_reductions.h"
 #include "gen/element.h"
 #include "gen/gpu/gpu.h"
+#include "gen/reducer.h"
 #include "ir/builder.h"
 #include "rewrite/bodies.h"
 #include "support/check.h"
@@ -23,6 +24,9 @@ constexpr int64_t kRowsOfOne = 32;
 // On a GPU: teams of a multiprocessor, threads of it, and elements of a part that are worth a team,
 // or a thread.
 constexpr int64_t kTeamsWanted = 8, kThreadsWanted = 512, kPartOfTeam = 4096, kPartOfThread = 64;
+// Of cumulative windows of any computation: threads of a multiprocessor at most, and a row that is
+// worth parts.
+constexpr int64_t kMostThreads = 2048, kLongRow = 1024;
 
 // Steps of a scan that are written out in a loop's body.
 constexpr int64_t kShortScan = 8;
@@ -119,8 +123,10 @@ class Preparer {
     Result<Computation*> step = StepOf(window, part, cumulative->is_reverse);
     if (!step.ok()) return false;
     of_ = &window;
-    Instr* first = window.operand(1);
-    if (part.rank() > 0) first = Make(Op::kBroadcast, part, {first}, DimensionsAttrs{});
+    Instr* first = Spread(window.operand(1), part);
+    if (int64_t parts = PartsOfWindow(window, *cumulative); parts > 1)
+      return InParts(window, static_cast<size_t>(cumulative->dimension), parts, first,
+                     step.value());
     Instr* scan = Make(Op::kScan, Shape::Tuple({Plain(shape), part}), {window.operand(0), first},
                        ScanAttrs{.dimension = cumulative->dimension,
                                  .num_carries = 1,
@@ -214,6 +220,62 @@ class Preparer {
   }
 
  private:
+  // ---- windows of any computation, in parts
+
+  // On a GPU a thread goes through a row of what is no plain op, whose steps wait for each other:
+  // where there are few rows, parts of them are threads' work, which may be regrouped as the
+  // meaning of a window says. They divide the length.
+  int64_t PartsOfWindow(const Instr& window, const CumulativeWindow& cumulative) const {
+    const Dims& dims = window.operand(0)->shape().dims();
+    int64_t length = dims[static_cast<size_t>(cumulative.dimension)];
+    int64_t rows = window.operand(0)->shape().ElementCount() / length;
+    if (!machine_.is_gpu() || cumulative.is_reverse || length < kLongRow ||
+        AnyOrderOp(*window.called(0)))
+      return 1;
+    int64_t parts = std::min(machine_.cores * kMostThreads / rows, length / kPartOfThread);
+    while (parts > 1 && length % parts != 0) --parts;
+    return parts;
+  }
+
+  Instr* Spread(Instr* scalar, const Shape& shape) {
+    if (shape.rank() == 0) return scalar;
+    return Make(Op::kBroadcast, shape, {scalar}, DimensionsAttrs{});
+  }
+
+  // The totals of parts, what comes before each of them, and each part from there on.
+  bool InParts(Instr& window, size_t along, int64_t parts, Instr* first, Computation* step) {
+    ElementType type = window.shape().type();
+    auto at = static_cast<int64_t>(along);
+    Dims cut = window.shape().dims(), totals = cut, one = cut;
+    cut[along] /= parts;
+    cut.insert(cut.begin() + at, parts);
+    totals[along] = parts;
+    one[along] = 1;
+    Shape whole = Shape::Array(type, totals);
+    Result<Computation*> own = StepOf(window, whole, false);
+    if (!own.ok()) return false;
+    Instr* x = Make(Op::kReshape, Shape::Array(type, cut), {window.operand(0)}, {});
+    Instr* sums = Make(Op::kReduce, whole, {x, window.operand(1)}, DimensionsAttrs{{at + 1}},
+                       window.called(0));
+    auto scanned = [&](Instr* of, Instr* from, int64_t d, Computation* by) {
+      Instr* scan = Make(
+          Op::kScan, Shape::Tuple({Plain(of->shape()), Plain(from->shape())}), {of, from},
+          ScanAttrs{.dimension = d, .num_carries = 1, .is_reverse = false, .is_associative = false},
+          by);
+      return Make(Op::kGetTupleElement, Plain(of->shape()), {scan}, TupleIndexAttrs{0});
+    };
+    Instr* before = scanned(sums, first, at, step);
+    Dims none(totals.size()), limits = totals, ones(totals.size(), 1);
+    --limits[along];
+    before = Make(Op::kSlice, Shape::Array(type, limits), {before}, SliceAttrs{none, limits, ones});
+    Instr* begin = Spread(window.operand(1), Shape::Array(type, one));
+    before = Make(Op::kConcatenate, whole, {begin, before}, DimensionAttrs{at});
+    Instr* value = scanned(x, before, at + 1, own.value());
+    Finish({Make(Op::kReshape, Plain(window.shape()), {value}, {})}, "scan.cumulative-window",
+           std::to_string(parts) + " parts");
+    return true;
+  }
+
   static int64_t PartsOnCpu(const Scan& scan) {
     int64_t rows = scan.outer * std::max<int64_t>(1, scan.inner / kRowsOfOne);
     int64_t count = scan.outer * scan.length * scan.inner;
