@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include "analysis/effects.h"
+#include "interp/lapack.h"
 #include "ir/compare.h"
 #include "passes/passes.h"
 #include "rewrite/replace.h"
@@ -64,6 +65,8 @@ bool IsMergeable(const Instr& instr, const Effects& effects) {
     case Op::kPartitionId:
     case Op::kReplicaId:
       return true;
+    case Op::kCustomCall:  // a function and its gradient both factorize
+      return IsLinearAlgebraCall(instr.attrs<CustomCallAttrs>().target);
     default:
       return IsPlain(instr);
   }
