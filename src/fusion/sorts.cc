@@ -16,8 +16,9 @@
 namespace tokamak {
 namespace {
 
-// Short lines on a CPU: of fewer the function is done before their kernel would be compiled.
-constexpr int64_t kManyLines = 64;
+// Short lines on a CPU: of fewer, for each pair of elements that a kernel compares, the function is
+// done long before their kernel would be compiled (16 elements: 0.1 s).
+constexpr int64_t kManyLines = 16;
 
 bool IsTopK(const Instr& instr) {
   const Shape& shape = instr.operand(0)->shape();
@@ -229,7 +230,8 @@ bool IsForRuntime(const Instr& instr, const Machine& machine) {
   if (HasLibraryFunction(instr) || IsPlacedScatter(instr)) return true;
   if (instr.op() == Op::kSort) {
     if (!IsSortable(instr) || !KeysOf(instr)) return false;
-    return LineSortOf(instr).lines < kManyLines || !IsNetworkSort(instr);
+    LineSort line = LineSortOf(instr);
+    return line.lines / line.length < kManyLines * line.length || !IsNetworkSort(instr);
   }
   return instr.op() == Op::kTopK && IsTopK(instr);
 }
