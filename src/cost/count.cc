@@ -338,8 +338,9 @@ class Counter {
   void AddChain(const Stmt& stmt, double times) {
     const Array& array = kernel_.array(stmt.array);
     if (array.space != Space::kRegisters || machine_.is_gpu()) return;
-    std::unordered_map<uint32_t, Chain> known;
-    Chain found = ChainFrom(stmt.value, stmt.array, known);
+    ++chain_walk_;
+    known_chains_.resize(kernel_.nodes.size());
+    Chain found = ChainFrom(stmt.value, stmt.array);
     if (found.others < 0) return;
     if (!IsInRegisters(stmt.array, stmt.index)) found.others += 1;  // through memory
     double apart = 1;
@@ -359,23 +360,22 @@ class Counter {
   }
 
   // Operations between a read of the array and the value; others less than 0: there is none.
-  Chain ChainFrom(ValueId id, ArrayId array, std::unordered_map<uint32_t, Chain>& known,
-                  int depth = 0) {
+  Chain ChainFrom(ValueId id, ArrayId array, int depth = 0) {
     const ScalarNode& node = kernel_.node(id);
     if (node.prim == Prim::kRead) return node.array() == array ? Chain{0, 0} : Chain{};
     if (node.arity() == 0 || node.prim == Prim::kLoad || depth > 200) return {};
-    auto found = known.find(static_cast<uint32_t>(id));
-    if (found != known.end()) return found->second;
+    KnownChain& known = known_chains_[static_cast<size_t>(id)];
+    if (known.walk == chain_walk_) return known.chain;
     Chain most;
     for (ValueId operand : kernel_.operands(id)) {
-      Chain chain = ChainFrom(operand, array, known, depth + 1);
+      Chain chain = ChainFrom(operand, array, depth + 1);
       if (chain.all() > most.all()) most = chain;
     }
     if (most.others >= 0 && node.prim != Prim::kBitcast) {
       bool sum = IsFloat(node.type) && (node.prim == Prim::kAdd || node.prim == Prim::kSub);
       (sum ? most.sums : most.others) += 1;
     }
-    known[static_cast<uint32_t>(id)] = most;
+    known = {most, chain_walk_};
     return most;
   }
 
@@ -389,6 +389,12 @@ class Counter {
   std::vector<ArrayAccess> accesses_;
   std::vector<ArrayAccess::Around> loops_;  // those that are open
   std::unordered_map<uint32_t, Chain> chains_;
+  struct KnownChain {
+    Chain chain;
+    uint32_t walk = 0;  // that it was found in
+  };
+  std::vector<KnownChain> known_chains_;  // by value
+  uint32_t chain_walk_ = 0;
   double lanes_ = 1;
   size_t thread_depths_ = 0;
 };

@@ -182,13 +182,42 @@ size_t Kernel::ArgumentCount() const {
   return count;
 }
 
-size_t KernelBuilder::NodeHash::operator()(const ScalarNode& node) const {
+namespace {
+
+size_t HashOf(const ScalarNode& node) {
+  auto word = [](auto high, auto low) {
+    return static_cast<uint64_t>(high) << 32 | static_cast<uint32_t>(low);
+  };
   Hasher hasher;
-  hasher.Add(node.prim);
-  hasher.Add(node.type);
-  for (ValueId operand : node.operands) hasher.Add(operand);
+  hasher.Add(word(node.prim, node.operands[0]) ^ static_cast<uint64_t>(node.type) << 48);
+  hasher.Add(word(node.operands[1], node.operands[2]));
   hasher.Add(node.bits);
   return static_cast<size_t>(hasher.digest());
+}
+
+}  // namespace
+
+uint32_t KernelBuilder::Interned::FindOrAdd(const ScalarNode& node,
+                                            const std::vector<ScalarNode>& nodes) {
+  if (2 * used_ >= slots_.size()) Grow(nodes);
+  size_t last = slots_.size() - 1, at = HashOf(node) & last;
+  for (; slots_[at] != kFree; at = (at + 1) & last)
+    if (nodes[slots_[at]] == node) return slots_[at];
+  ++used_;
+  return slots_[at] = static_cast<uint32_t>(nodes.size());
+}
+
+void KernelBuilder::Interned::Grow(const std::vector<ScalarNode>& nodes) {
+  constexpr size_t kFirst = 256;
+  std::vector<uint32_t> before(std::max(kFirst, 2 * slots_.size()), kFree);
+  before.swap(slots_);
+  size_t last = slots_.size() - 1;
+  for (uint32_t number : before) {
+    if (number == kFree) continue;
+    size_t at = HashOf(nodes[number]) & last;
+    while (slots_[at] != kFree) at = (at + 1) & last;
+    slots_[at] = number;
+  }
 }
 
 KernelBuilder::KernelBuilder(std::string name, Dialect dialect) : dialect_(dialect) {
@@ -254,9 +283,9 @@ Scalar KernelBuilder::Load(ArrayId array, Scalar index) {
 }
 
 Scalar KernelBuilder::Intern(const ScalarNode& node) {
-  auto [at, is_new] = interned_.emplace(node, ValueId{static_cast<uint32_t>(kernel_.nodes.size())});
-  if (is_new) kernel_.nodes.push_back(node);
-  return {this, at->second};
+  uint32_t number = interned_.FindOrAdd(node, kernel_.nodes);
+  if (number == kernel_.nodes.size()) kernel_.nodes.push_back(node);
+  return {this, ValueId{number}};
 }
 
 Scalar KernelBuilder::NewNode(const ScalarNode& node) {

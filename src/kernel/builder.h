@@ -2,7 +2,6 @@
 
 #include <initializer_list>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -161,8 +160,18 @@ class KernelBuilder {
   Kernel Finish();
 
  private:
-  struct NodeHash {
-    size_t operator()(const ScalarNode& node) const;
+  // Which pure nodes there are. Almost all that a generator makes is looked up here, so that it is
+  // one array of numbers, searched from the place that a hash gives.
+  class Interned {
+   public:
+    // The number of an equal node; if there is none, that of the next, which is to be put there.
+    uint32_t FindOrAdd(const ScalarNode& node, const std::vector<ScalarNode>& nodes);
+
+   private:
+    void Grow(const std::vector<ScalarNode>& nodes);
+    static constexpr uint32_t kFree = UINT32_MAX;
+    std::vector<uint32_t> slots_;  // a power of two of them
+    size_t used_ = 0;
   };
   Scalar OpenFor(std::string name, LoopRole role, Scalar extent);
   void OpenIf(Scalar condition, bool uniform);
@@ -176,7 +185,7 @@ class KernelBuilder {
 
   Kernel kernel_;
   Dialect dialect_;
-  std::unordered_map<ScalarNode, ValueId, NodeHash> interned_;
+  Interned interned_;
   RangeTable ranges_;
   // Statements whose blocks are open, outermost first, each with the block that grows. Owned by
   // their builder until Close moves them into the block around.

@@ -21,33 +21,44 @@ Scalar MakeRaw(KernelBuilder& b, Prim prim, Scalar x, Scalar y) {
 
 }  // namespace
 
-std::optional<LinearIndex> Sum(const LinearIndex& x, const LinearIndex& y) {
-  LinearIndex sum;
-  if (__builtin_add_overflow(x.constant, y.constant, &sum.constant)) return std::nullopt;
+std::optional<LinearIndex> Sum(LinearIndex x, LinearIndex y) {
+  if (__builtin_add_overflow(x.constant, y.constant, &x.constant)) return std::nullopt;
+  // Mostly one of them is a constant, or all of its values are younger: the other one grows.
+  bool later = x.terms.empty() || y.terms.empty() || x.terms.back().first < y.terms.front().first;
+  if (x.terms.empty() || (!later && y.terms.back().first < x.terms.front().first)) {
+    x.terms.swap(y.terms);
+    later = true;
+  }
+  if (later) {
+    x.terms.insert(x.terms.end(), y.terms.begin(), y.terms.end());
+    return x.terms.size() > kMaxTerms ? std::nullopt : std::optional(std::move(x));
+  }
+  std::vector<std::pair<ValueId, int64_t>> sum;
+  sum.reserve(x.terms.size() + y.terms.size());
   auto a = x.terms.begin(), b = y.terms.begin();
   while (a != x.terms.end() || b != y.terms.end()) {
     if (b == y.terms.end() || (a != x.terms.end() && a->first < b->first)) {
-      sum.terms.push_back(*a++);
+      sum.push_back(*a++);
     } else if (a == x.terms.end() || b->first < a->first) {
-      sum.terms.push_back(*b++);
+      sum.push_back(*b++);
     } else {
       int64_t factor = 0;
       if (__builtin_add_overflow(a->second, b->second, &factor)) return std::nullopt;
-      if (factor != 0) sum.terms.emplace_back(a->first, factor);
+      if (factor != 0) sum.emplace_back(a->first, factor);
       ++a, ++b;
     }
   }
-  if (sum.terms.size() > kMaxTerms) return std::nullopt;
-  return sum;
+  if (sum.size() > kMaxTerms) return std::nullopt;
+  x.terms = std::move(sum);
+  return x;
 }
 
-std::optional<LinearIndex> Times(const LinearIndex& x, int64_t factor) {
+std::optional<LinearIndex> Times(LinearIndex x, int64_t factor) {
   if (factor == 0) return LinearIndex{};
-  LinearIndex product = x;
-  if (__builtin_mul_overflow(x.constant, factor, &product.constant)) return std::nullopt;
-  for (auto& [value, of] : product.terms)
+  if (__builtin_mul_overflow(x.constant, factor, &x.constant)) return std::nullopt;
+  for (auto& [value, of] : x.terms)
     if (__builtin_mul_overflow(of, factor, &of)) return std::nullopt;
-  return product;
+  return x;
 }
 
 namespace {
@@ -62,16 +73,19 @@ std::optional<LinearIndex> LinearWithin(const Kernel& kernel, ValueId id, int de
     std::optional<LinearIndex> x = LinearWithin(kernel, node.operands[0], depth - 1);
     if (!x) return std::nullopt;
     std::optional<LinearIndex> y = LinearWithin(kernel, node.operands[1], depth - 1);
-    if (y && node.prim == Prim::kSub) y = Times(*y, -1);
-    return y ? Sum(*x, *y) : std::nullopt;
+    if (y && node.prim == Prim::kSub) y = Times(std::move(*y), -1);
+    return y ? Sum(std::move(*x), std::move(*y)) : std::nullopt;
   }
   if (node.prim == Prim::kMul && depth > 0) {
     if (std::optional<int64_t> factor = ConstantOf(kernel, node.operands[1])) {
       std::optional<LinearIndex> x = LinearWithin(kernel, node.operands[0], depth - 1);
-      return x ? Times(*x, *factor) : std::nullopt;
+      return x ? Times(std::move(*x), *factor) : std::nullopt;
     }
   }
-  return LinearIndex{0, {{id, 1}}};
+  LinearIndex alone;
+  alone.terms.reserve(4);  // most sums are as short
+  alone.terms.emplace_back(id, 1);
+  return alone;
 }
 
 }  // namespace
@@ -119,8 +133,8 @@ std::optional<LinearIndex> Recombined(const Kernel& kernel, LinearIndex x) {
     x.terms.erase(x.terms.begin() + static_cast<int64_t>(std::max(d, r)));
     x.terms.erase(x.terms.begin() + static_cast<int64_t>(std::min(d, r)));
     std::optional<LinearIndex> linear = LinearOf(kernel, of);
-    if (linear) linear = Times(*linear, factor);
-    std::optional<LinearIndex> sum = linear ? Sum(x, *linear) : std::nullopt;
+    if (linear) linear = Times(std::move(*linear), factor);
+    std::optional<LinearIndex> sum = linear ? Sum(std::move(x), std::move(*linear)) : std::nullopt;
     if (!sum) return std::nullopt;
     x = std::move(*sum);
   }

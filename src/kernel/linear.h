@@ -20,8 +20,8 @@ struct LinearIndex {
 
 // Nothing when the sum grows too long or a factor leaves 64 bits.
 std::optional<LinearIndex> LinearOf(const Kernel& kernel, ValueId id);
-std::optional<LinearIndex> Sum(const LinearIndex& x, const LinearIndex& y);
-std::optional<LinearIndex> Times(const LinearIndex& x, int64_t factor);
+std::optional<LinearIndex> Sum(LinearIndex x, LinearIndex y);
+std::optional<LinearIndex> Times(LinearIndex x, int64_t factor);
 // k * (x / a) * a + k * (x % a) becomes k * x, wherever both stand in the sum; also where x is y /
 // b, and x / a is written y / (b * a).
 std::optional<LinearIndex> Recombined(const Kernel& kernel, LinearIndex x);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 namespace tokamak {
 namespace {
@@ -15,10 +16,14 @@ bool HasNoPlace(Prim prim) {
 Placement::Placement(const Kernel& kernel) : kernel_(kernel) {
   loop_blocks_.assign(kernel.loops.size(), -1);
   read_places_.resize(kernel.nodes.size());
-  uses_.resize(kernel.nodes.size());
+  shared_.resize(kernel.nodes.size());
   AddChildren(AddBlock(kernel.body, -1, 0, false, false));
-  before_.resize(blocks_.size());
-  for (size_t i = 0; i < blocks_.size(); ++i) before_[i].resize(blocks_[i].block->size() + 1);
+  size_t slots = 0;
+  for (const Node& node : blocks_) {
+    first_slot_.push_back(slots);
+    slots += node.block->size() + 1;
+  }
+  slot_begin_.assign(slots + 1, 0);
   FindEarliest();
   CollectUses();
   order_.assign(kernel.nodes.size(), 0);
@@ -27,7 +32,8 @@ Placement::Placement(const Kernel& kernel) : kernel_(kernel) {
 }
 
 std::span<const ValueId> Placement::Before(const Block& block, size_t i) const {
-  return before_[static_cast<size_t>(numbers_.at(&block))][i];
+  size_t slot = SlotOf({numbers_.at(&block), i});
+  return std::span(values_).subspan(slot_begin_[slot], slot_begin_[slot + 1] - slot_begin_[slot]);
 }
 
 int Placement::AddBlock(const Block& block, int parent, size_t at, bool loop, bool conditional) {
@@ -133,7 +139,15 @@ void Placement::FindEarliest() {
 }
 
 void Placement::Use(ValueId value, Place place) {
-  uses_[static_cast<size_t>(value)].push_back(place);
+  auto number = static_cast<size_t>(value);
+  Place& shared = shared_[number];
+  shared = shared.block < 0 ? place : Shared(shared, place);
+  if (may_fault_[number]) uses_[number].push_back(place);
+}
+
+Placement::Place Placement::Shared(Place x, Place y) const {
+  int block = Common(x.block, y.block);
+  return {block, std::min(Raised(x, block).at, Raised(y, block).at)};
 }
 
 void Placement::CollectUses() {
@@ -224,16 +238,8 @@ Placement::Place Placement::Hoisted(Place place, size_t value) const {
 }
 
 std::vector<Placement::Place> Placement::PlacesOf(size_t value) const {
-  const std::vector<Place>& uses = uses_[value];
   std::vector<Place> places;
-  if (may_fault_[value]) {
-    Split(uses, places);
-  } else {
-    Place place{uses[0].block, SIZE_MAX};
-    for (const Place& use : uses) place.block = Common(place.block, use.block);
-    for (const Place& use : uses) place.at = std::min(place.at, Raised(use, place.block).at);
-    places.push_back(place);
-  }
+  Split(uses_.at(value), places);
   for (Place& place : places) place = Hoisted(place, value);
   // One that has come to stand around another serves both.
   for (bool again = places.size() > 1; again;) {
@@ -253,16 +259,28 @@ std::vector<Placement::Place> Placement::PlacesOf(size_t value) const {
 void Placement::Choose() {
   for (size_t i = kernel_.nodes.size(); i-- > 0;) {
     const ScalarNode& node = kernel_.nodes[i];
-    if (HasNoPlace(node.prim) || IsOrdered(node.prim) || uses_[i].empty()) continue;
+    if (HasNoPlace(node.prim) || IsOrdered(node.prim) || shared_[i].block < 0) continue;
     ValueId id{static_cast<uint32_t>(i)};
-    for (const Place& place : PlacesOf(i)) {
-      before_[static_cast<size_t>(place.block)][place.at].push_back(id);
-      for (ValueId operand : kernel_.operands(id)) Use(operand, place);
+    if (may_fault_[i]) {
+      for (const Place& place : PlacesOf(i)) Put(id, place);
+    } else {
+      Put(id, Hoisted(shared_[i], i));
     }
   }
-  for (auto& block : before_)
-    for (std::vector<ValueId>& values : block)
-      std::ranges::sort(values, {}, [&](ValueId id) { return order_[static_cast<size_t>(id)]; });
+  std::ranges::sort(chosen_, {}, [&](const auto& chosen) {
+    return std::pair(chosen.first, order_[static_cast<size_t>(chosen.second)]);
+  });
+  values_.reserve(chosen_.size());
+  for (const auto& [slot, value] : chosen_) {
+    ++slot_begin_[slot + 1];
+    values_.push_back(value);
+  }
+  std::partial_sum(slot_begin_.begin(), slot_begin_.end(), slot_begin_.begin());
+}
+
+void Placement::Put(ValueId value, Place place) {
+  chosen_.emplace_back(SlotOf(place), value);
+  for (ValueId operand : kernel_.operands(value)) Use(operand, place);
 }
 
 // Numbers the values that a statement needs, operands first: an order that does not depend on the
@@ -300,25 +318,25 @@ void Placement::Number(const Block& block) {
 }
 
 void Placement::NumberValue(ValueId value) {
-  std::vector<ValueId> stack{value};
-  while (!stack.empty()) {
-    ValueId id = stack.back();
+  stack_.assign(1, value);
+  while (!stack_.empty()) {
+    ValueId id = stack_.back();
     uint32_t& order = order_[static_cast<size_t>(id)];
     const ScalarNode& node = kernel_.node(id);
     if (order != 0 || HasNoPlace(node.prim) || IsOrdered(node.prim)) {
-      stack.pop_back();
+      stack_.pop_back();
       continue;
     }
-    size_t size = stack.size();
+    size_t size = stack_.size();
     for (size_t i = static_cast<size_t>(node.arity()); i-- > 0;) {
       Prim prim = kernel_.node(node.operands[i]).prim;
       if (order_[static_cast<size_t>(node.operands[i])] == 0 && !HasNoPlace(prim) &&
           !IsOrdered(prim))
-        stack.push_back(node.operands[i]);
+        stack_.push_back(node.operands[i]);
     }
-    if (stack.size() > size) continue;
+    if (stack_.size() > size) continue;
     order = next_++;
-    stack.pop_back();
+    stack_.pop_back();
   }
 }
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <span>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "kernel/kernel.h"
@@ -45,15 +46,22 @@ class Placement {
   void Use(ValueId value, Place place);
   bool MayFault(const ScalarNode& node);
   int ChildOf(int block, int within) const;  // the block right under `block` that holds `within`
+  // A block of least depth that holds both, and its first statement that holds one.
+  Place Shared(Place x, Place y) const;
   bool SurelyUsed(int block, const std::vector<Place>& uses) const;
   void Split(const std::vector<Place>& uses, std::vector<Place>& places) const;
   Place Hoisted(Place place, size_t value) const;
+  // Of what may fault.
   std::vector<Place> PlacesOf(size_t value) const;
   void FindEarliest();
   void CollectUses();
   void Number(const Block& block);
   void NumberValue(ValueId value);
+  void Put(ValueId value, Place place);
   void Choose();
+  size_t SlotOf(Place place) const {
+    return first_slot_[static_cast<size_t>(place.block)] + place.at;
+  }
 
   const Kernel& kernel_;
   RangeTable ranges_;
@@ -63,10 +71,17 @@ class Placement {
   std::vector<int> earliest_;       // per value
   std::vector<bool> may_fault_;     // per value: it, or what it is computed from
   std::vector<Place> read_places_;  // of reads and shuffles
-  std::vector<std::vector<Place>> uses_;
+  std::vector<Place> shared_;       // per value: by all of its uses
+  std::unordered_map<size_t, std::vector<Place>> uses_;  // of what may fault, by value
   std::vector<uint32_t> order_;  // per value: when a walk over the statements has its operands; 0
   uint32_t next_ = 1;
-  std::vector<std::vector<std::vector<ValueId>>> before_;  // per block and statement
+  std::vector<ValueId> stack_;  // of one walk
+  // A slot for each statement of a block, and for its end: values_ has those of the first slot,
+  // then those of the next.
+  std::vector<size_t> first_slot_;  // per block
+  std::vector<std::pair<size_t, ValueId>> chosen_;
+  std::vector<uint32_t> slot_begin_;
+  std::vector<ValueId> values_;
 };
 
 }  // namespace tokamak
