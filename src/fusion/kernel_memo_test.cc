@@ -49,5 +49,35 @@ TEST(KernelMemo, WhatIsTheSameIsMadeOnce) {
   EXPECT_TRUE(built.arguments[1].is_output);
 }
 
+// A value of its own for each of several that are taken out of one array.
+struct Taken {
+  Module module{"m"};
+  Builder b{module, "main"};
+  Instr* all = b.Parameter(Shape::Array(ElementType::kF32, {37}));
+  Instr* x = b.Parameter(Shape::Array(ElementType::kF32, {64}));
+
+  Region Of(int64_t first, int64_t count, int64_t stride = 1) {
+    Instr* part = b.Slice(all, {first}, {first + count * stride}, {stride});
+    Instr* root = b.Tanh(part);
+    return {
+        .computation = root->parent(), .instrs = {part, root}, .inputs = {all}, .roots = {root}};
+  }
+};
+
+TEST(RegionHasher, WhereAFewElementsAreTakenFromDoesNotMatter) {
+  Taken t;
+  Region first = t.Of(0, 1), third = t.Of(2, 1), fifth = t.Of(4, 1), apart = t.Of(4, 4, 2),
+         far = t.Of(2, 4), many = t.Of(2, 20), more = t.Of(3, 20);
+  ASSERT_TRUE(t.b.Finish(t.b.Tanh(t.x)).ok());
+  RegionHasher hasher(*t.x->parent());
+  EXPECT_EQ(hasher.Of(third), hasher.Of(fifth));
+  // But the beginning is where it was, and vectors are a matter of places.
+  EXPECT_NE(hasher.Of(first), hasher.Of(third));
+  EXPECT_NE(hasher.Of(apart), hasher.Of(far));
+  EXPECT_NE(hasher.Of(many), hasher.Of(more));
+  // As kernels, they are not the same.
+  EXPECT_NE(hasher.OfEach(third), hasher.OfEach(fifth));
+}
+
 }  // namespace
 }  // namespace tokamak

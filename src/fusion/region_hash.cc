@@ -18,6 +18,13 @@ bool HasEitherOrder(const Instr& instr) {
   return IsCommutative(instr.op()) || instr.op() == Op::kFma;
 }
 
+// More elements are a matter of where they begin: of caches and vectors.
+constexpr int64_t kFewElements = 16;
+
+bool CutsOutFew(const Instr& instr) {
+  return instr.op() == Op::kSlice && instr.shape().ElementCount() <= kFewElements;
+}
+
 }  // namespace
 
 const RegionHasher::Own& RegionHasher::OwnOf(const Instr& instr) {
@@ -27,32 +34,47 @@ const RegionHasher::Own& RegionHasher::OwnOf(const Instr& instr) {
   own.shape = instr.shape().Hash();
   hasher.Add(instr.op());
   hasher.Add(own.shape);
+  bool few = CutsOutFew(instr);
+  if (few) {
+    // What is cut off at the beginning is still where it was.
+    for (int64_t start : instr.attrs<SliceAttrs>().starts) hasher.Add(start != 0);
+    for (int64_t stride : instr.attrs<SliceAttrs>().strides) hasher.Add(stride);
+    own.all = hasher.digest();
+  }
   hasher.Add(HashAttrs(instr.op(), instr.attrs()));
   for (const Computation* callee : instr.called()) hasher.Add(BodyHash(*callee));
-  own.all = hasher.digest();
+  own.exact = hasher.digest();
+  if (!few) own.all = own.exact;
   own.known = true;
   return own;
 }
 
 void RegionHasher::HashDeeply(const Region& region) {
+  bool cuts = false;  // something has two hashes
   for (const Instr* instr : region.instrs) {
     bool either = HasEitherOrder(*instr);
+    cuts = cuts || OwnOf(*instr).all != OwnOf(*instr).exact;
     for (size_t i = 0; i < instr->operand_count(); ++i) {
       const Instr* operand = instr->operand(i);
       if (!IsIn(*operand) || !marks_[operand].is_input) continue;
       marks_[operand].deep += Mixed(OwnOf(*instr).all + (either && i < 2 ? 0 : i));
     }
   }
-  for (const Instr* input : region.inputs)
-    marks_[input].deep = Mixed(marks_[input].deep ^ OwnOf(*input).shape);
+  for (const Instr* input : region.inputs) {
+    Mark& mark = marks_[input];
+    mark.deep = mark.exact = Mixed(mark.deep ^ OwnOf(*input).shape);
+  }
   for (const Instr* instr : region.instrs) {
     Mark& mark = marks_[instr];
-    mark.is_swapped =
-        HasEitherOrder(*instr) && DeepOf(*instr->operand(1)) < DeepOf(*instr->operand(0));
-    Hasher hasher;
+    mark.is_swapped = HasEitherOrder(*instr) && IsBefore(*instr->operand(1), *instr->operand(0));
+    Hasher hasher, exact;
     hasher.Add(OwnOf(*instr).all);
     for (size_t i = 0; i < instr->operand_count(); ++i) hasher.Add(DeepOf(OperandOf(*instr, i)));
-    mark.deep = hasher.digest();
+    mark.deep = mark.exact = hasher.digest();
+    if (!cuts) continue;
+    exact.Add(OwnOf(*instr).exact);
+    for (size_t i = 0; i < instr->operand_count(); ++i) exact.Add(ExactOf(OperandOf(*instr, i)));
+    mark.exact = exact.digest();
   }
 }
 
@@ -99,7 +121,7 @@ uint64_t RegionHasher::Of(const Region& region) {
   roots_ = region.roots;
   if (roots_.size() > 1)
     std::stable_sort(roots_.begin(), roots_.end(), [&](const Instr* x, const Instr* y) {
-      return marks_[x].deep < marks_[y].deep;
+      return marks_[x].order() < marks_[y].order();
     });
   for (const Instr* root : roots_) Meet(*root, hasher);
   // What leads to no root, if there is such.
@@ -117,9 +139,9 @@ uint64_t RegionHasher::OfEach(const Region& region) {
     hasher.Add(OwnOf(*input).shape);
   }
   for (const Instr* instr : region.instrs) {
-    hasher.Add(OwnOf(*instr).all);
+    hasher.Add(OwnOf(*instr).exact);
     for (const Instr* operand : instr->operands())
-      hasher.Add(IsImmediate(*operand) ? OwnOf(*operand).all : uint64_t{numbers_.Of(*operand)});
+      hasher.Add(IsImmediate(*operand) ? OwnOf(*operand).exact : uint64_t{numbers_.Of(*operand)});
     numbers_.Of(*instr);
   }
   for (const Instr* root : region.roots) hasher.Add(numbers_.Of(*root));

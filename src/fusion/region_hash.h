@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "gen/region.h"
@@ -43,10 +44,11 @@ struct RegionKey {
 };
 
 // Equal for regions of a computation that compute the same from inputs of the same shapes:
-// whatever is known of one, its kernel above all, holds for the others. In which order instructions
-// stand, and operands where that is all the same, does not matter: they are met from the roots on,
-// of such operands first the one with the lesser hash. What an instruction adds by itself is worked
-// out once.
+// whether one has a kernel, and what that takes, holds for the others. Where a few elements are cut
+// out of an array does not matter for that: each of 12 equal layers takes a random key of its own
+// from the array of all. In which order instructions stand, and operands where that is all the
+// same, does not matter either: they are met from the roots on, of such operands first the one with
+// the lesser hash. What an instruction adds by itself is worked out once.
 class RegionHasher {
  public:
   explicit RegionHasher(const Computation& computation)
@@ -58,15 +60,18 @@ class RegionHasher {
 
  private:
   struct Own {
-    uint64_t shape = 0, all = 0;  // of the shape; of shape, op, attributes and what is called
+    // Of the shape; of shape, op, attributes and what is called; the same with places of a few
+    // elements.
+    uint64_t shape = 0, all = 0, exact = 0;
     bool known = false;
   };
   // What an instruction is to the region at hand.
   struct Mark {
     uint32_t round = 0;
     bool is_input = false;
-    bool is_swapped = false;  // its second operand comes first
-    uint64_t deep = 0;
+    bool is_swapped = false;       // its second operand comes first
+    uint64_t deep = 0, exact = 0;  // with all that it is computed from
+    std::pair<uint64_t, uint64_t> order() const { return {deep, exact}; }
   };
   const Own& OwnOf(const Instr& instr);
   bool IsIn(const Instr& instr) const { return marks_[&instr].round == round_; }
@@ -75,6 +80,13 @@ class RegionHasher {
   void HashDeeply(const Region& region);
   uint64_t DeepOf(const Instr& instr) {
     return IsIn(instr) ? marks_[&instr].deep : OwnOf(instr).all;
+  }
+  uint64_t ExactOf(const Instr& instr) {
+    return IsIn(instr) ? marks_[&instr].exact : OwnOf(instr).exact;
+  }
+  // Whether an operand comes before another where their order does not matter.
+  bool IsBefore(const Instr& x, const Instr& y) {
+    return std::pair(DeepOf(x), ExactOf(x)) < std::pair(DeepOf(y), ExactOf(y));
   }
   // Operand i in an order that follows from what they are, where the order does not matter.
   const Instr& OperandOf(const Instr& instr, size_t i) const {
