@@ -332,13 +332,12 @@ bool Draft::IsMerge(const Change& change) const {
 // Groups lose roots, and compute more themselves: each needs what it needed before, at last, unless
 // something is computed again.
 bool Draft::IsNarrowing(const Change& change) const {
-  std::vector<int> from;
-  for (const Group& group : change.added) {
-    int home = HomeOf(*group.roots[0]);
-    bool one = std::all_of(group.roots.begin(), group.roots.end(),
-                           [&](const Instr* root) { return HomeOf(*root) == home; });
-    if (home < 0 || !one || std::find(from.begin(), from.end(), home) != from.end()) return false;
-    from.push_back(home);
+  for (auto group = change.added.begin(); group != change.added.end(); ++group) {
+    int home = HomeOf(*group->roots[0]);
+    auto is_home = [&](const Instr* root) { return HomeOf(*root) == home; };
+    bool again = std::any_of(change.added.begin(), group,
+                             [&](const Group& before) { return is_home(before.roots[0]); });
+    if (home < 0 || again || !std::ranges::all_of(group->roots, is_home)) return false;
   }
   return true;
 }

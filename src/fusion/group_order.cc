@@ -153,11 +153,13 @@ bool GroupOrder::LiesBetween(const Draft& draft, int x, int y) {
   ++walk_;
   struct Side {
     Direction direction, other;
-    std::vector<Node> found;
-    size_t next;
+    std::vector<Node>& found;
+    size_t next = 0;
   };
-  Side sides[] = {{Direction::kUsers, Direction::kNeeds, {x}, 0},
-                  {Direction::kNeeds, Direction::kUsers, {y}, 0}};
+  found_[0].assign(1, x);
+  found_[1].assign(1, y);
+  Side sides[] = {{Direction::kUsers, Direction::kNeeds, found_[0]},
+                  {Direction::kNeeds, Direction::kUsers, found_[1]}};
   bool meet = false;
   for (int turn = 0; !meet; turn = 1 - turn) {
     Side& side = sides[turn];

@@ -52,7 +52,8 @@ class GroupOrder {
   struct Seen {
     std::vector<uint32_t> groups, outside;  // in which walk
   };
-  std::array<Seen, 2> seen_;  // by direction
+  std::array<Seen, 2> seen_;                // by direction
+  std::array<std::vector<Node>, 2> found_;  // the same, of the last question
   uint32_t walk_ = 0;
 };
 

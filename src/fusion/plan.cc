@@ -178,6 +178,7 @@ Start BestOf(std::vector<Way> ways, Setting& setting, int64_t budget) {
 ComputationPlan PlanBySearch(Setting& setting, int64_t budget, DecisionLog& log) {
   PlanningFacts& facts = setting.facts;
   std::vector<Way> ways;
+  ways.reserve(3);  // they are large
   ways.push_back({StartFirst(setting)});
   ways.push_back({StartGreedily(setting)});
   Stopwatch watch(facts.search_ms);

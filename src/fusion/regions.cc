@@ -22,7 +22,7 @@ constexpr int64_t kMaxPlaces = 16;
 // Times that something cheap is made again for a contraction, rather than stored.
 constexpr int64_t kMaxTimes = 4;
 // Instructions that one question about cycles may look at.
-constexpr size_t kMaxVisited = 4000;
+constexpr size_t kMaxVisited = 4000, kFewVisited = 32;
 
 // Costs nothing to compute again.
 bool IsFree(const Instr& instr) {
@@ -187,6 +187,7 @@ void RegionTable::Begin(const Instr& instr) {
   open.shape = BeginShape(instr, machine_);
   members_[&instr].push_back(static_cast<int>(regions_.size()));
   regions_.push_back(std::move(open));
+  ends_.push_back({places_[&instr], places_[&instr]});
 }
 
 OpenRegion RegionTable::With(const Instr& instr, int region) const {
@@ -274,6 +275,8 @@ void RegionTable::Add(const Instr& instr, int region) {
 void RegionTable::AddRoot(const Instr& instr, int region) {
   Add(instr, region);
   regions_[static_cast<size_t>(region)].roots.push_back(&instr);
+  size_t& first = ends_[static_cast<size_t>(region)].first_root;
+  first = std::min(first, places_[&instr]);
 }
 
 Region RegionTable::FinishOpen(const OpenRegion& open) const {
@@ -484,14 +487,24 @@ bool RegionTable::IsNeededAgain(const Instr& instr, int region) const {
   return false;
 }
 
+// What comes later leads back by a region only that begins later and has an earlier root. Regions
+// begin from the last instruction to the first.
+size_t RegionTable::LastPlaceBefore(int region) const {
+  size_t last = ends_[static_cast<size_t>(region)].last;
+  if (static_cast<size_t>(region) > kMaxVisited) return SIZE_MAX;
+  for (auto i = static_cast<size_t>(region); i-- > 0;)
+    if (ends_[i].first_root <= last) last = std::max(last, ends_[i].last);
+  return last;
+}
+
 // Whether an instruction of the region needs, perhaps through other regions, the value of `from`.
 bool RegionTable::Reaches(const Instr& from, int region) const {
   ++walk_;
   seen_regions_.resize(regions_.size(), 0);
-  size_t count = 0;
+  size_t count = 0, last = SIZE_MAX;
   std::vector<const Instr*> open;
   auto add = [&](const Instr* instr) {
-    if (seen_[instr] == walk_) return;
+    if (seen_[instr] == walk_ || places_[instr] > last) return;
     seen_[instr] = walk_;
     open.push_back(instr);
   };
@@ -500,6 +513,7 @@ bool RegionTable::Reaches(const Instr& from, int region) const {
     const Instr* instr = open.back();
     open.pop_back();
     if (++count > kMaxVisited) return true;
+    if (count == kFewVisited) last = LastPlaceBefore(region);
     for (int in : members_[instr]) {
       if (in == region) return true;
       uint32_t& seen = seen_regions_[static_cast<size_t>(in)];

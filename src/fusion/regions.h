@@ -87,6 +87,8 @@ class RegionTable {
   // What is computed element by element, and dearly, for some values, near them.
   std::vector<const Instr*> DearBehind(std::vector<const Instr*> open, int64_t count) const;
   bool Reaches(const Instr& from, int region) const;
+  // No instruction behind this place leads to the region, not even through other regions.
+  size_t LastPlaceBefore(int region) const;
   // Whether a user of the instruction outside of the region is needed inside of it.
   bool IsNeededAgain(const Instr& instr, int region) const;
   bool MayMakeRows(const Instr& instr, int region, bool kept) const;
@@ -96,6 +98,11 @@ class RegionTable {
   const Machine& machine_;
   KernelProbes& probes_;
   std::vector<OpenRegion> regions_;
+  // Of each region, the places of its last instruction, which it began with, and its first root.
+  struct Ends {
+    size_t last, first_root;
+  };
+  std::vector<Ends> ends_;
   InstrMap<std::vector<int>> members_;
   InstrMap<size_t> places_;
   mutable InstrMap<uint32_t> seen_;  // in which walk

@@ -129,13 +129,15 @@ void Summarizer::CountElements(const Region& region) {
 }
 
 void Summarizer::AddAccess(Access access, ElementType type, double elements, Work& work) {
-  auto [it, is_new] = accesses_.try_emplace({access, type});
-  if (is_new) {
+  auto number = static_cast<size_t>(type);
+  if (number >= accesses_.size()) accesses_.resize(number + 1);
+  AccessOps& of_one = accesses_[number][static_cast<size_t>(access)];
+  if (!of_one.is_known) {
     Work unit;
     (access == Access::kLoad ? AddLoads : AddStores)(unit, 1, type, machine_);
-    it->second = ListOf(unit);
+    of_one = {ListOf(unit), true};
   }
-  Add(work, it->second, elements);
+  Add(work, of_one.ops, elements);
 }
 
 void Summarizer::AddStoresOf(const Instr& root, Work& work) {

@@ -1,7 +1,6 @@
 #pragma once
 
-#include <map>
-#include <utility>
+#include <array>
 #include <vector>
 
 #include "cost/work.h"
@@ -81,7 +80,11 @@ class Summarizer {
 
   const Machine& machine_;
   InstrMap<Facts> facts_;
-  std::map<std::pair<Access, ElementType>, std::vector<PipeOps>> accesses_;  // of one element
+  struct AccessOps {
+    std::vector<PipeOps> ops;
+    bool is_known = false;
+  };
+  std::vector<std::array<AccessOps, 2>> accesses_;  // of one element, by type and access
 };
 
 }  // namespace tokamak
