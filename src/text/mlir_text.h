@@ -145,6 +145,7 @@ class MlirTextReader {
   bool ParseResultNames();
   bool ParseGenericOp(OpText& op);
   bool ParseRegionList(OpText& op);
+  bool CheckAttrNames(const OpText& op);
   bool FinishOp(OpText& op);
   bool DefineResults(TextPos pos);
   bool ParseOperand(std::vector<Instr*>& operands, std::vector<TextPos>* places);

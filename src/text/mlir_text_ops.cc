@@ -254,12 +254,23 @@ bool MlirTextReader::ParseOp() {
     std::string_view name = cursor_.Word();
     if (name.empty()) return Expected("an op");
     names.swap(result_names_);
-    ok = ParsePrettyOp(op, name);
+    ok = ParsePrettyOp(op, name) && CheckAttrNames(op);
   }
   result_names_.swap(names);
   ok = ok && FinishOp(op);
   --op_depth_;
   return ok;
+}
+
+// A keyword may be there twice. Many attributes come with a dictionary, and are in order.
+bool MlirTextReader::CheckAttrNames(const OpText& op) {
+  constexpr size_t kFew = 16;
+  for (size_t i = 1; i < op.attrs.size(); ++i)
+    for (size_t j = i < kFew ? 0 : i - 1; j < i; ++j)
+      if (op.attrs[i].name == op.attrs[j].name)
+        return FailAt(op.pos, ErrorCode::kMlirAttribute,
+                      "attribute " + std::string(op.attrs[i].name) + " is given twice");
+  return true;
 }
 
 bool MlirTextReader::FinishOp(OpText& op) {
