@@ -58,7 +58,7 @@ class InstrStep final : public HostFunction {
 // A call of LAPACK, on the arrays where they lie. Results that nothing reads are not made.
 class LinearAlgebraStep final : public HostFunction {
  public:
-  explicit LinearAlgebraStep(const Instr& instr) : instr_(instr) {
+  explicit LinearAlgebraStep(const Instr& instr) : instr_(instr), batch_(BatchOf(instr)) {
     const bool all = !instr.shape().IsTuple() || instr.parent()->root() == &instr;
     wanted_.assign(instr.shape().IsTuple() ? instr.shape().elements().size() : 1, all);
     for (const Instr* user : instr.users()) {
@@ -78,13 +78,12 @@ class LinearAlgebraStep final : public HostFunction {
     // So many at a time that waking a thread pays. Calls on tiny matrices would wait for each other
     // where the library hands out memory.
     constexpr double kGrainProducts = 1 << 14, kTiny = 512;
-    const LapackBatch batch = BatchOf(instr_);
-    const int64_t grain = batch.products < kTiny
-                              ? batch.items
-                              : static_cast<int64_t>(kGrainProducts / batch.products) + 1;
+    const int64_t grain = batch_.products < kTiny
+                              ? batch_.items
+                              : static_cast<int64_t>(kGrainProducts / batch_.products) + 1;
     std::mutex mutex;
     Status status = Ok();
-    ThreadPool::OfProcess().For(batch.items, grain, [&](int64_t begin, int64_t end) {
+    ThreadPool::OfProcess().For(batch_.items, grain, [&](int64_t begin, int64_t end) {
       Status part = RunLinearAlgebraCall(instr_, inputs, results, {begin, end});
       if (part.ok()) return;
       std::lock_guard lock(mutex);
@@ -97,6 +96,7 @@ class LinearAlgebraStep final : public HostFunction {
 
  private:
   const Instr& instr_;
+  const LapackBatch batch_;
   std::vector<bool> wanted_;
 };
 

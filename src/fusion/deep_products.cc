@@ -41,16 +41,15 @@ class DeepProduct {
 
   void Write() {
     type_ = WideType(dot_.shape().type());
-    sum_ = Addition();
+    sum_ = AdditionFor(dot_, type_);
     zero_ = make_.Constant(Literal::Scalar(type_, 0));
     std::vector<Instr*> lhs = Rows(0, sides_.lhs_free);
     bool same = dot_.operand(0) == dot_.operand(1) && sides_.lhs_free == sides_.rhs_free;
     std::vector<Instr*> rhs = same ? lhs : Rows(1, sides_.rhs_free);
     Instr* all = InParts(lhs, rhs);
     if (all == nullptr) all = Beside(SumsOf(lhs, rhs, shared_, folded_));
-    if (type_ != dot_.shape().type())
-      all = make_.Make(Op::kConvert, Shape::Array(dot_.shape().type(), all->shape().dims()), {all});
-    make_.Replace(Reshaped(all, dot_.shape().dims()));
+    all = make_.Converted(all, dot_.shape().type());
+    make_.Replace(make_.Reshaped(all, dot_.shape().dims()));
   }
 
  private:
@@ -88,7 +87,7 @@ class DeepProduct {
   std::vector<Instr*> Rows(size_t side, const Dims& free) {
     Instr* x = dot_.operand(side);
     const Dims dims = x->shape().dims(), sizes = SizesOf(dims, free);
-    if (x->shape().type() != type_) x = make_.Make(Op::kConvert, Shape::Array(type_, dims), {x});
+    x = make_.Converted(x, type_);
     std::vector<Instr*> rows;
     for (int64_t number = 0; number < SizeOf(dims, free); ++number) {
       Dims from(dims.size(), 0), to = dims;
@@ -98,7 +97,7 @@ class DeepProduct {
         from[d] = left % sizes[f];
         to[d] = from[d] + 1;
       }
-      rows.push_back(Reshaped(Sliced(x, from, to), shared_));
+      rows.push_back(make_.Reshaped(Sliced(x, from, to), shared_));
     }
     return rows;
   }
@@ -154,16 +153,16 @@ class DeepProduct {
     Dims dims = {sides_.batch, count, size};
     auto cut = [&](std::vector<Instr*>& rows) {
       for (Instr*& row : rows) {
-        row = Reshaped(row, {sides_.batch, sides_.k});
+        row = make_.Reshaped(row, {sides_.batch, sides_.k});
         row = Sliced(row, {0, begin}, {sides_.batch, begin + count * size});
-        row = Reshaped(row, dims);
+        row = make_.Reshaped(row, dims);
       }
     };
     cut(lhs);
     if (same) rhs = lhs;
     if (!same) cut(rhs);
     std::vector<Instr*> sums = SumsOf(lhs, rhs, dims, {2});
-    for (Instr*& sum : sums) sum = Reshaped(sum, {sides_.batch, 1, count});
+    for (Instr*& sum : sums) sum = make_.Reshaped(sum, {sides_.batch, 1, count});
     return Joined(std::move(sums), 1);
   }
 
@@ -171,7 +170,7 @@ class DeepProduct {
   Instr* Beside(std::vector<Instr*> sums) {
     Dims dims = batch_;
     dims.push_back(1);
-    for (Instr*& sum : sums) sum = Reshaped(sum, dims);
+    for (Instr*& sum : sums) sum = make_.Reshaped(sum, dims);
     return Joined(std::move(sums), static_cast<int64_t>(dims.size()) - 1);
   }
 
@@ -189,20 +188,6 @@ class DeepProduct {
     if (dims == x->shape().dims()) return x;
     return make_.Make(Op::kSlice, Shape::Array(x->shape().type(), dims), {x},
                       SliceAttrs{from, to, Dims(dims.size(), 1)});
-  }
-
-  Instr* Reshaped(Instr* x, const Dims& dims) {
-    if (x->shape().dims() == dims) return x;
-    return make_.Make(Op::kReshape, Shape::Array(x->shape().type(), dims), {x});
-  }
-
-  Computation* Addition() {
-    Computation* body = dot_.parent()->module()->AddComputation(dot_.name() + "_sum");
-    body->is_public = false;
-    Instr* x = body->AppendParameter(0, Shape::Scalar(type_));
-    Instr* y = body->AppendParameter(1, Shape::Scalar(type_));
-    body->set_root(body->Append(Op::kAdd, Shape::Scalar(type_), {x, y}));
-    return body;
   }
 
   Instr& dot_;

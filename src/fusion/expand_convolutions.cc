@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "fusion/expand_ops.h"
 #include "gen/element.h"
 #include "gen/region.h"
 
@@ -105,7 +106,7 @@ class Expander {
     Instr* products = Make(Op::kMultiply, type, dims, {lhs, rhs});
     Instr* zero = Make(Op::kConstant, type, {}, {}, ConstantAttrs{Literal::Scalar(type, 0)});
     Instr* sum = Make(Op::kReduce, type, kept, {products, zero}, DimensionsAttrs{folded});
-    sum->set_called({Addition(type)});
+    sum->set_called({AdditionFor(conv_, type)});
     sum->set_name(conv_.name());
     Finish(Converted(sum, conv_.shape().type()));
   }
@@ -113,14 +114,6 @@ class Expander {
   Instr* Converted(Instr* x, ElementType type) {
     if (x->shape().type() == type) return x;
     return Make(Op::kConvert, type, x->shape().dims(), {x});
-  }
-  Computation* Addition(ElementType type) {
-    Computation* body = computation_.module()->AddComputation(conv_.name() + "_sum");
-    body->is_public = false;
-    Instr* x = body->AppendParameter(0, Shape::Scalar(type));
-    Instr* y = body->AppendParameter(1, Shape::Scalar(type));
-    body->set_root(body->Append(Op::kAdd, Shape::Scalar(type), {x, y}));
-    return body;
   }
 
   static bool IsFitArray(const Shape& shape) {

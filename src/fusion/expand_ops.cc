@@ -77,6 +77,25 @@ Instr* Expansion::Spread(Instr* scalar, const Shape& shape) {
   return Make(Op::kBroadcast, shape, {scalar}, DimensionsAttrs{{}});
 }
 
+Instr* Expansion::Reshaped(Instr* x, const Dims& dims) {
+  if (x->shape().dims() == dims) return x;
+  return Make(Op::kReshape, Shape::Array(x->shape().type(), dims), {x});
+}
+
+Instr* Expansion::Converted(Instr* x, ElementType type) {
+  if (x->shape().type() == type) return x;
+  return Make(Op::kConvert, Shape::Array(type, x->shape().dims()), {x});
+}
+
+Computation* AdditionFor(const Instr& of, ElementType type) {
+  Computation* body = of.parent()->module()->AddComputation(of.name() + "_sum");
+  body->is_public = false;
+  Instr* x = body->AppendParameter(0, Shape::Scalar(type));
+  Instr* y = body->AppendParameter(1, Shape::Scalar(type));
+  body->set_root(body->Append(Op::kAdd, Shape::Scalar(type), {x, y}));
+  return body;
+}
+
 void Expansion::Replace(Instr* by) {
   bool is_root = computation_.root() == &of_;
   computation_.ReplaceUses(&of_, by);

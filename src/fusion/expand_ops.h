@@ -40,6 +40,9 @@ class Expansion {
   Instr* Constant(Literal value);
   // A scalar in every element.
   Instr* Spread(Instr* scalar, const Shape& shape);
+  // The same where it is so already.
+  Instr* Reshaped(Instr* x, const Dims& dims);
+  Instr* Converted(Instr* x, ElementType type);
   // All uses of the instruction are this one's. The instruction is gone then.
   void Replace(Instr* by);
 
@@ -47,5 +50,8 @@ class Expansion {
   Instr& of_;
   Computation& computation_;
 };
+
+// The body of a sum that is made in the place of an instruction.
+Computation* AdditionFor(const Instr& of, ElementType type);
 
 }  // namespace tokamak

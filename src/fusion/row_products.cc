@@ -25,9 +25,10 @@ class RowProduct {
 
   void Write() {
     ElementType type = WideType(dot_.shape().type());
-    Instr* matrix = Wide(dot_.operand(matrix_), type);
+    Instr* matrix = make_.Converted(dot_.operand(matrix_), type);
     const Dims dims = matrix->shape().dims();
-    Instr* vector = Reshaped(Wide(dot_.operand(1 - matrix_), type), SizesOf(dims, spread_));
+    Instr* vector =
+        make_.Reshaped(make_.Converted(dot_.operand(1 - matrix_), type), SizesOf(dims, spread_));
     Shape all = Shape::Array(type, dims);
     vector = make_.Make(Op::kBroadcast, all, {vector}, DimensionsAttrs{spread_});
     Instr* products = make_.Make(Op::kMultiply, all, {matrix, vector});
@@ -36,8 +37,8 @@ class RowProduct {
     Instr* sum = make_.Make(Op::kReduce, Shape::Array(type, kept),
                             {products, make_.Constant(Literal::Scalar(type, 0))},
                             DimensionsAttrs{std::move(row)});
-    sum->set_called({Addition(type)});
-    make_.Replace(Reshaped(Wide(sum, dot_.shape().type()), dot_.shape().dims()));
+    sum->set_called({AdditionFor(dot_, type)});
+    make_.Replace(make_.Reshaped(make_.Converted(sum, dot_.shape().type()), dot_.shape().dims()));
   }
 
  private:
@@ -76,25 +77,6 @@ class RowProduct {
         spread_.push_back(row[static_cast<size_t>(to - of_row.begin())]);
     }
     return std::ranges::is_sorted(spread_);
-  }
-
-  Instr* Wide(Instr* x, ElementType type) {
-    if (x->shape().type() == type) return x;
-    return make_.Make(Op::kConvert, Shape::Array(type, x->shape().dims()), {x});
-  }
-
-  Instr* Reshaped(Instr* x, const Dims& dims) {
-    if (x->shape().dims() == dims) return x;
-    return make_.Make(Op::kReshape, Shape::Array(x->shape().type(), dims), {x});
-  }
-
-  Computation* Addition(ElementType type) {
-    Computation* body = dot_.parent()->module()->AddComputation(dot_.name() + "_sum");
-    body->is_public = false;
-    Instr* x = body->AppendParameter(0, Shape::Scalar(type));
-    Instr* y = body->AppendParameter(1, Shape::Scalar(type));
-    body->set_root(body->Append(Op::kAdd, Shape::Scalar(type), {x, y}));
-    return body;
   }
 
   Instr& dot_;
