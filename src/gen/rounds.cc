@@ -26,6 +26,28 @@ void AddConstants(const Computation& computation, std::vector<const Instr*>& inp
   }
 }
 
+// The rows of a stacked value that rounds write, one update each.
+struct StackedRows {
+  size_t along = 0;
+  int64_t size = 0, start = 0, step = 0, last = 0;
+};
+
+// Nothing when they are not known, or the counter wraps.
+std::optional<StackedRows> RowsOf(const RoundsRegion& region, size_t carry) {
+  if (region.rounds.value_or(0) == 0) return {};
+  for (const ScanAccess& access : ScanAccesses(region.loop)) {
+    if (access.carry != carry || !access.is_write) continue;
+    std::optional<Induction> counter = InductionOf(region.loop, access.induction);
+    if (!counter || !counter->start) return {};
+    int64_t start = *counter->start, step = counter->step, later = *region.rounds - 1;
+    if (std::abs(step) > INT32_MAX || start < INT32_MIN || start > INT32_MAX) return {};
+    int64_t last = start + step * later;
+    if (ValueAfter(*counter, static_cast<uint64_t>(later)) != last) return {};
+    return StackedRows{static_cast<size_t>(access.dimension), access.size, start, step, last};
+  }
+  return {};
+}
+
 }  // namespace
 
 RoundsRegion RoundsRegionOf(const Instr& instr) {
@@ -62,18 +84,25 @@ RoundsRegion RoundsRegionOf(const Instr& instr) {
 }
 
 bool IsCovered(const RoundsRegion& region, size_t carry) {
-  if (!region.rounds || region.form.carries[carry].kind != CarryKind::kStacked) return false;
+  std::optional<StackedRows> rows = RowsOf(region, carry);
+  if (!rows || rows->size != 1 || rows->start != 0 || rows->step != 1) return false;
   const Shape& shape = region.loop.init(carry)->shape();
-  for (const ScanAccess& access : ScanAccesses(region.loop)) {
-    if (access.carry != carry || !access.is_write || access.size != 1) continue;
-    std::optional<Induction> counter = InductionOf(region.loop, access.induction);
-    auto along = static_cast<size_t>(access.dimension);
-    if (!counter || counter->start != 0 || counter->step != 1 || shape.dim(along) != *region.rounds)
-      return false;
-    const Shape& row = region.loop.next(carry)->operand(1)->shape();
-    for (size_t d = 0; d < shape.dims().size(); ++d)
-      if (d != along && row.dim(d) != shape.dim(d)) return false;
-    return true;
+  if (shape.dim(rows->along) != *region.rounds) return false;
+  const Shape& row = region.loop.next(carry)->operand(1)->shape();
+  for (size_t d = 0; d < shape.dims().size(); ++d)
+    if (d != rows->along && row.dim(d) != shape.dim(d)) return false;
+  return true;
+}
+
+bool StacksAgain(const RoundsRegion& region) {
+  for (size_t i = 0; i < region.loop.size(); ++i) {
+    if (region.form.carries[i].kind != CarryKind::kStacked || !region.wanted[i]) continue;
+    std::optional<StackedRows> rows = RowsOf(region, i);
+    if (!rows || std::abs(rows->step) < rows->size) return true;
+    // Past an end the index clamps.
+    int64_t most = region.loop.init(i)->shape().dim(rows->along) - rows->size;
+    if (std::min(rows->start, rows->last) < 0 || std::max(rows->start, rows->last) > most)
+      return true;
   }
   return false;
 }
@@ -103,10 +132,10 @@ const Shape& RoundsKernel::ShapeOf(size_t carry) const {
 }
 
 Scalar RoundsKernel::Writes(const CarryForm& form, const OwnElements& own) {
-  if (form.IsShared()) return first_;
+  Scalar writes = alone_.ok() ? alone_ : b_.ConstantBits(ScalarType::kPred, 1);
+  if (form.IsShared()) return first_ & writes;
   const Coordinates& place = context_->place;
-  Scalar writes = b_.ConstantBits(ScalarType::kPred, 1);
-  if (context_->group.threads > 1) writes = context_->group.member == b_.Index(0);
+  if (context_->group.threads > 1) writes = writes & (context_->group.member == b_.Index(0));
   const RoundsSpread& spread = context_->spread;
   if (spread.elements > 0 && !own.is_spread()) writes = writes & (spread.element == b_.Index(0));
   for (size_t a = 0; a < place.size(); ++a)
@@ -241,10 +270,13 @@ BuildOutcome BuildOnCpu(const RoundsRegion& region, const Machine& machine,
   int64_t teams = (count + lanes - 1) / lanes;
   if (BuildOutcome blocks = BuildRoundsInBlocks(region, machine, lanes, name); blocks.built)
     return blocks;
+  // The last team has some places of the one before it.
+  bool again = count % lanes != 0 && StacksAgain(region);
   b.For("g", LoopRole::kGrid, b.Index(teams), [&](Scalar g) {
     Scalar begin = LesserOf(g * b.Index(lanes), b.Index(count - lanes));
     Scalar first = g == b.Index(0);
     auto run = [&](Scalar linear) {
+      if (again) kernel.WriteWhere(linear >= g * b.Index(lanes));
       kernel.Run(Delinearized(b, linear, region.form.sizes), first);
     };
     if (lanes == 1) return run(begin);

@@ -194,6 +194,9 @@ std::shared_ptr<ElementGiver> GiverOf(Fn fn) {
 
 // Whether the rounds write all of a stacked value, so that what it was before does not matter.
 bool IsCovered(const RoundsRegion& region, size_t carry);
+// Whether a round may write what an earlier one stacked. Where several run the same place, one that
+// is late would then put back an older value: one alone may write.
+bool StacksAgain(const RoundsRegion& region);
 
 // A loop as a kernel: arguments, one place, results.
 class RoundsKernel : private RoundsWatcher {
@@ -203,6 +206,8 @@ class RoundsKernel : private RoundsWatcher {
   void ShareOut(RoundsGroup group) { context_->group = group; }
   // Threads share out the elements of a place, too.
   void Spread(const RoundsSpread& spread) { context_->spread = spread; }
+  // Others run the place, too: it is written where this holds.
+  void WriteWhere(Scalar alone) { alone_ = alone; }
   // All rounds for one place. `first`: whether it is the one that writes what all places know.
   void Run(const Coordinates& place, Scalar first);
   // The same in parts: before the first round, some rounds, after the last. Between them what a
@@ -237,7 +242,7 @@ class RoundsKernel : private RoundsWatcher {
   std::unique_ptr<ElementEmitter> top_;
   std::unique_ptr<RoundsContext> context_;
   std::vector<Output> outputs_;
-  Scalar first_;                                           // of the place at hand
+  Scalar first_, alone_;                                   // of the place at hand
   std::vector<std::vector<std::array<ArrayId, 2>>> kept_;  // of carried values, their elements
 };
 

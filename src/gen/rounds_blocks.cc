@@ -112,14 +112,16 @@ BuildOutcome BuildRoundsInBlocks(const RoundsRegion& region, const Machine& mach
   int64_t places = vectors * lanes, teams = (count + places - 1) / places;
   KernelBuilder b(name);
   RoundsKernel kernel(b, region);
+  bool again = count % places != 0 && StacksAgain(region);
   b.For("g", LoopRole::kGrid, b.Index(teams), [&](Scalar g) {
     Scalar begin = LesserOf(g * b.Index(places), b.Index(count - places));
     Scalar first = g == b.Index(0);
     auto for_places = [&](auto&& body) {
       b.For("v", LoopRole::kSerial, b.Index(vectors), [&](Scalar v) {
         b.For("l", LoopRole::kVector, b.Index(lanes), [&](Scalar l) {
-          Scalar slot = v * b.Index(lanes) + l;
-          body(Delinearized(b, begin + slot, region.form.sizes), slot);
+          Scalar slot = v * b.Index(lanes) + l, linear = begin + slot;
+          if (again) kernel.WriteWhere(linear >= g * b.Index(places));
+          body(Delinearized(b, linear, region.form.sizes), slot);
         });
       });
     };

@@ -41,7 +41,8 @@ BuildOutcome BuildTogether(const RoundsRegion& region, int64_t together, const s
     b.For("t", LoopRole::kThread, b.Index(kThreads), [&](Scalar t) {
       Scalar member = t % b.Index(together), slot = t / b.Index(together);
       // All threads come to the barriers: the last place may be run several times.
-      Scalar linear = LesserOf(g * b.Index(places) + slot, b.Index(count - 1));
+      Scalar wanted = g * b.Index(places) + slot, linear = LesserOf(wanted, b.Index(count - 1));
+      if (count % places != 0) kernel.WriteWhere(wanted < b.Index(count));
       kernel.ShareOut({.threads = together, .places = places, .member = member, .slot = slot});
       kernel.Run(Delinearized(b, linear, region.form.sizes),
                  (linear == b.Index(0)) & (member == b.Index(0)));

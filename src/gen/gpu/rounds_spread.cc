@@ -199,7 +199,8 @@ class Spreader {
                      .lane = lane,
                      .round = {}});
       // All threads come to the meetings: the last place may be run several times.
-      Scalar linear = LesserOf(g * b.Index(shape.rows) + row, b.Index(count - 1));
+      Scalar wanted = g * b.Index(shape.rows) + row, linear = LesserOf(wanted, b.Index(count - 1));
+      if (count % shape.rows != 0) kernel.WriteWhere(wanted < b.Index(count));
       kernel.Run(Delinearized(b, linear, region_.form.sizes),
                  (linear == b.Index(0)) & (element == b.Index(0)) & (member == b.Index(0)));
     };
