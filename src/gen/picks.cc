@@ -46,13 +46,19 @@ bool OnlyCompares(const Computation& body) {
   return true;
 }
 
-// Whether an array's elements grow along a dimension, from 0: it is counted, or one of those that a
-// counted dimension was cut into.
+// The dimension along which an array counts up, whole or a slice; -1: none.
+int64_t CountedOf(const Instr& index) {
+  const Instr& whole = index.op() == Op::kSlice ? *index.operand(0) : index;
+  return whole.op() == Op::kIota ? whole.attrs<IotaAttrs>().dimension : -1;
+}
+
+// Whether an array's elements grow along a dimension, none below 0: it is counted, or one of those
+// that a counted dimension was cut into.
 bool CountsAlong(const Instr& index, int64_t dimension) {
-  if (index.op() == Op::kIota) return index.attrs<IotaAttrs>().dimension == dimension;
-  if (index.op() != Op::kReshape || index.operand(0)->op() != Op::kIota) return false;
+  if (CountedOf(index) >= 0) return CountedOf(index) == dimension;
+  if (index.op() != Op::kReshape || CountedOf(*index.operand(0)) < 0) return false;
   const Dims &from = index.operand(0)->shape().dims(), &to = index.shape().dims();
-  auto counted = static_cast<size_t>(index.operand(0)->attrs<IotaAttrs>().dimension);
+  auto counted = static_cast<size_t>(CountedOf(*index.operand(0)));
   int64_t behind = ProductOf(from, counted + 1, from.size());
   size_t end = to.size();
   int64_t size = 1;
@@ -64,9 +70,13 @@ bool CountsAlong(const Instr& index, int64_t dimension) {
   return size == behind && cut == from[counted] && d >= begin && d < end;
 }
 
-// Whether it goes on with what such a reduction made of parts.
-bool FoldsPicks(const Instr& reduce) {
-  const Instr &value = *reduce.operand(0), &index = *reduce.operand(1);
+// Whether it goes on with what such reductions, one or several joined, made of parts.
+bool FoldsPicks(const Instr& reduce, const Instr& value, const Instr& index) {
+  if (value.op() == Op::kConcatenate && index.op() == Op::kConcatenate) {
+    auto picks = [&](const Instr* x, const Instr* y) { return FoldsPicks(reduce, *x, *y); };
+    return std::equal(value.operands().begin(), value.operands().end(), index.operands().begin(),
+                      index.operands().end(), picks);
+  }
   if (value.op() != Op::kGetTupleElement || index.op() != Op::kGetTupleElement) return false;
   const Instr& parts = *value.operand(0);
   return parts.op() == Op::kReduce && index.operand(0) == &parts &&
@@ -81,7 +91,8 @@ bool CountsUp(const Instr& reduce, const Dims& reduced) {
   const Instr &index = *reduce.operand(1), &first = *reduce.operand(3);
   if (!IsInteger(index.shape().type()) || InfoOf(index.shape().type()).bits < 32) return false;
   if (!IsImmediate(first) || first.attrs<ConstantAttrs>().literal.IntAt(0) > 0) return false;
-  return (reduced.size() == 1 && CountsAlong(index, reduced[0])) || FoldsPicks(reduce);
+  return (reduced.size() == 1 && CountsAlong(index, reduced[0])) ||
+         FoldsPicks(reduce, *reduce.operand(0), index);
 }
 
 struct Case {
