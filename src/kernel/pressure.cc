@@ -9,12 +9,13 @@ namespace tokamak {
 namespace {
 
 // Gives each place of the program a time, in the order of the text, and each value the time at
-// which it is made and the last one at which it is needed.
+// which it is made and the last one at which it is needed; likewise each array of registers.
 class LiveTimes {
  public:
   LiveTimes(const Kernel& kernel, const Placement& placement)
       : kernel_(kernel), placement_(placement), variance_(kernel) {
     times_.resize(kernel.nodes.size());
+    array_times_.resize(kernel.arrays.size());
     loop_values_.assign(kernel.loops.size(), kNoValue);
     for (size_t i = 0; i < kernel.nodes.size(); ++i)
       if (kernel.nodes[i].prim == Prim::kLoop)
@@ -23,31 +24,28 @@ class LiveTimes {
 
   Pressure Find() {
     Walk(kernel_.body);
-    struct Change {
-      int64_t scalars = 0, vectors = 0, words = 0;
-    };
     std::vector<Change> changes(static_cast<size_t>(now_) + 2);
+    auto lives = [&](const Times& times, const Change& change) {
+      changes[static_cast<size_t>(times.made)] += change;
+      changes[static_cast<size_t>(std::max(times.last, times.made)) + 1] -= change;
+    };
     for (size_t i = 0; i < times_.size(); ++i) {
       if (times_[i].made < 0) continue;
       bool vector = variance_.ByLane(ValueId{static_cast<uint32_t>(i)});
       int64_t words = WordsOf(kernel_.nodes[i].type) * (vector ? times_[i].lanes : 1);
-      Change& made = changes[static_cast<size_t>(times_[i].made)];
-      Change& freed = changes[static_cast<size_t>(std::max(times_[i].last, times_[i].made)) + 1];
-      (vector ? made.vectors : made.scalars) += 1;
-      (vector ? freed.vectors : freed.scalars) -= 1;
-      made.words += words;
-      freed.words -= words;
+      lives(times_[i], {vector ? 0 : 1, vector ? 1 : 0, words});
     }
+    for (size_t i = 0; i < array_times_.size(); ++i)
+      if (array_times_[i].made >= 0)
+        lives(array_times_[i], OfArray(ArrayId{static_cast<uint32_t>(i)}));
     Change live, most;
     for (const Change& change : changes) {
-      live.scalars += change.scalars;
-      live.vectors += change.vectors;
-      live.words += change.words;
+      live += change;
       most.scalars = std::max(most.scalars, live.scalars);
       most.vectors = std::max(most.vectors, live.vectors);
       most.words = std::max(most.words, live.words);
     }
-    return WithArrays({static_cast<int>(most.scalars), static_cast<int>(most.vectors), most.words});
+    return {static_cast<int>(most.scalars), static_cast<int>(most.vectors), most.words};
   }
 
  private:
@@ -58,23 +56,37 @@ class LiveTimes {
 
   static int64_t WordsOf(ScalarType type) { return InfoOf(type).bits > 32 ? 2 : 1; }
 
-  // Arrays of registers are live throughout.
-  Pressure WithArrays(Pressure pressure) const {
-    for (size_t i = 0; i < kernel_.arrays.size(); ++i) {
-      const Array& array = kernel_.arrays[i];
-      if (array.space != Space::kRegisters) continue;
-      bool per_lane = variance_.PerLane(ArrayId{static_cast<uint32_t>(i)});
-      pressure.words += array.size * WordsOf(array.type) * (per_lane ? lanes_most_ : 1);
-      auto size = static_cast<int>(std::min<int64_t>(array.size, 1 << 20));
-      if (per_lane) {
-        pressure.vectors += size;
-      } else if (lanes_most_ > 1 && array.size % lanes_most_ == 0) {
-        pressure.vectors += size / static_cast<int>(lanes_most_);
-      } else {
-        pressure.scalars += size;
-      }
+  struct Change {
+    int64_t scalars = 0, vectors = 0, words = 0;
+    void operator+=(const Change& other) {
+      scalars += other.scalars;
+      vectors += other.vectors;
+      words += other.words;
     }
-    return pressure;
+    void operator-=(const Change& other) {
+      *this += {-other.scalars, -other.vectors, -other.words};
+    }
+  };
+
+  // What an array of registers takes while it lives.
+  Change OfArray(ArrayId id) const {
+    const Array& array = kernel_.array(id);
+    bool per_lane = variance_.PerLane(id);
+    int64_t words = array.size * WordsOf(array.type) * (per_lane ? lanes_most_ : 1);
+    int64_t size = std::min<int64_t>(array.size, 1 << 20);
+    if (per_lane) return {0, size, words};
+    if (lanes_most_ > 1 && array.size % lanes_most_ == 0) return {0, size / lanes_most_, words};
+    return {size, 0, words};
+  }
+
+  // An array is needed from where the loops begin in which it is met first to where those end in
+  // which it is met last: what one round leaves in it, the next may read.
+  void Touch(ArrayId id) {
+    if (kernel_.array(id).space != Space::kRegisters) return;
+    Times& times = array_times_[static_cast<size_t>(id)];
+    if (times.made < 0) times.made = open_ == 0 ? now_ : outermost_;
+    times.last = now_;
+    if (open_ > 0) in_rounds_.push_back(id);
   }
 
   Times& Of(ValueId id) { return times_[static_cast<size_t>(id)]; }
@@ -118,6 +130,17 @@ class LiveTimes {
     outer_.resize(kept);
   }
 
+  // A loop whose rounds share arrays of registers.
+  template <typename Loop>
+  void Repeated(Loop&& loop) {
+    ++open_;
+    if (open_ == 1) outermost_ = now_ + 1;
+    loop();
+    if (--open_ > 0) return;
+    for (ArrayId id : in_rounds_) array_times_[static_cast<size_t>(id)].last = now_;
+    in_rounds_.clear();
+  }
+
   void WalkStmt(const Stmt& stmt) {
     switch (stmt.kind) {
       case StmtKind::kFor:
@@ -129,24 +152,31 @@ class LiveTimes {
         if (!stmt.otherwise.empty()) Walk(stmt.otherwise);
         break;
       case StmtKind::kWhile:
-        Round([&] {
-          Walk(stmt.head);
-          Use(stmt.condition);
-          Walk(stmt.body);
+        Repeated([&] {
+          Round([&] {
+            Walk(stmt.head);
+            Use(stmt.condition);
+            Walk(stmt.body);
+          });
         });
         break;
       case StmtKind::kStore:
         ++now_;
         Use(stmt.index);
         Use(stmt.value);
+        Touch(stmt.array);
         break;
       case StmtKind::kRead:
+        Make(stmt.value);
+        Touch(kernel_.node(stmt.value).array());
+        break;
       case StmtKind::kShuffle:
         Make(stmt.value);
         break;
       case StmtKind::kMultiply:
         ++now_;
         for (ValueId operand : OperandsOf(stmt)) Use(operand);
+        for (ArrayId array : {stmt.array, stmt.product.lhs, stmt.product.rhs}) Touch(array);
         break;
       case StmtKind::kBarrier:
         break;
@@ -164,21 +194,32 @@ class LiveTimes {
     ValueId variable = loop_values_[static_cast<size_t>(stmt.loop)];
     // Unrolled variables are constants, and lanes are offsets.
     bool counted = variable != kNoValue && !is_vector && loop.role != LoopRole::kUnrolled;
-    Round([&] {
-      if (counted) Of(variable).made = ++now_;
-      Walk(stmt.body);
-      if (counted) Of(variable).last = now_;
-    });
+    auto round = [&] {
+      Round([&] {
+        if (counted) Of(variable).made = ++now_;
+        Walk(stmt.body);
+        if (counted) Of(variable).last = now_;
+      });
+    };
+    // Each thread has arrays of its own.
+    bool apart = loop.role == LoopRole::kGrid || loop.role == LoopRole::kThread;
+    if (apart) {
+      round();
+    } else {
+      Repeated(round);
+    }
     if (is_vector) lanes_ = 1;
   }
 
   const Kernel& kernel_;
   const Placement& placement_;
   Variance variance_;
-  std::vector<Times> times_;
+  std::vector<Times> times_, array_times_;
   std::vector<ValueId> loop_values_;
   std::vector<int64_t> loop_begins_;  // of the loops that are open, outermost first
   std::vector<ValueId> outer_;        // used within a loop, made before it
+  std::vector<ArrayId> in_rounds_;    // met in loops whose rounds share them, those that are open
+  int64_t open_ = 0, outermost_ = 0;  // how many of these there are; when the first began
   int64_t now_ = 0, lanes_ = 1, lanes_most_ = 1;
 };
 

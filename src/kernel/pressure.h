@@ -14,7 +14,7 @@ struct Pressure {
   int scalars = 0;    // values that are one for all lanes, the most at any place
   int vectors = 0;    // values that vary by lane, likewise, and registers that lanes index
   int64_t words = 0;  // 32-bit registers: a value of 64 bits takes two, a vector one set a lane,
-                      // arrays of registers all that they hold
+                      // arrays of registers all that they hold, while they are in use
 };
 
 // Of a verified kernel. Linear in its values and uses.
