@@ -10,6 +10,7 @@
 #include "driver/lower_module.h"
 #include "fusion/contraction.h"
 #include "fusion/expand_convolutions.h"
+#include "fusion/library_convolutions.h"
 #include "fusion/split_convolutions.h"
 #include "kernel/verify.h"
 #include "kernel/write.h"
@@ -57,8 +58,11 @@ class Shower {
     options.plan.packs =
         PackModeNamed(command_.packs)
             .value_or(options.machine.is_gpu() ? PackMode::kPriced : PackMode::kNone);
-    if (!options.machine.is_gpu()) SplitConvolutions(module, log);
-    ExpandConvolutions(module, log);  // they are contractions, then
+    options.machine.matrix_library = command_.library == "on";
+    if (ConvolutionLibrary all; options.machine.is_gpu() && options.machine.matrix_library)
+      PrepareConvolutions(module, all, log);
+    SplitConvolutions(module, options.machine, log);
+    ExpandConvolutions(module, options.machine, log);  // they are contractions, then
     options.machine.matrix_library =
         command_.library == "on" ||
         (command_.library == "auto" && !options.machine.is_gpu() &&
@@ -121,6 +125,11 @@ class Shower {
     }
   }
 
+  static std::string LibraryText(const ProductCall& call) {
+    if (call.convolution) return "library " + ToString(*call.convolution);
+    return fmt::format("library {} in {}", ToString(call.product), call.blocks.count);
+  }
+
   std::string TextOf(const RunStep& step) const {
     std::string places;
     for (const Place& place : step.places)
@@ -132,8 +141,7 @@ class Shower {
       case StepKind::kPack:
         return fmt::format("pack of {}", step.blocks[0].size());
       case StepKind::kLibrary:
-        return fmt::format("library {} in {}:{}", ToString(program_.products[step.target].product),
-                           program_.products[step.target].blocks.count, places);
+        return LibraryText(program_.products[step.target]) + ":" + places;
       case StepKind::kCall:
         return fmt::format("library {}:{}", program_.calls[step.target]->Text(), places);
       case StepKind::kHost:

@@ -7,6 +7,7 @@
 #include "driver/all_kernels.h"
 #include "driver/check_kernels.h"
 #include "driver/compiled_program.h"
+#include "driver/device_libraries.h"
 #include "driver/device_steps.h"
 #include "driver/held_arrays.h"
 #include "driver/host_calls.h"
@@ -15,8 +16,6 @@
 #include "driver/lower_module.h"
 #include "driver/program_facts.h"
 #include "driver/step_price.h"
-#include "fusion/contraction.h"
-#include "fusion/expand_convolutions.h"
 #include "lower/alternate.h"
 #include "text/write.h"
 
@@ -64,9 +63,7 @@ class CudaExecutable final : public Executable {
     if (check_kernels_) options.plan.packs = PackMode::kNone;
     options.machine = SimulatedGpu();
     if (!is_simulated) options.machine.cores = gpu_.info().multiprocessors;
-    ExpandConvolutions(*module_, log);  // they are contractions, then
-    options.machine.matrix_library =
-        HasContractions(*module_, options.machine) && gpu_.HasProducts();
+    PlanLibraries(gpu_, *module_, options.machine, log);
     TOK_TRY(program_, LowerModule(*module_, options, log, fusion.paper));
     if (compile.require_kernels) TOK_RETURN_IF_ERROR(CheckAllKernels(program_, *module_));
     predicted_us_ = PriceOf(program_.steps, program_, options.machine);

@@ -72,8 +72,13 @@ class Preparer {
     for (DeviceStep& step : steps) {
       if (step.step->kind == StepKind::kLibrary) {
         size_t number = step.step->target;
-        TOK_TRY(step.product, gpu.LoadProduct(program_.products[number].product,
-                                              KindOf(*program_.product_instrs[number])));
+        const ProductCall& call = program_.products[number];
+        if (call.convolution) {
+          TOK_TRY(step.product, gpu.LoadConvolution(*call.convolution));
+        } else {
+          TOK_TRY(step.product,
+                  gpu.LoadProduct(call.product, KindOf(*program_.product_instrs[number])));
+        }
       }
       for (std::vector<DeviceStep>& block : step.blocks)
         TOK_RETURN_IF_ERROR(SetProducts(block, gpu));

@@ -48,7 +48,7 @@ Result<LoweredProgram> LowerPinned(const Module& module, const LowerOptions& opt
 Result<LoweredProgram> LowerModule(Module& module, const LowerOptions& options, DecisionLog& log,
                                    const PaperOptions& paper) {
   ExpandOps(module, log);
-  ExpandConvolutions(module, log);
+  ExpandConvolutions(module, options.machine, log);
   if (options.plan.mode != FusionMode::kRules && options.plan.mode != FusionMode::kNone) {
     HoistProducts(module, log);
     if (!options.strict) SinkSums(module, log);
@@ -88,8 +88,8 @@ Result<LoweredProgram> LowerForHost(Module& module, LowerOptions options, Decisi
   options.machine = HostMachine();
   if (options.plan.memory_limit == 0)
     options.plan.memory_limit = static_cast<int64_t>(HostMemory());
-  SplitConvolutions(module, log);
-  ExpandConvolutions(module, log);  // they are contractions, then
+  SplitConvolutions(module, options.machine, log);
+  ExpandConvolutions(module, options.machine, log);  // they are contractions, then
   options.machine.matrix_library = HasContractions(module, options.machine) && HasMatrixLibrary();
   return LowerModule(module, options, log, paper);
 }

@@ -37,7 +37,29 @@ void AddTiles(const MatrixProduct& product, double multiplications, Work& work) 
   work[product.type == MatrixType::kF32 ? Pipe::kMultiply16 : Pipe::kMultiply64] = multiplications;
 }
 
+// Of tensor cores likewise; what windows see again is near.
+Work WorkOfConvolution(const Convolution& c) {
+  constexpr double kTile = 128;
+  using Form = Convolution::Form;
+  auto x = static_cast<double>(c.XCount()), w = static_cast<double>(c.WCount()),
+       y = static_cast<double>(c.YCount()), groups = static_cast<double>(c.groups);
+  double bytes = c.type == Convolution::Type::kF32 ? 4 : 2;
+  double result = c.form == Form::kForward ? y : c.form == Form::kBackwardData ? x : w;
+  double columns = static_cast<double>(c.form == Form::kBackwardData ? c.inputs : c.outputs);
+  Work work;
+  work.threads = 256;
+  work.reads = (x + w + y - result) * bytes;
+  work.writes = result * bytes;
+  work.tasks = groups * std::ceil(columns / groups / kTile) * std::ceil(result / columns / kTile);
+  // A filter's few results are shared out by depth.
+  if (c.form == Form::kBackwardFilter) work.tasks = std::max(work.tasks, 132.0);
+  work[c.type == Convolution::Type::kF32 && !c.tf32 ? Pipe::kMultiply : Pipe::kMultiply16] =
+      c.Multiplications();
+  return work;
+}
+
 Work WorkOfProduct(const ProductCall& call, const Machine& machine) {
+  if (call.convolution) return WorkOfConvolution(*call.convolution);
   const MatrixProduct& product = call.product;
   Work work;
   auto m = static_cast<double>(product.m), n = static_cast<double>(product.n),

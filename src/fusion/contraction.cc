@@ -4,6 +4,7 @@
 #include <numeric>
 #include <tuple>
 
+#include "fusion/library_convolutions.h"
 #include "gen/contract.h"
 #include "gen/dot_sides.h"
 #include "gen/element.h"
@@ -262,6 +263,7 @@ std::optional<Contraction> ContractionOf(const Instr& dot, const Machine& machin
 }
 
 bool IsForLibrary(const Instr& instr, const Machine& machine) {
+  if (instr.op() == Op::kConvolution) return IsForConvolutionLibrary(instr, machine);
   return machine.matrix_library && instr.op() == Op::kDot && !IsForGenerator(instr, machine) &&
          TypeForLibrary(instr) && IsLargeEnough(instr, machine) && ContractionOf(instr, machine);
 }

@@ -30,7 +30,8 @@ struct Contraction {
 // would have to be converted or moved first. A GPU's takes bf16 and f16 as they are.
 std::optional<Contraction> ContractionOf(const Instr& dot, const Machine& machine);
 
-// Whether the machine's library computes this dot, as it stands, sooner than a kernel.
+// Whether the machine's library computes this dot or convolution, as it stands, sooner than a
+// kernel.
 bool IsForLibrary(const Instr& instr, const Machine& machine);
 
 // Puts conversions (bf16, f16 to f32 and back) and transposes around the dots that a library is to

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "fusion/expand_ops.h"
+#include "fusion/library_convolutions.h"
 #include "gen/element.h"
 #include "gen/region.h"
 
@@ -304,12 +305,12 @@ class Expander {
 
 }  // namespace
 
-void ExpandConvolutions(Module& module, DecisionLog& log) {
+void ExpandConvolutions(Module& module, const Machine& machine, DecisionLog& log) {
   for (size_t i = 0, count = module.computations().size(); i < count; ++i) {
     Computation* computation = module.computations()[i].get();
     bool changed = false;
     for (Instr* instr : computation->Instrs()) {
-      if (instr->op() != Op::kConvolution) continue;
+      if (instr->op() != Op::kConvolution || IsForConvolutionLibrary(*instr, machine)) continue;
       Expander expander(*instr);
       if (!expander.IsFit()) continue;
       log.Add({.pass = "fuse",

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "fusion/library_convolutions.h"
 #include "gen/region.h"
 
 namespace tokamak {
@@ -154,12 +155,12 @@ class Splitter {
 
 }  // namespace
 
-void SplitConvolutions(Module& module, DecisionLog& log) {
+void SplitConvolutions(Module& module, const Machine& machine, DecisionLog& log) {
   for (size_t i = 0, count = module.computations().size(); i < count; ++i) {
     Computation* computation = module.computations()[i].get();
     bool changed = false;
     for (Instr* instr : computation->Instrs()) {
-      if (instr->op() != Op::kConvolution) continue;
+      if (instr->op() != Op::kConvolution || IsForConvolutionLibrary(*instr, machine)) continue;
       Splitter splitter(*instr);
       if (!splitter.Pays()) continue;
       log.Add({.pass = "fuse",

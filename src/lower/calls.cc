@@ -3,6 +3,7 @@
 #include <tuple>
 
 #include "fusion/contraction.h"
+#include "fusion/library_convolutions.h"
 #include "lower/library_calls.h"
 #include "lower/lowerer.h"
 
@@ -23,7 +24,36 @@ MatrixProduct ProductOf(const Contraction& from) {
   return product;
 }
 
+ProductCall ProductCallOf(const Instr& instr, const Machine& machine) {
+  ProductCall call;
+  if (std::optional<LibraryConvolution> convolution = LibraryConvolutionOf(instr)) {
+    call.convolution = ConvolutionFrom(*convolution);
+    return call;
+  }
+  call.product = ProductOf(*ContractionOf(instr, machine));
+  call.blocks = BlocksOf(call.product);
+  return call;
+}
+
 }  // namespace
+
+Convolution ConvolutionFrom(const LibraryConvolution& from) {
+  using Form = LibraryConvolution::Form;
+  Convolution made;
+  made.form = from.form == Form::kForward        ? Convolution::Form::kForward
+              : from.form == Form::kBackwardData ? Convolution::Form::kBackwardData
+                                                 : Convolution::Form::kBackwardFilter;
+  made.type = from.type == ElementType::kF32    ? Convolution::Type::kF32
+              : from.type == ElementType::kBF16 ? Convolution::Type::kBF16
+                                                : Convolution::Type::kF16;
+  made.tf32 = from.tf32;
+  std::tie(made.batch, made.inputs, made.outputs, made.groups) =
+      std::tie(from.batch, from.inputs, from.outputs, from.groups);
+  for (const LibraryConvolution::Space& dim : from.space)
+    made.space.push_back(
+        {dim.x, dim.w, dim.y, dim.pad_low, dim.pad_high, dim.stride, dim.dilation});
+  return made;
+}
 
 void Lowerer::CallLibrary(Frame& frame, const Instr& dot) {
   memory_.Tick();
@@ -36,14 +66,13 @@ void Lowerer::CallLibrary(Frame& frame, const Instr& dot) {
   frame.leaves[&dot] = NewLeaves(dot.shape());
   memory_.Define(frame.leaves[&dot][0]);
   step.places.push_back(Unsettled(frame.leaves[&dot][0]));
-  MatrixProduct product = ProductOf(*ContractionOf(dot, options_.machine));
-  ProductBlocks blocks = BlocksOf(product);
+  ProductCall call = ProductCallOf(dot, options_.machine);
   log_.Add({.pass = "lower",
-            .rule = "library.product",
+            .rule = call.convolution ? "library.convolution" : "library.product",
             .subject = LabelOf(dot),
             .origins = dot.origins(),
-            .because = ToString(product) + " in " + std::to_string(blocks.count) + " blocks"});
-  program_.products.push_back({std::move(product), blocks});
+            .because = ToString(call)});
+  program_.products.push_back(std::move(call));
   program_.product_instrs.push_back(&dot);
   frame.steps->push_back(std::move(step));
 }

@@ -2,12 +2,17 @@
 
 #include <memory>
 
+#include "fusion/library_convolutions.h"
 #include "ir/ir.h"
+#include "runtime/convolution.h"
 #include "runtime/library_call.h"
 
 namespace tokamak {
 
 // What does an instruction for which the runtime has a function (IsForRuntime).
 std::shared_ptr<const LibraryCall> LibraryCallOf(const Instr& instr);
+
+// For the GPU's library.
+Convolution ConvolutionFrom(const LibraryConvolution& from);
 
 }  // namespace tokamak

@@ -235,7 +235,8 @@ void Multiply(const MatrixProduct& p, const T* lhs, const T* rhs, T* result, int
 
 template <typename T>
 void RunBlock(const ProductCall& call, const ProductArrays& arrays, int64_t block) {
-  const auto& [p, blocks] = call;
+  const MatrixProduct& p = call.product;
+  const ProductBlocks& blocks = call.blocks;
   int64_t across = block % blocks.across, rest = block / blocks.across;
   int64_t down = rest % blocks.down, item = rest / blocks.down;
   int64_t row = down * blocks.rows, column = across * blocks.columns;
@@ -302,6 +303,11 @@ std::string ToString(const MatrixProduct& product) {
   if (product.lhs.column != 1) text += ", lhs transposed";
   if (product.rhs.column != 1) text += ", rhs transposed";
   return text;
+}
+
+std::string ToString(const ProductCall& call) {
+  if (call.convolution) return ToString(*call.convolution);
+  return ToString(call.product) + " in " + std::to_string(call.blocks.count) + " blocks";
 }
 
 bool HasMatrixLibrary() {

@@ -3,8 +3,11 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "runtime/convolution.h"
 
 // Products of matrices through OpenBLAS, which is opened when it is first asked for. Every call is
 // of one thread, on a block that follows from the shape alone: threads share out blocks, so that
@@ -49,11 +52,15 @@ struct ProductBlocks {
 };
 ProductBlocks BlocksOf(const MatrixProduct& product);
 
-// A product that is ready to run.
+// A product that is ready to run; or, on a GPU, a convolution that takes its place.
 struct ProductCall {
   MatrixProduct product;
   ProductBlocks blocks;
+  std::optional<Convolution> convolution = std::nullopt;
 };
+
+// "f32 128 x 64 x 32 in 4 blocks"
+std::string ToString(const ProductCall& call);
 
 // Whether OpenBLAS was found: where TOKAMAK_BLAS says ("off": nowhere), else the machine's. Its own
 // threads are switched off; one that was built without threads computes one block at a time, since

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "backend/cuda/convolutions.h"
 #include "backend/cuda/driver_gpu.h"
 #include "backend/cuda/loaded_code.h"
 #include "backend/cuda/products.h"
@@ -191,8 +192,21 @@ Result<std::shared_ptr<const ProductCode>> DriverGpu::LoadProduct(const MatrixPr
   return lt->Prepare(product, kind);
 }
 
+Result<std::shared_ptr<const ProductCode>> DriverGpu::LoadConvolution(
+    const Convolution& convolution) {
+  TOK_RETURN_IF_ERROR(Enter());
+  TOK_TRY(Cudnn * cudnn, Cudnn::Open());
+  return cudnn->Prepare(convolution);
+}
+
 Status DriverGpu::Multiply(const ProductCode& code, const ProductArrays& arrays) {
   TOK_RETURN_IF_ERROR(Enter());
+  if (code.IsConvolution()) {
+    TOK_TRY(Cudnn * cudnn, Cudnn::Open());
+    TOK_TRY(DeviceMemory workspace,
+            DeviceMemory::Take(*this, Cudnn::WorkspaceOf(code), "workspace of convolutions"));
+    return cudnn->Run(code, arrays, workspace.data(), stream_);
+  }
   TOK_TRY(const CublasLt* lt, CublasLt::Open());
   TOK_TRY(DeviceMemory workspace,
           DeviceMemory::Take(*this, CublasLt::WorkspaceOf(code), "workspace of products"));

@@ -46,6 +46,8 @@ class DriverGpu final : public Gpu, private RegionSource, private Completions::J
   bool HasProducts() override;
   Result<std::shared_ptr<const ProductCode>> LoadProduct(const MatrixProduct& product,
                                                          const ProductKind& kind) override;
+  Result<std::shared_ptr<const ProductCode>> LoadConvolution(
+      const Convolution& convolution) override;
   Status Multiply(const ProductCode& code, const ProductArrays& arrays) override;
 
  private:

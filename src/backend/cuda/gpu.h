@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "backend/cuda/cuda_text.h"
+#include "runtime/convolution.h"
 #include "runtime/device.h"
 #include "runtime/matrix_product.h"
 #include "support/result.h"
@@ -57,10 +58,11 @@ class StepGraph {
   virtual ~StepGraph() = default;
 };
 
-// A product of matrices, ready for the library of a GPU.
+// A product of matrices or a convolution, ready for the library of a GPU.
 class ProductCode {
  public:
   virtual ~ProductCode() = default;
+  virtual bool IsConvolution() const { return false; }
 };
 // What a product is of, besides its shape.
 struct ProductKind {
@@ -93,6 +95,9 @@ class Gpu : public Device {
   // TK4201, TK4203.
   virtual Result<std::shared_ptr<const ProductCode>> LoadProduct(const MatrixProduct& product,
                                                                  const ProductKind& kind) = 0;
+  // The same of a convolution; the error says why no library computes it.
+  virtual Result<std::shared_ptr<const ProductCode>> LoadConvolution(
+      const Convolution& convolution) = 0;
   virtual Status Multiply(const ProductCode& code, const ProductArrays& arrays) = 0;
 };
 

@@ -48,7 +48,7 @@ std::vector<std::string> LibraryPaths(std::string_view name) {
   if (std::string packages = PackagesOfProcess(); !packages.empty()) add_packages(packages);
   if (const char* venv = std::getenv("VIRTUAL_ENV"); venv != nullptr)
     add_packages(std::string(venv) + "/lib/python*/site-packages");
-  for (const char* version : {".13", ".12", ""}) paths.push_back(file + version);
+  for (const char* version : {".13", ".12", ".9", ""}) paths.push_back(file + version);
   for (const char* folder : {"/usr/local/cuda/lib64/", "/usr/local/cuda/lib/",
                              "/usr/local/cuda-*/lib64/", "/usr/local/cuda-*/lib/"})
     AddMatching(folder + file + "*", paths);

@@ -12,6 +12,7 @@
 
 #include "backend/cuda/gpu.h"
 #include "backend/cuda/launch_source.h"
+#include "backend/cuda/simulated_convolution.h"
 #include "backend/cuda/simulated_loop.h"
 #include "kernel/scalar.h"
 #include "kernel/simulate.h"
@@ -109,16 +110,11 @@ class SimulatedProduct final : public ProductCode {
   ProductKind kind;
 };
 
-// Bits of a narrow type as a number.
-template <ScalarType kType>
-struct NarrowFloat {
-  uint16_t bits = 0;
-  NarrowFloat() = default;
-  explicit NarrowFloat(double value) : bits(static_cast<uint16_t>(BitsOfDouble(kType, value))) {}
-  explicit operator double() const { return DoubleOfBits(kType, bits); }
+class SimulatedConvolution final : public ProductCode {
+ public:
+  bool IsConvolution() const override { return true; }
+  Convolution convolution;
 };
-using BF16 = NarrowFloat<ScalarType::kBF16>;
-using F16 = NarrowFloat<ScalarType::kF16>;
 
 // By definition; sums in double.
 template <typename T, typename To, typename Sum>
@@ -277,8 +273,22 @@ class HostGpu final : public Gpu, private RegionSource {
     code->kind = kind;
     return std::shared_ptr<const ProductCode>(std::move(code));
   }
+  Result<std::shared_ptr<const ProductCode>> LoadConvolution(
+      const Convolution& convolution) override {
+    for (const Convolution::Space& dim : convolution.space)
+      if (dim.pad_low != dim.pad_high)
+        return MakeError(ErrorCode::kDeviceFault, "it pads both sides alike");
+    auto code = std::make_shared<SimulatedConvolution>();
+    code->convolution = convolution;
+    return std::shared_ptr<const ProductCode>(std::move(code));
+  }
   Status Multiply(const ProductCode& code, const ProductArrays& arrays) override {
     ProductArrays there{Near(arrays.lhs), Near(arrays.rhs), Near(arrays.result)};
+    if (code.IsConvolution()) {
+      const auto& own = static_cast<const SimulatedConvolution&>(code);
+      queue_.Add([convolution = own.convolution, there] { Convolve(convolution, there); });
+      return Ok();
+    }
     const auto& own = static_cast<const SimulatedProduct&>(code);
     queue_.Add(
         [product = own.product, kind = own.kind, there] { MultiplyAll(product, kind, there); });

@@ -7,6 +7,7 @@
 #include "analysis/loops.h"
 #include "driver/all_kernels.h"
 #include "driver/as_given.h"
+#include "driver/device_libraries.h"
 #include "driver/devices.h"
 #include "driver/host_rates.h"
 #include "driver/kernel_codes.h"
@@ -14,8 +15,6 @@
 #include "driver/measure_device.h"
 #include "driver/measure_steps.h"
 #include "driver/step_price.h"
-#include "fusion/contraction.h"
-#include "fusion/expand_convolutions.h"
 #include "fusion/region_hash.h"
 #include "ir/clone.h"
 #include "passes/passes.h"
@@ -93,7 +92,7 @@ class Walker {
         DescribePack(step, account);
         break;
       case StepKind::kLibrary:
-        account.library = "OpenBLAS";
+        account.library = program_.products[step.target].convolution ? "cuDNN" : "OpenBLAS";
         DescribeInstr(*program_.product_instrs[step.target], "library", account);
         break;
       case StepKind::kCall:
@@ -251,8 +250,7 @@ Result<cuda::Gpu*> GpuOf(const std::string& backend) {
 // As its programs are planned (driver/cuda_executable.cc).
 void PlanFor(cuda::Gpu& gpu, Module& module, Machine& machine, DecisionLog& log) {
   machine.cores = gpu.info().multiprocessors;
-  ExpandConvolutions(module, log);
-  machine.matrix_library = HasContractions(module, machine) && gpu.HasProducts();
+  PlanLibraries(gpu, module, machine, log);
 }
 
 // What lies in memory whatever the plan is.
