@@ -65,6 +65,18 @@ bool HasReals(const Instr& instr, bool (*is)(ElementType)) {
 // Taps of a window that are surely added up one after the other.
 constexpr int64_t kShort = 8;
 
+// Windows of a scatter that are surely combined one after the other; GPUs take more of them in
+// stretches (docs/kernels.md).
+constexpr int64_t kFewWindows = 512;
+
+int64_t WindowsOf(const Instr& scatter) {
+  if (scatter.op() == Op::kSelectAndScatter) return scatter.operand(1)->shape().ElementCount();
+  const Shape& indices = scatter.operand((scatter.operand_count() - 1) / 2)->shape();
+  auto along = static_cast<size_t>(scatter.attrs<ScatterAttrs>().index_vector_dim);
+  int64_t of_vector = along < indices.dims().size() ? indices.dim(along) : 1;
+  return of_vector == 0 ? 1 : indices.ElementCount() / of_vector;
+}
+
 bool IsExact(const Instr& instr) {
   if (instr.op() == Op::kInfeed || instr.op() == Op::kRng ||
       instr.op() == Op::kRngGetAndUpdateState)
@@ -85,6 +97,12 @@ bool IsExact(const Instr& instr) {
   // A cumulative sum from the end is summed from there, and a long window in parts.
   if (instr.op() == Op::kReduceWindow && (CumulativeWindowOf(instr) || TapsOf(instr) > kShort)) {
     Op op = instr.called(0)->root()->op();
+    if (op == Op::kAdd || op == Op::kMultiply)
+      return !HasReals(instr, IsReal) && !HasReals(instr, IsComplex);
+  }
+  if ((instr.op() == Op::kScatter || instr.op() == Op::kSelectAndScatter) &&
+      WindowsOf(instr) > kFewWindows) {
+    Op op = instr.called().back()->root()->op();
     if (op == Op::kAdd || op == Op::kMultiply)
       return !HasReals(instr, IsReal) && !HasReals(instr, IsComplex);
   }
