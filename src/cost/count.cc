@@ -8,6 +8,7 @@
 #include "cost/reuse.h"
 #include "cost/spread.h"
 #include "cost/work.h"
+#include "kernel/clamped.h"
 #include "kernel/cluster.h"
 #include "kernel/linear.h"
 #include "kernel/placement.h"
@@ -170,6 +171,22 @@ class Counter {
     bool few = !machine_.is_gpu() && step >= 2 && step <= kMaxStep;
     return few ? Pattern::kApart : Pattern::kAnywhere;
   }
+  // Lanes side by side up to an end, where they stay: CPUs read those under a mask.
+  // How many ends there may be; 0: lanes lie otherwise.
+  int EndsWithin(ValueId index, double bytes) const {
+    if (machine_.is_gpu() || bytes < kLeastMasked) return 0;
+    std::optional<ClampedIndex> clamped =
+        ClampedOf(kernel_, index, [&](ValueId id) { return variance_.ByLane(id); });
+    if (!clamped || PatternOf(clamped->inner) != Pattern::kNeighbours) return 0;
+    return (clamped->low ? 1 : 0) + (clamped->high ? 1 : 0);
+  }
+  // For each end the element there and how many lanes there are, in all lanes; a comparison, and a
+  // choice.
+  void AddEnds(int ends, double vectors, double times) {
+    work_[Pipe::kLoad] += times * ends;
+    work_[Pipe::kIndex] += times * ends * 4;
+    work_[Pipe::kSimple] += times * ends * (2 + 2 * vectors);
+  }
   // By how many elements the places of neighbouring lanes differ.
   double StepOf(ValueId index) const {
     double step = 0;
@@ -206,17 +223,14 @@ class Counter {
     const ScalarNode& node = kernel_.node(value);
     if (node.prim == Prim::kLoop) return node.loop() == loop ? 1 : 0;
     if (!facts_.DependsOn(value, loop)) return 0;
-    if (node.prim != Prim::kMin) return -1;
+    if (node.prim != Prim::kMin && node.prim != Prim::kMax) return -1;
     size_t moving = kernel_.IsConstant(node.operands[0]) ? 1 : 0;
     if (!kernel_.IsConstant(node.operands[1 - moving])) return -1;
     std::optional<LinearIndex> linear = LinearOf(kernel_, node.operands[moving]);
     double factor = 0;
     if (linear)
-      for (const auto& [inner, times] : linear->terms) {
-        const ScalarNode& variable = kernel_.node(inner);
-        if (variable.prim == Prim::kLoop && variable.loop() == loop)
-          factor += static_cast<double>(times);
-      }
+      for (const auto& [inner, times] : linear->terms)
+        factor += static_cast<double>(times) * std::max(FactorIn(inner, loop), 0.0);
     return factor == 0 ? -1 : factor;
   }
 
@@ -266,12 +280,16 @@ class Counter {
     if (spread.step * bytes >= kSectorBytes && lanes_ * bytes < kVectorBytes)
       pattern = Pattern::kAnywhere;
     bool per_lane = variance_.PerLane(array) && lanes_ > 1;
+    bool reads_anywhere = pattern == Pattern::kAnywhere && !is_store && !per_lane;
+    int ends = reads_anywhere ? EndsWithin(index, bytes) : 0;
+    if (ends > 0) pattern = Pattern::kNeighbours;
     if (pattern == Pattern::kAnywhere) {
       work_[is_store ? Pipe::kScatter : Pipe::kGather] += times * lanes_;
     } else {
       bool vector = pattern != Pattern::kOne || per_lane;
       double vectors =
           vector ? std::ceil(lanes_ * bytes * 8 / static_cast<double>(machine_.vector_bits)) : 1;
+      AddEnds(ends, vectors, times);
       bool apart = pattern == Pattern::kApart && !per_lane;
       // Of what lies between, all is loaded, and none is stored: others store that.
       if (apart) work_[Pipe::kSimple] += times * vectors * (is_store ? 1 : StepOf(index) - 1);

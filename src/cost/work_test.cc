@@ -83,6 +83,31 @@ kernel apart {
   EXPECT_EQ(work("7")[Pipe::kGather], 16 * 64);
 }
 
+// Lanes side by side up to an end, where they stay: a vector under a mask, and the element there.
+TEST(Work, VectorsThatAnEndLiesWithin) {
+  Work work = WorkOf(KernelOf(R"(
+kernel part {
+  index 64
+  argument x: f32[1000] read align 64
+  argument y: f32[1024] write align 64
+  grid g < 64 {
+    v0: index = g * 16
+    vector l < 16 {
+      v1: index = v0 + l
+      v2: index = v1 + -12
+      v3: index = max(v2, 0)
+      v4: index = min(v3, 999)
+      v5: f32 = load x[v4]
+      store y[v1] = v5
+    }
+  }
+}
+)"),
+                     0, WideCpu());
+  EXPECT_EQ(work[Pipe::kGather], 0);
+  EXPECT_EQ(work[Pipe::kLoad], (1 + 2) * 64);
+}
+
 // One number takes an operation, as a vector does; a quotient by a known number is no quotient.
 TEST(Work, NumbersThatAreOneForAllLanes) {
   Work work = WorkOf(KernelOf(R"(

@@ -16,8 +16,6 @@ namespace {
 // Lanes that are so many elements apart are read as vectors and shuffled: a gather costs as much as
 // its lanes one by one.
 constexpr int64_t kMaxStep = 4;
-// Bytes of an element that processors load under a mask.
-constexpr int64_t kLeastMasked = 4;
 // Bytes of a line of the cache, to which memory is aligned that we allocate.
 constexpr int64_t kLine = 64;
 // Stores past the caches that are less aligned would be made word by word.
@@ -148,33 +146,79 @@ llvm::Value* Emitter::LoadAffine(ArrayId array, ValueId index) {
   return picked;
 }
 
-// max(i, constant) or min(i, constant), lanes of i being side by side: what is read where a
-// concatenation or a slice may end within a vector. Null when it is something else.
+// Where a vector that is read may cross an end of a concatenation's part, of a slice or of what is
+// padded: one access under a mask; lanes beyond an end have the element there. Null when the index
+// is another one.
 llvm::Value* Emitter::LoadClamped(ArrayId array, ValueId index) {
-  const ScalarNode& node = kernel_.node(index);
   const Array& of = kernel_.array(array);
-  if ((node.prim != Prim::kMax && node.prim != Prim::kMin) || BytesOf(of.type) < kLeastMasked)
-    return nullptr;
-  const LaneFact& inner = lanes_.of(node.operands[0]);
-  const ScalarNode& end = kernel_.node(node.operands[1]);
-  if (inner.kind != LaneKind::kAffine || inner.step != 1 || end.prim != Prim::kConst)
-    return nullptr;
-  const int64_t at = IntOfBits(end.type, end.bits);
-  if (at < 0 || at >= of.size) return nullptr;  // it may be that no lane reads there
-  auto* here = b_.CreateAlignedLoad(MemoryType(of.type), Pointer(array, b_.getInt64(at)),
-                                    ElementAlignment(array));
-  Mark(here, array, true);
-  llvm::Value* lane = Wide(node.operands[0]);
-  llvm::Constant* last = Integer(lane, static_cast<uint64_t>(at));
-  llvm::Value* inside =
-      node.prim == Prim::kMax ? b_.CreateICmpSGE(lane, last) : b_.CreateICmpSLE(lane, last);
+  if (BytesOf(of.type) < kLeastMasked) return nullptr;
+  std::optional<ClampedIndex> clamped =
+      ClampedOf(kernel_, index, [&](ValueId id) { return !lanes_.IsUniform(id); });
+  if (!clamped) return nullptr;
+  const LaneFact& inner = lanes_.of(clamped->inner);
+  if (inner.kind != LaneKind::kAffine || inner.step != 1) return nullptr;
+  // Where an end lies outside, no lane reads there; which ones read at all is not known under a
+  // mask.
+  auto is_there = [&](std::optional<int64_t> end) {
+    return !end || (clamped->base.terms.empty() && clamped->base.constant + *end >= 0 &&
+                    clamped->base.constant + *end < of.size);
+  };
+  bool there = is_there(clamped->low) && is_there(clamped->high);
+  if (!there && mask_ != nullptr) return nullptr;
+  auto last = static_cast<int64_t>(width_) - 1;
+  llvm::Value *base = SumOf(clamped->base), *first = Uniform(clamped->inner), *from = first;
+  llvm::Value *inside = nullptr, *others = nullptr, *steps = Steps(1);
+  for (bool is_low : {true, false}) {
+    const std::optional<int64_t>& end = is_low ? clamped->low : clamped->high;
+    if (!end) continue;
+    llvm::Value* at = b_.getInt64(static_cast<uint64_t>(*end));
+    // Lanes from here on, or up to here: perhaps none. Then no memory beyond the end is touched:
+    // processors are slow on memory that is none, also where the mask leaves it out.
+    llvm::Value *limit = b_.CreateSub(at, first), *none = nullptr;
+    if (is_low) {
+      limit = Either(llvm::Intrinsic::smax, Either(llvm::Intrinsic::smin, limit, last + 1), 0);
+      none = b_.CreateICmpSGT(limit, b_.getInt64(width_ - 1));
+    } else {
+      limit = Either(llvm::Intrinsic::smin, Either(llvm::Intrinsic::smax, limit, -1), last);
+      none = b_.CreateICmpSLT(limit, b_.getInt64(0));
+    }
+    from = b_.CreateSelect(none, b_.getInt64(static_cast<uint64_t>(is_low ? *end : *end - last)),
+                           from);
+    limit = b_.CreateVectorSplat(width_, b_.CreateTrunc(limit, steps->getType()->getScalarType()));
+    llvm::Value* holds = is_low ? b_.CreateICmpSGE(steps, limit) : b_.CreateICmpSLE(steps, limit);
+    if (!there)
+      at = Clamped(*clamped, is_low ? first : b_.CreateAdd(first, b_.getInt64(width_ - 1)));
+    auto* here = b_.CreateAlignedLoad(MemoryType(of.type), Pointer(array, b_.CreateAdd(base, at)),
+                                      ElementAlignment(array));
+    Mark(here, array, true);
+    llvm::Value* splat = b_.CreateVectorSplat(width_, here);
+    others = others == nullptr ? splat : b_.CreateSelect(holds, others, splat);
+    inside = Both(inside, holds);
+  }
   llvm::Value* pointer = b_.CreateGEP(
-      MemoryType(of.type), memory_[static_cast<size_t>(array)].pointer, Uniform(node.operands[0]));
+      MemoryType(of.type), memory_[static_cast<size_t>(array)].pointer, b_.CreateAdd(base, from));
   auto* type = llvm::FixedVectorType::get(MemoryType(of.type), width_);
-  auto* load = b_.CreateMaskedLoad(type, pointer, ElementAlignment(array), Both(mask_, inside),
-                                   b_.CreateVectorSplat(width_, here));
+  auto* load =
+      b_.CreateMaskedLoad(type, pointer, ElementAlignment(array), Both(mask_, inside), others);
   Mark(load, array, true);
   return load;
+}
+
+llvm::Value* Emitter::SumOf(const LinearIndex& index) {
+  llvm::Value* sum = b_.getInt64(static_cast<uint64_t>(index.constant));
+  for (const auto& [value, factor] : index.terms)
+    sum =
+        b_.CreateAdd(sum, b_.CreateMul(Uniform(value), b_.getInt64(static_cast<uint64_t>(factor))));
+  return sum;
+}
+
+llvm::Value* Emitter::Clamped(const ClampedIndex& index, llvm::Value* at) {
+  if (index.low) at = Either(llvm::Intrinsic::smax, at, *index.low);
+  return index.high ? Either(llvm::Intrinsic::smin, at, *index.high) : at;
+}
+
+llvm::Value* Emitter::Either(llvm::Intrinsic::ID which, llvm::Value* x, int64_t y) {
+  return b_.CreateBinaryIntrinsic(which, x, b_.getInt64(static_cast<uint64_t>(y)));
 }
 
 // Row `row` of a square after some rounds of zipping each row of the upper half with that of the

@@ -4,10 +4,12 @@
 #include <vector>
 
 #include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/Intrinsics.h>
 #include <llvm/IR/Module.h>
 
 #include "backend/cpu/lanes.h"
 #include "backend/cpu/target.h"
+#include "kernel/clamped.h"
 #include "kernel/kernel.h"
 #include "kernel/placement.h"
 #include "kernel/range.h"
@@ -68,6 +70,9 @@ class Emitter {
   llvm::Value* Load(ArrayId array, ValueId index);
   llvm::Value* LoadAffine(ArrayId array, ValueId index);
   llvm::Value* LoadClamped(ArrayId array, ValueId index);
+  llvm::Value* SumOf(const LinearIndex& index);  // of values that are the same in all lanes
+  llvm::Value* Clamped(const ClampedIndex& index, llvm::Value* at);
+  llvm::Value* Either(llvm::Intrinsic::ID which, llvm::Value* x, int64_t y);
   llvm::Value* LoadColumn(ArrayId array, ValueId index);
   llvm::Value* Zipped(ArrayId array, uint64_t square, unsigned rounds, unsigned row);
   void EmitStore(const Stmt& stmt);

@@ -1,0 +1,32 @@
+#include "kernel/clamped.h"
+
+namespace tokamak {
+namespace {
+
+// Takes one min or max with a constant off; false when there is none.
+bool TakeEnd(const Kernel& kernel, ClampedIndex& index) {
+  const ScalarNode& node = kernel.node(index.inner);
+  if (node.prim != Prim::kMin && node.prim != Prim::kMax) return false;
+  size_t end = kernel.IsConstant(node.operands[0]) ? 0 : 1;
+  std::optional<int64_t>& of = node.prim == Prim::kMin ? index.high : index.low;
+  if (!kernel.IsConstant(node.operands[end]) || of) return false;
+  const ScalarNode& constant = kernel.node(node.operands[end]);
+  of = IntOfBits(constant.type, constant.bits);
+  index.inner = node.operands[1 - end];
+  return true;
+}
+
+}  // namespace
+
+std::optional<ClampedIndex> ClampedOf(const Kernel& kernel, LinearIndex base, ValueId value) {
+  ClampedIndex clamped;
+  clamped.base = std::move(base);
+  clamped.inner = value;
+  if (!TakeEnd(kernel, clamped)) return std::nullopt;
+  TakeEnd(kernel, clamped);
+  // Else it matters which is the outer one.
+  if (clamped.low && clamped.high && *clamped.low > *clamped.high) return std::nullopt;
+  return clamped;
+}
+
+}  // namespace tokamak
