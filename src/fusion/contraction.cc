@@ -95,20 +95,11 @@ bool IsLargeEnough(const Instr& dot, const Machine& machine) {
   return !sides.IsEmpty() && sides.m * sides.n >= (least + sides.k - 1) / sides.k;
 }
 
-// Whether a dot is one of those of a loop that may be one launch (lower/persistent.h) if all of it
-// is kernels: a call in each round would take longer than what it computes.
 bool IsSmallInLoop(const Instr& dot, const Machine& machine) {
-  constexpr double kMostWork = 1 << 25;
   if (!machine.is_gpu()) return false;
   DotSides sides(dot);
-  double work = static_cast<double>(sides.batch) * static_cast<double>(sides.m) *
-                static_cast<double>(sides.n) * static_cast<double>(sides.k);
-  if (work > kMostWork) return false;
-  const Computation* body = dot.parent();
-  for (const auto& other : body->module()->computations())
-    for (const Instr* caller : other->Callers())
-      if (caller->op() == Op::kWhile && caller->called(1) == body) return true;
-  return false;
+  return IsSmallInLoop(dot, static_cast<double>(sides.batch) * static_cast<double>(sides.m) *
+                                static_cast<double>(sides.n) * static_cast<double>(sides.k));
 }
 
 // Whether a dot is the generator's of contractions although a library computes its type. On a GPU
@@ -260,6 +251,16 @@ std::optional<Contraction> ContractionOf(const Instr& dot, const Machine& machin
     return result;
   }
   return std::nullopt;
+}
+
+bool IsSmallInLoop(const Instr& instr, double multiplications) {
+  constexpr double kMostWork = 1 << 25;
+  if (multiplications > kMostWork) return false;
+  const Computation* body = instr.parent();
+  for (const auto& other : body->module()->computations())
+    for (const Instr* caller : other->Callers())
+      if (caller->op() == Op::kWhile && caller->called(1) == body) return true;
+  return false;
 }
 
 bool IsForLibrary(const Instr& instr, const Machine& machine) {

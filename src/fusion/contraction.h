@@ -34,6 +34,11 @@ std::optional<Contraction> ContractionOf(const Instr& dot, const Machine& machin
 // kernel.
 bool IsForLibrary(const Instr& instr, const Machine& machine);
 
+// Whether an instruction of so many multiplications is one of those of a loop that may be one
+// launch on a GPU (lower/persistent.h) if all of it is kernels: a call in each round would take
+// longer than what it computes.
+bool IsSmallInLoop(const Instr& instr, double multiplications);
+
 // Puts conversions (bf16, f16 to f32 and back) and transposes around the dots that a library is to
 // compute, so that it takes them as they stand.
 void PrepareContractions(Module& module, const Machine& machine, DecisionLog& log);

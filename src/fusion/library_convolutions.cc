@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "fusion/contraction.h"
 #include "gen/region.h"
 
 namespace tokamak {
@@ -180,6 +181,14 @@ bool IsReversed(Form form) {
   return form == Form::kBackwardData;
 }
 
+// A window of more taps than there are results, but for a filter's gradient: 7x7 that leave 1x1
+// took 276 us against 65 as a product, and a filter of 56x56 had wrong values (cuDNN 9.19, H200).
+bool HasManyTaps(const LibraryConvolution& c) {
+  return c.form != Form::kBackwardFilter &&
+         Count(c.space, &Space::w) >
+             Count(c.space, c.form == Form::kForward ? &Space::y : &Space::x);
+}
+
 // Whether products of matrices, or sums of products, are as good (expand_convolutions.h): one tap
 // that sees every element, one output a group, or a few inputs, of which cuDNN takes one after the
 // other (64 groups of 1 input and 4 outputs, 32 x 56x56: 1.35 ms against 0.59).
@@ -189,7 +198,57 @@ bool IsForOthers(const LibraryConvolution& c) {
   for (const Space& dim : c.space)
     plain = plain && dim.w == 1 && dim.stride == 1 && dim.pad_low == 0 && dim.pad_high == 0;
   bool narrow = c.groups > 1 && c.inputs / c.groups < kFewInputs;
-  return plain || narrow || c.outputs == c.groups || Multiplications(c) < kLeastWork;
+  return plain || narrow || HasManyTaps(c) || c.outputs == c.groups ||
+         Multiplications(c) < kLeastWork;
+}
+
+// The filter's gradient of a convolution with holes, which sees the larger image through the
+// smaller one: the images change places, and the result is turned around. No holes are left. Null
+// when it is none.
+Instr* WithSidesSwapped(Instr& conv) {
+  ConvolutionAttrs attrs = conv.attrs<ConvolutionAttrs>();
+  const Shape &input = conv.operand(0)->shape(), &kernel = conv.operand(1)->shape();
+  bool has_holes = false;
+  double taps = 1, results = 1;
+  for (size_t d = 0; d < attrs.window.size(); ++d) {
+    WindowDim& window = attrs.window[d];
+    if (window.stride != 1 || window.window_dilation != 1 || window.reversed) return nullptr;
+    const int64_t size = At(input, attrs.dims.input_spatial[d]),
+                  result = At(conv.shape(), attrs.dims.output_spatial[d]);
+    has_holes = has_holes || window.base_dilation > 1;
+    taps *= static_cast<double>(window.size);
+    results *= static_cast<double>(result);
+    WindowDim swapped{.size = size, .pad_low = result - 1 - window.pad_low};
+    swapped.window_dilation = window.base_dilation;
+    swapped.pad_high = result + (size - 1) * window.base_dilation - window.size - swapped.pad_low;
+    window = swapped;
+  }
+  if (!has_holes || taps <= results || attrs.feature_group_count != 1 ||
+      attrs.batch_group_count != 1 || !IsPlainArray(input) || !IsPlainArray(kernel))
+    return nullptr;
+  ConvDims& dims = attrs.dims;
+  std::swap(dims.input_batch, dims.kernel_output);
+  std::swap(dims.input_feature, dims.kernel_input);
+  std::swap(dims.input_spatial, dims.kernel_spatial);
+  std::swap(dims.output_batch, dims.output_feature);
+  std::ranges::reverse(attrs.precision);
+  Computation& computation = *conv.parent();
+  Dims turned = dims.output_spatial;
+  std::ranges::sort(turned);
+  const Shape shape = conv.shape().WithoutLayout();
+  Instr* made = computation.Append(Op::kConvolution, shape, {conv.operand(1), conv.operand(0)},
+                                   std::move(attrs), conv.name());
+  Instr* result = computation.Append(Op::kReverse, shape, {made}, DimensionsAttrs{turned});
+  for (Instr* instr : {made, result}) {
+    instr->set_origins(conv.origins());
+    instr->set_pos(conv.pos());
+  }
+  for (Instr* before : conv.extras().control_predecessors) made->AddControlPredecessor(before);
+  const bool is_root = computation.root() == &conv;
+  computation.ReplaceUses(&conv, result);
+  if (is_root) computation.set_root(result);
+  computation.Remove(&conv);
+  return made;
 }
 
 class Preparer {
@@ -363,8 +422,12 @@ bool PrepareConvolutions(Module& module, ConvolutionLibrary& library, DecisionLo
     bool changed = false;
     for (Instr* instr : computation->Instrs()) {
       if (instr->op() != Op::kConvolution) continue;
+      if (Instr* swapped = WithSidesSwapped(*instr)) {
+        instr = swapped;
+        changed = true;
+      }
       std::optional<LibraryConvolution> read = Reader(*instr).Read();
-      if (!read || IsForOthers(*read)) continue;
+      if (!read || IsForOthers(*read) || IsSmallInLoop(*instr, Multiplications(*read))) continue;
       Preparer preparer(*instr, *read);
       std::string why_not = preparer.Ask(library);
       log.Add({.pass = "fuse",
