@@ -47,7 +47,9 @@ void CudaWriter::FindPacks(const Stmt& stmt, int64_t lanes) {
   std::map<ArrayId, int> stored;
   inside_.clear();
   FindAccesses(stmt.body, read, stored);
-  if (StoresAlike(stmt.body, read))
+  std::set<ArrayId> kept = read;
+  std::erase_if(kept, [&](ArrayId array) { return BeginsAnew(stmt.body, array); });
+  if (StoresAlike(stmt.body, kept))
     return Fail(fmt::format("vector loop {}: all lanes store alike what they also read",
                             kernel_.loop(stmt.loop).name));
   if ((lanes & (lanes - 1)) != 0) return;
@@ -181,6 +183,13 @@ void CudaWriter::FindAccesses(const Block& block, std::set<ArrayId>& read,
     for (const Block* inner : {&stmt.head, &stmt.body, &stmt.otherwise})
       if (!inner->empty()) FindAccesses(*inner, read, stored);
   }
+}
+
+bool CudaWriter::BeginsAnew(const Block& body, ArrayId array) const {
+  const Array& of = kernel_.array(array);
+  if (of.space != Space::kRegisters || of.size != 1) return false;
+  auto first = std::ranges::find_if(body, [&](const Stmt& stmt) { return Touches(stmt, array); });
+  return first != body.end() && first->kind == StmtKind::kStore;
 }
 
 bool CudaWriter::StoresAlike(const Block& block, const std::set<ArrayId>& read) const {

@@ -173,6 +173,8 @@ class CudaWriter {
   // Whether something that may overlap other arrays is loaded after a statement of a block.
   bool LoadsAfter(const Block& block, size_t stmt) const;
   void FindAccesses(const Block& block, std::set<ArrayId>& read, std::map<ArrayId, int>& stored);
+  // Whether each lane stores a register before all else: what the lane before it left is not seen.
+  bool BeginsAnew(const Block& body, ArrayId array) const;
   // Lanes in lockstep do so once, lanes one after the other would do it again and again.
   bool StoresAlike(const Block& block, const std::set<ArrayId>& read) const;
   // Where the first lane's element is, `by` places before that of the index, as text; empty: no
