@@ -62,6 +62,28 @@ def mlp_loss(params, x, y):
     return -jnp.mean(jnp.take_along_axis(jax.nn.log_softmax(logits), y[:, None], 1))
 
 
+def convolutions(f):
+    """Large enough for cuDNN: each with its gradients. TF32 is compared with what the CPU computes in f32: filters' gradients are sums of thousands."""
+    def with_gradients(name, x, w, spec, strides, **how):
+        def convolve(a, b):
+            return lax.conv_general_dilated(a, b, strides, how.get("pad", "SAME"), how.get("lhs"), how.get("rhs"), spec, how.get("groups", 1))
+
+        def body(a, b):
+            y, vjp = jax.vjp(convolve, a, b)
+            return (y, *vjp(y))
+        compare("convolution " + name, body, x, w * np.float32(np.prod(w.shape[:-1]) ** -0.5), rtol=2e-2, atol=0.2)
+
+    nhwc, nchw = ("NHWC", "HWIO", "NHWC"), ("NCHW", "OIHW", "NCHW")
+    with_gradients("plain", f(4, 14, 14, 64), f(3, 3, 64, 64), nhwc, (1, 1))
+    with_gradients("grouped", f(4, 14, 14, 128), f(3, 3, 32, 128), nhwc, (1, 1), groups=4)
+    with_gradients("strided", f(4, 28, 28, 64), f(3, 3, 64, 64), nhwc, (2, 2))
+    with_gradients("dilated", f(4, 14, 14, 64), f(3, 3, 64, 64), nhwc, (1, 1), rhs=(2, 2))
+    with_gradients("channels first", f(4, 64, 14, 14), f(64, 64, 3, 3), nchw, (1, 1))
+    with_gradients("with holes", f(4, 14, 14, 64), f(4, 4, 64, 64), nhwc, (1, 1), pad=((2, 2), (2, 2)), lhs=(2, 2))
+    with_gradients("line", f(4, 400, 64), f(5, 64, 64), ("NWC", "WIO", "NWC"), (1,))
+    with_gradients("space", f(2, 10, 10, 10, 32), f(3, 3, 3, 32, 32), ("NDHWC", "DHWIO", "NDHWC"), (1, 1, 1))
+
+
 def programs(r):
     f = lambda *s: r.standard_normal(s).astype(np.float32)
     x = f(64, 300)
@@ -79,6 +101,7 @@ def programs(r):
     compare("matmul, bf16", lambda a, b: jnp.dot(a.astype(jnp.bfloat16), b.astype(jnp.bfloat16)).astype(jnp.float32), f(128, 256),
             f(256, 64), rtol=2e-2, atol=2e-1)
     compare("einsum", lambda a, b: jnp.einsum("bhqd,bhkd->bhqk", a, b, precision="highest"), f(2, 3, 16, 8), f(2, 3, 20, 8), rtol=1e-4, atol=1e-4)
+    convolutions(f)
     compare("convolution", lambda a, w: lax.conv(a, w, (1, 1), "SAME", precision="highest"), f(2, 3, 16, 16), f(4, 3, 3, 3), rtol=1e-4, atol=1e-4)
     compare("sort", lambda a: (jnp.sort(a, 1), jnp.argsort(a, 1), lax.top_k(a, 5)), f(8, 100))
     compare("cumsum", lambda a: jnp.cumsum(a, 1), f(8, 1000), rtol=1e-3, atol=1e-3)

@@ -311,7 +311,8 @@ Status Cudnn::Run(const ProductCode& product, const ProductArrays& arrays, void*
       .Finalize();
   if (pack.status() != 0) return f.Failed(code.label, pack.status());
   std::lock_guard<std::mutex> lock(mutex_);
-  int status = f.set_stream(handle_, stream);
+  int status = stream == stream_ ? 0 : f.set_stream(handle_, stream);
+  if (status == 0) stream_ = stream;
   if (status == 0) status = f.execute(handle_, code.plan.get(), pack.get());
   if (status != 0) return f.Failed(code.label, status);
   return Ok();

@@ -37,7 +37,7 @@ class Cudnn {
   bool IsFit(const Descriptor& choice, bool tensor_cores) const;
 
   const Functions* functions_ = nullptr;
-  Handle handle_ = nullptr;
+  Handle handle_ = nullptr, stream_ = nullptr;
   std::mutex mutex_;  // of the handle, which takes one call at a time, and of what was made
   std::unordered_map<std::string, std::shared_ptr<const ProductCode>> made_;  // null: refused
 };
