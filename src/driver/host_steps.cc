@@ -58,7 +58,7 @@ class InstrStep final : public HostFunction {
 // A call of LAPACK, on the arrays where they lie. Results that nothing reads are not made.
 class LinearAlgebraStep final : public HostFunction {
  public:
-  explicit LinearAlgebraStep(const Instr& instr) : instr_(instr), batch_(BatchOf(instr)) {
+  explicit LinearAlgebraStep(const Instr& instr) : routine_(instr), batch_(BatchOf(instr)) {
     const bool all = !instr.shape().IsTuple() || instr.parent()->root() == &instr;
     wanted_.assign(instr.shape().IsTuple() ? instr.shape().elements().size() : 1, all);
     for (const Instr* user : instr.users()) {
@@ -84,7 +84,7 @@ class LinearAlgebraStep final : public HostFunction {
     std::mutex mutex;
     Status status = Ok();
     ThreadPool::OfProcess().For(batch_.items, grain, [&](int64_t begin, int64_t end) {
-      Status part = RunLinearAlgebraCall(instr_, inputs, results, {begin, end});
+      Status part = routine_.Run(inputs, results, {begin, end});
       if (part.ok()) return;
       std::lock_guard lock(mutex);
       status = std::move(part);
@@ -95,7 +95,7 @@ class LinearAlgebraStep final : public HostFunction {
   bool IsInterpreter() const override { return true; }
 
  private:
-  const Instr& instr_;
+  const LapackRoutine routine_;
   const LapackBatch batch_;
   std::vector<bool> wanted_;
 };

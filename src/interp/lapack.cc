@@ -107,18 +107,18 @@ std::vector<Shape> PartsOf(const Shape& shape) {
   return shape.IsTuple() ? shape.elements() : std::vector<Shape>{shape};
 }
 
-// Refuses what LAPACK would end the process at.
-Status RunCall(const LapackCall& call) {
+// What a call runs; refuses what LAPACK would end the process at. Looks at no element.
+Result<LapackFn> FunctionOf(const LapackCall& call) {
   const Instr& instr = call.instr;
   const std::string& target = instr.attrs<CustomCallAttrs>().target;
   for (const LapackArray& operand : call.operands) {
-    for (int64_t d : operand.dims) {
+    for (int64_t d : *operand.dims) {
       if (d > INT32_MAX / 64) return Unsupported(instr, target + " of so large a matrix");
     }
   }
   const std::string name = NameOf(target);
   TOK_RETURN_IF_ERROR(CheckLetters(instr));
-  const Dims& dims = call.operands[0].dims;
+  const Dims& dims = *call.operands[0].dims;
   bool square = dims.size() >= 2 && dims[dims.size() - 1] == dims[dims.size() - 2];
   if ((dims.size() < 2 && !TakesDiagonals(name)) || (TakesSquare(name) && !square)) {
     return RunError(
@@ -128,7 +128,7 @@ Status RunCall(const LapackCall& call) {
   LapackFn fn = FindFactorization(name);
   if (fn == nullptr) fn = FindDecomposition(name);
   if (fn == nullptr) return Unsupported(instr, "no linear-algebra call is named " + target);
-  return fn(call);
+  return fn;
 }
 
 // The bytes of one array in LAPACK's numbers, of precision R.
@@ -173,7 +173,7 @@ Result<Value> Evaluate(const Instr& instr, std::span<const Value> operands,
   std::vector<LapackArray> given, made;
   auto keep = [&](std::vector<LapackArray>& arrays, const Dims& dims, ElementType type, Bytes all) {
     bytes.push_back(std::move(all));  // moving it leaves its elements where they are
-    arrays.push_back({dims, NumbersOf(type), bytes.back().data()});
+    arrays.push_back({&dims, NumbersOf(type), bytes.back().data()});
   };
   for (const Value& operand : operands)
     keep(given, operand.dims(), operand.type(), FromValue<R>(operand));
@@ -183,7 +183,9 @@ Result<Value> Evaluate(const Instr& instr, std::span<const Value> operands,
         InNumbers<R>(NumbersOf(part.type()), []<typename T, typename>() { return sizeof(T); });
     keep(made, part.dims(), part.type(), Bytes(static_cast<size_t>(part.ElementCount()) * size));
   }
-  TOK_RETURN_IF_ERROR(RunCall(LapackCall{instr, given, made, std::is_same_v<R, double>, {}}));
+  LapackCall call{instr, given, made, std::is_same_v<R, double>, {}};
+  TOK_TRY(LapackFn fn, FunctionOf(call));
+  TOK_RETURN_IF_ERROR(fn(call));
   std::vector<Value> values;
   for (size_t i = 0; i < parts.size(); ++i)
     values.push_back(ToValue<R>(parts[i], bytes[operands.size() + i], context));
@@ -260,17 +262,31 @@ LapackBatch BatchOf(const Instr& instr) {
   return batch;
 }
 
-Status RunLinearAlgebraCall(const Instr& instr, std::span<void* const> operands,
-                            std::span<void* const> results, LapackRange items) {
-  std::vector<LapackArray> given, made;
-  for (size_t i = 0; i < operands.size(); ++i) {
-    const Shape& shape = instr.operand(i)->shape();
-    given.push_back({shape.dims(), NumbersOf(shape.type()), operands[i]});
-  }
-  const std::vector<Shape> parts = PartsOf(instr.shape());
-  for (size_t i = 0; i < results.size(); ++i)
-    made.push_back({parts[i].dims(), NumbersOf(parts[i].type()), results[i]});
-  return RunCall(LapackCall{instr, given, made, IsDouble(instr.operand(0)->shape().type()), items});
+LapackRoutine::LapackRoutine(const Instr& instr) : instr_(instr), fn_(LapackFn{}) {
+  auto add = [&](const Shape& shape) {
+    arrays_.push_back({&shape.dims(), NumbersOf(shape.type()), nullptr});
+  };
+  for (const Instr* operand : instr.operands()) add(operand->shape());
+  if (instr.shape().IsTuple())
+    std::ranges::for_each(instr.shape().elements(), add);
+  else
+    add(instr.shape());
+  fn_ = FunctionOf(CallOf(arrays_, {}));
+}
+
+LapackCall LapackRoutine::CallOf(std::span<const LapackArray> arrays, LapackRange items) const {
+  const size_t given = instr_.operand_count();
+  return {instr_, arrays.first(given), arrays.subspan(given),
+          IsDouble(instr_.operand(0)->shape().type()), items};
+}
+
+Status LapackRoutine::Run(std::span<void* const> operands, std::span<void* const> results,
+                          LapackRange items) const {
+  if (!fn_.ok()) return fn_.error();
+  std::vector<LapackArray> arrays = arrays_;
+  for (size_t i = 0; i < operands.size(); ++i) arrays[i].data = operands[i];
+  for (size_t i = 0; i < results.size(); ++i) arrays[operands.size() + i].data = results[i];
+  return fn_.value()(CallOf(arrays, items));
 }
 
 }  // namespace tokamak

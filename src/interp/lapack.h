@@ -2,6 +2,7 @@
 
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "interp/context.h"
 #include "interp/value.h"
@@ -21,7 +22,7 @@ Result<Value> EvalLinearAlgebraCall(const Instr& instr, std::span<const Value> o
                                     Context& context);
 
 // Whether operands and results are arrays of LAPACK's own numbers (f32, f64, c64 or c128, one
-// precision for all, and s32), so that RunLinearAlgebraCall takes them as they lie in memory.
+// precision for all, and s32), so that LapackRoutine takes them as they lie in memory.
 bool IsOfLapackArrays(const Instr& instr);
 // The matrices, or systems, of such a call, which need nothing of each other, and multiplications
 // for one of them, roughly.
@@ -30,19 +31,15 @@ struct LapackBatch {
   double products = 0;
 };
 LapackBatch BatchOf(const Instr& instr);
-// The same call on dense row-major arrays, for items [begin, end) of the batch. A result whose
-// address is null is not made. Threads may share out the items.
+// Items [begin, end) of the batch.
 struct LapackRange {
   int64_t begin = 0, end = INT64_MAX;
 };
-Status RunLinearAlgebraCall(const Instr& instr, std::span<void* const> operands,
-                            std::span<void* const> results, LapackRange items = {});
-
 // One operand or result: dense and row-major, of int, or of reals or complex numbers in the
 // precision of the call.
 struct LapackArray {
   enum class Kind : uint8_t { kInt, kReal, kComplex };
-  Dims dims;
+  const Dims* dims = nullptr;  // of a shape that is there as long
   Kind kind{};
   void* data = nullptr;  // of an operand: read only; of a result: null when nobody wants it
 };
@@ -61,6 +58,22 @@ struct LapackCall {
   char Letter(std::string_view name, char otherwise) const;
 };
 using LapackFn = Status (*)(const LapackCall&);
+
+// The same call on dense row-major arrays: what can be known before is found once. A result whose
+// address is null is not made. Threads may share out the items.
+class LapackRoutine {
+ public:
+  explicit LapackRoutine(const Instr& instr);
+  Status Run(std::span<void* const> operands, std::span<void* const> results,
+             LapackRange items = {}) const;
+
+ private:
+  LapackCall CallOf(std::span<const LapackArray> arrays, LapackRange items) const;
+
+  const Instr& instr_;
+  std::vector<LapackArray> arrays_;  // operands, then results
+  Result<LapackFn> fn_;
+};
 
 // Null when there is none.
 LapackFn FindFactorization(std::string_view name);  // lapack_factor.cc

@@ -65,8 +65,8 @@ class MatrixBatch {
  public:
   explicit MatrixBatch(const LapackCall& call) : call_(call) {}
 
-  int rows(size_t operand = 0) const { return Last(call_.operands[operand].dims, 2); }
-  int columns(size_t operand = 0) const { return Last(call_.operands[operand].dims, 1); }
+  int rows(size_t operand = 0) const { return Last(*call_.operands[operand].dims, 2); }
+  int columns(size_t operand = 0) const { return Last(*call_.operands[operand].dims, 1); }
 
   // The matrix of an item of the batch, into memory that the items share.
   void Matrix(size_t operand, int64_t item, std::vector<T>& to) const {
@@ -87,19 +87,19 @@ class MatrixBatch {
   void Ints(size_t operand, int64_t item, std::vector<int>& to) const {
     const LapackArray& from = call_.operands[operand];
     if (from.kind != Kind::kInt) fits_ = false;
-    if (!Fits(from.dims, item, to.size()) || !fits_) return;
+    if (!Fits(*from.dims, item, to.size()) || !fits_) return;
     std::copy_n(static_cast<const int*>(from.data) + static_cast<size_t>(item) * to.size(),
                 to.size(), to.begin());
   }
 
   int ResultColumns(size_t result) const {
-    return result < call_.results.size() ? Last(call_.results[result].dims, 1) : 1;
+    return result < call_.results.size() ? Last(*call_.results[result].dims, 1) : 1;
   }
   // Runs compute(item) for each item of the batch that is asked for; its Put keeps the results. An
   // item is what the last `rank` dimensions of operand 0 hold.
   template <typename Fn>
   Status ForEach(Fn&& compute, size_t rank = 2) {
-    const Dims& dims = call_.operands[0].dims;
+    const Dims& dims = *call_.operands[0].dims;
     int64_t count = 1;
     for (size_t d = 0; d + rank < dims.size(); ++d) count *= dims[d];
     count = std::min(count, call_.items.end);
@@ -134,7 +134,7 @@ class MatrixBatch {
   void Into(size_t result, int64_t item, int64_t size, Fn&& put) {
     if (result >= call_.results.size()) return;
     const LapackArray& to = call_.results[result];
-    if (!Fits(to.dims, item, static_cast<size_t>(size)) || to.data == nullptr) return;
+    if (!Fits(*to.dims, item, static_cast<size_t>(size)) || to.data == nullptr) return;
     auto as = [&]<typename To>() { put(static_cast<To*>(to.data) + item * size); };
     if (to.kind == Kind::kInt) return as.template operator()<int>();
     if (to.kind == Kind::kReal) return as.template operator()<Real>();
@@ -143,7 +143,7 @@ class MatrixBatch {
   template <typename U>
   void PutOne(size_t result, int64_t item, const ColumnMajor<U>& matrix) {
     if (result >= call_.results.size()) return;
-    const Dims& dims = call_.results[result].dims;
+    const Dims& dims = *call_.results[result].dims;
     const int64_t m = dims.size() < 2 ? 0 : dims[dims.size() - 2],
                   n = dims.empty() ? 0 : dims.back(), stride = matrix.stride;
     if (m > stride || static_cast<size_t>(n * stride) > matrix.elements.size() || dims.size() < 2) {
@@ -169,7 +169,7 @@ class MatrixBatch {
   }
   void PutOne(size_t result, int64_t item, NotMade) {
     if (result >= call_.results.size()) return;
-    const Dims& dims = call_.results[result].dims;
+    const Dims& dims = *call_.results[result].dims;
     const int64_t size = int64_t{Last(dims, 1)} * Last(dims, 2);
     Into(result, item, size, [&]<typename To>(To* to) { std::fill_n(to, size, To(0)); });
   }
@@ -184,7 +184,7 @@ class MatrixBatch {
   const T* Item(size_t operand, int64_t item, size_t size) const {
     const LapackArray& array = call_.operands[operand];
     if (array.kind != kOwn) fits_ = false;
-    if (!Fits(array.dims, item, size) || !fits_) return nullptr;
+    if (!Fits(*array.dims, item, size) || !fits_) return nullptr;
     return static_cast<const T*>(array.data) + static_cast<size_t>(item) * size;
   }
   bool Fits(const Dims& dims, int64_t item, size_t size) const {
