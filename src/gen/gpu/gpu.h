@@ -85,6 +85,19 @@ void ForLanes(KernelBuilder& b, int64_t lanes, Body&& body) {
 // would be too few teams for the machine, but `fewest`.
 int64_t ThreadsFor(int64_t count, int64_t most, int64_t fewest, const Machine& machine);
 
+// A thread for each of `count` things, in teams of so many: body(number). Gives the teams.
+template <typename Body>
+int64_t ForThreads(KernelBuilder& b, int64_t count, int64_t threads, Body&& body) {
+  int64_t teams = CeilDiv(count, threads);
+  b.For("block", LoopRole::kGrid, b.Index(teams), [&](Scalar g) {
+    b.For("t", LoopRole::kThread, b.Index(threads), [&](Scalar t) {
+      Scalar number = g * b.Index(threads) + t;
+      b.If(number < b.Index(count), [&] { body(number); });
+    });
+  });
+  return teams;
+}
+
 // What all kernels of a GPU have: aligned arrays, and indices of 32 bits where these hold them.
 void FinishKernel(Kernel& kernel);
 // The kernel of a region whose statements are all made, or the emitter's fault.

@@ -30,15 +30,9 @@ class NetworkSortBuilder {
     LineNetwork network(b_, emitter_, sort_, vectors_);
     int64_t own = vectors_ ? vectors_->lines : lanes_, vectors = sort_.lines / own;
     int64_t threads = ThreadsFor(vectors, kThreads, kFewThreads, machine_);
-    int64_t blocks = CeilDiv(vectors, threads);
-    b_.For("block", LoopRole::kGrid, b_.Index(blocks), [&](Scalar g) {
-      b_.For("t", LoopRole::kThread, b_.Index(threads), [&](Scalar t) {
-        Scalar vector = g * b_.Index(threads) + t;
-        b_.If(vector < b_.Index(vectors), [&] {
-          Scalar inside = LesserOf(vector, b_.Index(vectors - 1));
-          ForLanes(b_, lanes_, [&](Scalar lane) { network.Sort(inside * b_.Index(own) + lane); });
-        });
-      });
+    int64_t blocks = ForThreads(b_, vectors, threads, [&](Scalar vector) {
+      Scalar inside = LesserOf(vector, b_.Index(vectors - 1));
+      ForLanes(b_, lanes_, [&](Scalar lane) { network.Sort(inside * b_.Index(own) + lane); });
     });
     BuildOutcome outcome = FinishLoop(b_, emitter_, region_, blocks, /*exact=*/false);
     if (outcome.built) FinishKernel(outcome.built->kernel);

@@ -58,13 +58,8 @@ BuildOutcome BuildAlone(const RoundsRegion& region, const Machine& machine,
   int64_t count = region.form.Places();
   // Few places are spread over all multiprocessors, a warp each.
   int64_t threads = ThreadsFor(count, kThreads, kWarp, machine);
-  int64_t grid = CeilDiv(count, threads);
-  b.For("block", LoopRole::kGrid, b.Index(grid), [&](Scalar g) {
-    b.For("t", LoopRole::kThread, b.Index(threads), [&](Scalar t) {
-      Scalar linear = g * b.Index(threads) + t;
-      b.If(linear < b.Index(count),
-           [&] { kernel.Run(Delinearized(b, linear, region.form.sizes), linear == b.Index(0)); });
-    });
+  int64_t grid = ForThreads(b, count, threads, [&](Scalar linear) {
+    kernel.Run(Delinearized(b, linear, region.form.sizes), linear == b.Index(0));
   });
   return kernel.Finish(grid, /*exact=*/true);
 }

@@ -86,14 +86,7 @@ class ScanBuilder {
     while (lanes_ > 1 && rows_ / lanes_ < kThreadsWanted * machine_.cores) lanes_ /= 2;
     int64_t vectors = rows_ / lanes_;
     int64_t threads = ThreadsFor(vectors, kThreads, kFewThreads, machine_);
-    int64_t blocks = CeilDiv(vectors, threads);
-    b_.For("block", LoopRole::kGrid, b_.Index(blocks), [&](Scalar g) {
-      b_.For("t", LoopRole::kThread, b_.Index(threads), [&](Scalar t) {
-        Scalar vector = g * b_.Index(threads) + t;
-        b_.If(vector < b_.Index(vectors), [&] { Rows(vector); });
-      });
-    });
-    return blocks;
+    return ForThreads(b_, vectors, threads, [&](Scalar vector) { Rows(vector); });
   }
 
   void Rows(Scalar vector) {

@@ -58,17 +58,10 @@ class ScatterBuilder {
     lanes_ = LanesFor(region_, machine_, row, windows * elements_.window());
     int64_t vectors = elements_.window() / lanes_, all = windows * vectors;
     int64_t threads = ThreadsFor(all, kVectorThreads, kFewestThreads, machine_);
-    int64_t blocks = CeilDiv(all, threads);
-    b_.For("block", LoopRole::kGrid, b_.Index(blocks), [&](Scalar g) {
-      b_.For("t", LoopRole::kThread, b_.Index(threads), [&](Scalar t) {
-        Scalar number = g * b_.Index(threads) + t;
-        b_.If(number < b_.Index(all), [&] {
-          first_ = number % b_.Index(vectors) * b_.Index(lanes_);
-          Vector(number / b_.Index(vectors));
-        });
-      });
+    return ForThreads(b_, all, threads, [&](Scalar number) {
+      first_ = number % b_.Index(vectors) * b_.Index(lanes_);
+      Vector(number / b_.Index(vectors));
     });
-    return blocks;
   }
 
   void Vector(Scalar window) {

@@ -45,16 +45,11 @@ class RunsBuilder {
     int64_t all = CeilDiv(windows_, own_) * vectors;
     int64_t threads = ThreadsFor(all, kMostThreads, kFewestThreads, machine_);
     NewRegisters();
-    b_.For("block", LoopRole::kGrid, b_.Index(CeilDiv(all, threads)), [&](Scalar g) {
-      b_.For("t", LoopRole::kThread, b_.Index(threads), [&](Scalar t) {
-        Scalar number = g * b_.Index(threads) + t;
-        b_.If(number < b_.Index(all), [&] {
-          in_window_ = number % b_.Index(vectors) * b_.Index(lanes_);
-          Windows(number / b_.Index(vectors) * b_.Index(own_));
-        });
-      });
+    int64_t grid = ForThreads(b_, all, threads, [&](Scalar number) {
+      in_window_ = number % b_.Index(vectors) * b_.Index(lanes_);
+      Windows(number / b_.Index(vectors) * b_.Index(own_));
     });
-    BuildOutcome outcome = FinishTeams(b_, emitter_, region_, CeilDiv(all, threads));
+    BuildOutcome outcome = FinishTeams(b_, emitter_, region_, grid);
     if (BuiltKernel* built = outcome.built ? &*outcome.built : nullptr)
       built->updates.emplace_back(built->arguments.size() - 1, scatter_.operand(0));
     return outcome;

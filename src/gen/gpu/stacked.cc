@@ -35,15 +35,9 @@ class StackedBuilder {
     lanes_ = LanesFor(region_, machine_, count_, count_);
     int64_t vectors = count_ / lanes_;
     int64_t threads = ThreadsFor(vectors, kThreads, kFewThreads, machine_);
-    int64_t grid = CeilDiv(vectors, threads);
-    b_.For("block", LoopRole::kGrid, b_.Index(grid), [&](Scalar g) {
-      b_.For("t", LoopRole::kThread, b_.Index(threads), [&](Scalar t) {
-        Scalar vector = g * b_.Index(threads) + t;
-        b_.If(vector < b_.Index(vectors), [&] {
-          Scalar inside = LesserOf(vector, b_.Index(vectors - 1));
-          ForLanes(b_, lanes_, [&](Scalar lane) { Element(inside * b_.Index(lanes_) + lane); });
-        });
-      });
+    int64_t grid = ForThreads(b_, vectors, threads, [&](Scalar vector) {
+      Scalar inside = LesserOf(vector, b_.Index(vectors - 1));
+      ForLanes(b_, lanes_, [&](Scalar lane) { Element(inside * b_.Index(lanes_) + lane); });
     });
     BuildOutcome outcome = FinishLoop(b_, emitter_, region_, grid, /*exact=*/true);
     if (outcome.built) FinishKernel(outcome.built->kernel);
