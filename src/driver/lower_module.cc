@@ -15,6 +15,7 @@
 #include "fusion/scatter_places.h"
 #include "fusion/scatter_selects.h"
 #include "fusion/share_rounds.h"
+#include "fusion/shifted_sums.h"
 #include "fusion/short_dimensions.h"
 #include "fusion/sink_sums.h"
 #include "fusion/sort_scatters.h"
@@ -47,9 +48,10 @@ Result<LoweredProgram> LowerPinned(const Module& module, const LowerOptions& opt
 
 Result<LoweredProgram> LowerModule(Module& module, const LowerOptions& options, DecisionLog& log,
                                    const PaperOptions& paper) {
+  bool ours = options.plan.mode != FusionMode::kRules && options.plan.mode != FusionMode::kNone;
   ExpandOps(module, log);
   ExpandConvolutions(module, options.machine, log);
-  if (options.plan.mode != FusionMode::kRules && options.plan.mode != FusionMode::kNone) {
+  if (ours) {
     HoistProducts(module, log);
     if (!options.strict) SinkSums(module, log);
   }
@@ -66,8 +68,9 @@ Result<LoweredProgram> LowerModule(Module& module, const LowerOptions& options, 
   PlaceScatters(module, log, options.machine);
   if (!options.strict) FoldRowProducts(module, options.machine, log);
   UnrollShortDimensions(module, log, options.machine);
+  if (ours && !options.strict) SplitShiftedSums(module, log, options.machine);
   SplitReductions(module, log, options.machine);
-  if (options.plan.mode != FusionMode::kRules && options.plan.mode != FusionMode::kNone) {
+  if (ours) {
     ShareRounds(module, log, options.machine);
     SplitRounds(module, log, options.machine, options.chunk_rounds);
   }

@@ -17,11 +17,13 @@
 // through team memory in a fixed tree. So a region of columns may have no reduction of rows at all.
 
 #include <algorithm>
+#include <limits>
 
 #include "gen/gpu/column_sums.h"
 #include "gen/gpu/gpu.h"
 #include "gen/gpu/kept.h"
 #include "gen/row_levels.h"
+#include "gen/shifted_sum.h"
 
 namespace tokamak::gpu {
 namespace {
@@ -47,6 +49,9 @@ struct LongRow {
 constexpr LongRow kLongRows[] = {{512, 16, 112 << 10}, {kMostThreads, 32, 224 << 10}};
 // Loads in flight of a thread whose vectors are not all in registers.
 constexpr int64_t kUnroll = 4;
+// Where maximum and shifted sum are found at once: vectors that a thread has in registers, and
+// threads of a row; several teams fit on a multiprocessor.
+constexpr int64_t kSome = 8, kShiftedThreads = 512;
 
 class RowsBuilder {
  public:
@@ -152,7 +157,9 @@ class RowsBuilder {
     block_rows_ = std::min(most, PowerAbove(columns_.empty() ? found_.rows : columns_.folded()));
     while (columns_.empty() && block_rows_ > 1 && found_.rows < block_rows_ * machine_.cores)
       block_rows_ /= 2;
-    if (kept > 0 && columns_.empty() && threads_ == kMostThreads && KeepLong(kept)) return "";
+    bool is_long = kept > 0 && columns_.empty() && threads_ == kMostThreads;
+    if (is_long && KeepLong(kept)) return "";
+    if (is_long && FindShifted()) return "";
     steps_ = CeilDiv(vectors_, threads_);
     unrolled_ = steps_ <= kWarpSteps;
     if (!columns_.empty() && (!unrolled_ || !any_order))
@@ -162,9 +169,11 @@ class RowsBuilder {
     return "";
   }
 
-  // Whether a long row, of `kept` words an element, fits into registers and team memory.
+  // Whether a long row, of `kept` words an element, fits into registers and team memory. Where that
+  // takes a whole multiprocessor, there is a better way for sums of powers.
   bool KeepLong(int64_t kept) {
     for (const LongRow& way : kLongRows) {
+      if (way.threads == kMostThreads && LastRoots().empty() && FindShifted()) return true;
       int64_t steps = CeilDiv(vectors_, way.threads);
       int64_t in_registers = std::min(steps, way.words / (kept * lanes_));
       int64_t in_team = (steps - in_registers) * lanes_;
@@ -178,6 +187,18 @@ class RowsBuilder {
     return false;
   }
 
+  // Whether the row is gone through once for its greatest element and the sum of exp(x - that).
+  bool FindShifted() {
+    const std::vector<std::vector<Reducer>>& levels = found_.levels;
+    if (levels.size() != 2 || levels[0].size() != 1 || levels[1].size() != 1) return false;
+    shifted_ = ShiftedSumOf(levels[1][0], levels[0][0]);
+    if (!shifted_) return false;
+    threads_ = kShiftedThreads;
+    block_rows_ = 1;
+    steps_ = CeilDiv(vectors_, threads_);
+    return true;
+  }
+
   // Values whose elements the last pass over a row needs.
   std::vector<const Instr*> NeededLast() const {
     std::vector<const Instr*> needed;
@@ -188,7 +209,11 @@ class RowsBuilder {
   }
 
   void Row() {
-    for (size_t pass = 0; pass < found_.levels.size(); ++pass) ReduceLevel(pass);
+    if (shifted_) {
+      ReduceShifted();
+    } else {
+      for (size_t pass = 0; pass < found_.levels.size(); ++pass) ReduceLevel(pass);
+    }
     StoreRows();
     ForLastPass();
   }
@@ -305,6 +330,98 @@ class RowsBuilder {
     }
   }
 
+  Element Power(const Element& exponent) {
+    ElementType type = shifted_->exponential->shape().type();
+    std::array<Element, 1> operands = {exponent};
+    const Instr& instr = *shifted_->exponential;
+    auto power = ApplyOp(b_, {.op = Op::kExp,
+                              .type = type,
+                              .from = type,
+                              .operands = operands,
+                              .attrs = &instr.attrs()});
+    if (!power) emitter_.Fail("its exponential has no formula");
+    return power.value_or(exponent);
+  }
+
+  // Some vectors of a thread at a time: their greatest element with those before, then their
+  // powers, and the sum that there was scaled to the new one.
+  void ReduceShifted() {
+    Accumulators greatest(b_, emitter_, found_.levels[0][0], lanes_);
+    Accumulators sums(b_, emitter_, found_.levels[1][0], lanes_);
+    ScalarType type = ComputeType(shifted_->x->shape().type());
+    ArrayId some = b_.Local("some", type, Space::kRegisters, kSome * lanes_);
+    ArrayId most = b_.Local("most", type, Space::kRegisters, 1);
+    b_.Store(most, b_.Index(0), greatest.Begin()[0][0]);
+    ForLanes(b_, lanes_, [&](Scalar lane) {
+      greatest.Write(lane, greatest.Begin());
+      sums.Write(lane, sums.Begin());
+    });
+    auto add = [&](Scalar first, int64_t count) {
+      AddShifted(greatest, sums, some, most, first, count);
+    };
+    int64_t whole = vectors_ / threads_ / kSome;
+    if (whole > 0)
+      b_.For("k", LoopRole::kSerial, b_.Index(whole),
+             [&](Scalar k) { add(k * b_.Index(kSome), kSome); });
+    for (int64_t next = whole * kSome; next < steps_; next += kSome)
+      add(b_.Index(next), std::min(kSome, steps_ - next));
+    if (!emitter_.fault().empty()) return;
+    Scalar own = b_.Read(most, b_.Index(0));
+    JoinRow(greatest, {{own, {}}});
+    Dims dims = shifted_->shift->shape().dims();
+    Scalar shift = emitter_.At(*shifted_->shift, Delinearized(b_, row_at_, dims))[0];
+    Element scale = Power({own - shift, {}});
+    JoinRow(sums, {{sums.Combined()[0][0] * scale[0], {}}});
+  }
+
+  void AddShifted(Accumulators& greatest, Accumulators& sums, ArrayId some, ArrayId most,
+                  Scalar first, int64_t count) {
+    auto for_some = [&](auto&& body) {
+      b_.For("u", LoopRole::kUnrolled, b_.Index(count), [&](Scalar u) {
+        Scalar number = (first + u) * b_.Index(threads_) + thread_;
+        b_.If(number < b_.Index(vectors_), [&] {
+          ForLanes(b_, lanes_, [&](Scalar lane) {
+            body(number * b_.Index(lanes_) + lane, u * b_.Index(lanes_) + lane, lane);
+          });
+        });
+      });
+    };
+    for_some([&](Scalar element, Scalar place, Scalar lane) {
+      Coordinates at = InputAt(greatest.reducer(), element);
+      greatest.Fold(lane, at, {});
+      b_.Store(some, place, emitter_.At(*shifted_->x, at)[0]);
+    });
+    if (!emitter_.fault().empty()) return;
+    Scalar before = b_.Read(most, b_.Index(0)), now = greatest.Combined()[0][0];
+    b_.Store(most, b_.Index(0), now);
+    Scalar zero = b_.Constant(now.type(), 0);
+    // The difference of equal infinities is none.
+    Scalar scale = Power({Choose(before == now, zero, before - now), {}})[0];
+    Scalar infinity = b_.Constant(now.type(), std::numeric_limits<double>::infinity());
+    // Powers of elements that no finite one is the greatest of are 0, infinite, or NaN as they are.
+    Scalar shift =
+        Choose((now < infinity) &
+                   (b_.Constant(now.type(), -std::numeric_limits<double>::infinity()) < now),
+               now, zero);
+    ForLanes(b_, lanes_, [&](Scalar lane) {
+      sums.Write(lane, {{sums.Read(lane)[0][0] * scale, {}}});
+    });
+    for_some([&](Scalar, Scalar place, Scalar lane) {
+      Scalar power = Power({b_.Read(some, place) - shift, {}})[0];
+      sums.Write(lane, {{sums.Read(lane)[0][0] + power, {}}});
+    });
+  }
+
+  // A reduction's result for the row, of the threads' own values.
+  void JoinRow(Accumulators& sum, std::vector<Element> own) {
+    std::vector<Accumulators> sums = {sum};
+    std::vector<std::vector<Element>> values = {std::move(own)};
+    Join(sums, values);
+    Element result = sum.Finished(values[0])[0];
+    const Instr& instr = *sum.reducer().instr;
+    emitter_.Bind(instr, 0, Delinearized(b_, row_at_, instr.shape().dims()), result);
+  }
+
   // ---- sums of threads into one that all of them have
 
   void Join(std::vector<Accumulators>& sums, std::vector<std::vector<Element>>& values) {
@@ -371,15 +488,21 @@ class RowsBuilder {
     });
   }
 
+  // Those that are not one element a row.
+  std::vector<const Instr*> LastRoots() const {
+    std::vector<const Instr*> roots = rows_region_.roots;
+    std::erase_if(roots, [&](const Instr* root) {
+      return PartsOf(root->shape())[0].ElementCount() == found_.rows;
+    });
+    return roots;
+  }
+
   // Writes elements, and adds them to the sums of their columns.
   void ForLastPass() {
-    std::vector<const Instr*> roots;
-    for (const Instr* root : rows_region_.roots) {
-      if (PartsOf(root->shape())[0].ElementCount() == found_.rows) continue;
+    std::vector<const Instr*> roots = LastRoots();
+    for (const Instr* root : roots)
       if (!root->shape().IsArray() || root->shape().ElementCount() != found_.rows * found_.row)
         return emitter_.Fail("a root has neither a row's elements nor one a row");
-      roots.push_back(root);
-    }
     if (roots.empty() && columns_.empty()) return;
     ForElements([&](Scalar element, const KeptElement& kept, Scalar) {
       Scalar linear = row_at_ * b_.Index(found_.row) + element;
@@ -402,6 +525,7 @@ class RowsBuilder {
   ElementEmitter emitter_;
   KeptValues kept_;
   ColumnSums columns_;
+  std::optional<ShiftedSum> shifted_;
   bool keep_, unrolled_ = false;
   Region rows_region_;  // without sums of columns
   RowLevels found_;
