@@ -113,8 +113,25 @@ def _add_linear_algebra():
             _take_cpu_rule(getattr(linalg, name + "_p"))
         except (AttributeError, KeyError):
             missing.append(name)
+    try:
+        _add_permutation(linalg.lu_pivots_to_permutation_p)
+    except (AttributeError, KeyError):
+        missing.append("lu_pivots_to_permutation")
     if missing:
-        raise NotImplementedError("no CPU rule for " + ", ".join(missing))
+        raise NotImplementedError("no rule for " + ", ".join(missing))
+
+
+def _add_permutation(primitive):
+    """Row swaps of lu as a permutation: on GPUs a call, as for CUDA; the common rule is a loop of a round for each row."""
+    from jax._src.interpreters import mlir
+
+    common, cuda = mlir._lowerings[primitive], mlir._platform_specific_lowerings["cuda"][primitive]
+    common, cuda = getattr(common, "rule", common), getattr(cuda, "rule", cuda)
+
+    def lower(context, pivots, **parameters):
+        return (cuda if _is_gpu() else common)(context, pivots, **parameters)
+
+    mlir.register_lowering(primitive, lower, platform=PLATFORM)
 
 
 # ---- functions

@@ -68,7 +68,7 @@ class CudaExecutable final : public Executable {
     if (compile.require_kernels) TOK_RETURN_IF_ERROR(CheckAllKernels(program_, *module_));
     predicted_us_ = PriceOf(program_.steps, program_, options.machine);
     AlternateLoops(program_.steps);
-    TOK_TRY(steps_, PrepareSteps(program_, gpu_, check_kernels_));
+    TOK_TRY(steps_, PrepareSteps(program_, gpu_, check_kernels_, &log));
     functions_ = HostFunctions(program_.host_instrs);
     for (const Instr* constant : program_.constants) {
       TOK_TRY(std::vector<std::byte> bytes, BytesOfConstant(*constant));

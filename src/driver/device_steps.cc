@@ -5,6 +5,7 @@
 #include <cstring>
 #include <unordered_map>
 
+#include "driver/device_calls.h"
 #include "driver/device_loops.h"
 
 namespace tokamak {
@@ -33,8 +34,8 @@ constexpr int64_t kRunsBefore = 2;
 
 class Preparer {
  public:
-  Preparer(const LoweredProgram& program, bool one_by_one)
-      : program_(program), one_by_one_(one_by_one) {}
+  Preparer(const LoweredProgram& program, cuda::Gpu& gpu, bool one_by_one, DecisionLog* log)
+      : program_(program), gpu_(gpu), one_by_one_(one_by_one), log_(log) {}
 
   std::vector<DeviceStep> Prepare(const std::vector<RunStep>& steps) {
     std::vector<DeviceStep> made;
@@ -68,20 +69,19 @@ class Preparer {
   }
 
   // The same of products.
-  Status SetProducts(std::vector<DeviceStep>& steps, cuda::Gpu& gpu) {
+  Status SetProducts(std::vector<DeviceStep>& steps) {
     for (DeviceStep& step : steps) {
       if (step.step->kind == StepKind::kLibrary) {
         size_t number = step.step->target;
         const ProductCall& call = program_.products[number];
         if (call.convolution) {
-          TOK_TRY(step.product, gpu.LoadConvolution(*call.convolution));
+          TOK_TRY(step.product, gpu_.LoadConvolution(*call.convolution));
         } else {
           TOK_TRY(step.product,
-                  gpu.LoadProduct(call.product, KindOf(*program_.product_instrs[number])));
+                  gpu_.LoadProduct(call.product, KindOf(*program_.product_instrs[number])));
         }
       }
-      for (std::vector<DeviceStep>& block : step.blocks)
-        TOK_RETURN_IF_ERROR(SetProducts(block, gpu));
+      for (std::vector<DeviceStep>& block : step.blocks) TOK_RETURN_IF_ERROR(SetProducts(block));
     }
     return Ok();
   }
@@ -141,14 +141,31 @@ class Preparer {
     AddShape(step, instr.shape());
     int64_t scratch = program_.calls[step.step->target]->ScratchBytes();
     if (scratch > 0) step.bytes.push_back(scratch);
-    waits_ = true;
+    FindLibrary(step, instr);
   }
 
   void AddHost(DeviceStep& step) {
     const Instr& instr = *program_.host_instrs[step.step->target];
     for (const Instr* operand : instr.operands()) AddShape(step, operand->shape());
     AddShape(step, instr.shape());
-    waits_ = true;
+    FindLibrary(step, instr);
+  }
+
+  // What is checked is done by the host.
+  void FindLibrary(DeviceStep& step, const Instr& instr) {
+    std::optional<cuda::DeviceCall> call = one_by_one_ ? std::nullopt : DeviceCallOf(instr);
+    if (call) {
+      Result<std::shared_ptr<const cuda::CallCode>> loaded = gpu_.LoadCall(*call);
+      if (loaded.ok()) step.call = std::move(loaded.value());
+      if (log_ != nullptr)
+        log_->Add({.pass = "device",
+                   .rule = step.call == nullptr ? "host.call" : "device.call",
+                   .subject = LabelOf(instr),
+                   .origins = instr.origins(),
+                   .because = step.call == nullptr ? loaded.error().message
+                                                   : "a library of the device does it"});
+    }
+    waits_ = waits_ || step.call == nullptr || step.call->waits();
   }
 
   // `before`: the steps before it.
@@ -210,7 +227,9 @@ class Preparer {
   }
 
   const LoweredProgram& program_;
+  cuda::Gpu& gpu_;
   bool one_by_one_;
+  DecisionLog* log_;
   std::vector<cuda::LaunchForm> forms_;
   size_t next_code_ = 0;
   bool waits_ = false;
@@ -319,7 +338,7 @@ class Issuer {
         return run_.watcher == nullptr ? Multiply(step) : Watched(step);
       case StepKind::kCall:
       case StepKind::kHost:
-        return OnHost(step);
+        return step.call == nullptr ? OnHost(step) : Call(step);
       case StepKind::kCopy:
         return run_.gpu.CopyWithin(At(of.places[0]), At(of.places[1]),
                                    static_cast<size_t>(of.bytes));
@@ -349,6 +368,12 @@ class Issuer {
   Status Multiply(const DeviceStep& step) {
     return run_.gpu.Multiply(*step.product,
                              {At(step.places[0]), At(step.places[1]), At(step.places[2])});
+  }
+
+  Status Call(const DeviceStep& step) {
+    pointers_.clear();
+    for (const Place& place : step.places) pointers_.push_back(At(place));
+    return run_.gpu.Call(*step.call, pointers_);
   }
 
   // A launch or a product, with its arrays on the host before and after.
@@ -488,14 +513,15 @@ class Issuer {
 
 }  // namespace
 
-Result<DeviceSteps> PrepareSteps(const LoweredProgram& program, cuda::Gpu& gpu, bool one_by_one) {
-  Preparer preparer(program, one_by_one);
+Result<DeviceSteps> PrepareSteps(const LoweredProgram& program, cuda::Gpu& gpu, bool one_by_one,
+                                 DecisionLog* log) {
+  Preparer preparer(program, gpu, one_by_one, log);
   DeviceSteps steps;
   steps.all = preparer.Prepare(program.steps);
   steps.waits = preparer.waits();
   TOK_TRY(std::vector<std::shared_ptr<const cuda::LaunchCode>> codes, gpu.Load(preparer.forms()));
   preparer.SetCodes(steps.all, codes);
-  TOK_RETURN_IF_ERROR(preparer.SetProducts(steps.all, gpu));
+  TOK_RETURN_IF_ERROR(preparer.SetProducts(steps.all));
   Preparer::FindGraphs(steps.all);
   return steps;
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backend/cuda/gpu.h"
+#include "explain/decision.h"
 #include "lower/lower.h"
 #include "runtime/steps.h"
 #include "support/result.h"
@@ -30,6 +31,7 @@ struct DeviceStep {
   const RunStep* step = nullptr;
   std::shared_ptr<const cuda::LaunchCode> code;      // launch, pack
   std::shared_ptr<const cuda::ProductCode> product;  // library
+  std::shared_ptr<const cuda::CallCode> call;        // call, host: of a library; null: the host's
   std::vector<Place> places;                         // of a pack: those of all its launches
   // Bytes of each place, where the host looks at them: of calls, host steps and checked launches.
   std::vector<int64_t> bytes;
@@ -46,8 +48,10 @@ struct DeviceSteps {
 };
 
 // Loads the code of all launches. The program must outlive the steps. `one_by_one`: loops, too, are
-// made of launches of single steps.
-Result<DeviceSteps> PrepareSteps(const LoweredProgram& program, cuda::Gpu& gpu, bool one_by_one);
+// made of launches of single steps, and no library takes the place of the host's functions. What
+// does and why not is told to the log, which may be null.
+Result<DeviceSteps> PrepareSteps(const LoweredProgram& program, cuda::Gpu& gpu, bool one_by_one,
+                                 DecisionLog* log);
 
 // Is told of every launch, pack and product before it is asked for, with the addresses of its
 // places on the device. An error ends the run.

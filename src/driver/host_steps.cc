@@ -58,17 +58,8 @@ class InstrStep final : public HostFunction {
 // A call of LAPACK, on the arrays where they lie. Results that nothing reads are not made.
 class LinearAlgebraStep final : public HostFunction {
  public:
-  explicit LinearAlgebraStep(const Instr& instr) : routine_(instr), batch_(BatchOf(instr)) {
-    const bool all = !instr.shape().IsTuple() || instr.parent()->root() == &instr;
-    wanted_.assign(instr.shape().IsTuple() ? instr.shape().elements().size() : 1, all);
-    for (const Instr* user : instr.users()) {
-      if (user->op() == Op::kGetTupleElement) {
-        wanted_[static_cast<size_t>(user->attrs<TupleIndexAttrs>().index)] = true;
-      } else {
-        wanted_.assign(wanted_.size(), true);
-      }
-    }
-  }
+  explicit LinearAlgebraStep(const Instr& instr)
+      : routine_(instr), batch_(BatchOf(instr)), wanted_(WantedResults(instr)) {}
 
   Status Run(std::span<void* const> inputs, std::span<void* const> outputs,
              HostRun&) const override {
@@ -97,17 +88,33 @@ class LinearAlgebraStep final : public HostFunction {
  private:
   const LapackRoutine routine_;
   const LapackBatch batch_;
-  std::vector<bool> wanted_;
+  const std::vector<bool> wanted_;
 };
 
 std::unique_ptr<HostFunction> StepOf(const Instr& instr) {
-  if (instr.op() == Op::kCustomCall && IsLinearAlgebraCall(instr.attrs<CustomCallAttrs>().target) &&
-      IsOfLapackArrays(instr))
-    return std::make_unique<LinearAlgebraStep>(instr);
+  if (IsLapackStep(instr)) return std::make_unique<LinearAlgebraStep>(instr);
   return std::make_unique<InstrStep>(instr);
 }
 
 }  // namespace
+
+bool IsLapackStep(const Instr& instr) {
+  return instr.op() == Op::kCustomCall &&
+         IsLinearAlgebraCall(instr.attrs<CustomCallAttrs>().target) && IsOfLapackArrays(instr);
+}
+
+std::vector<bool> WantedResults(const Instr& instr) {
+  const bool all = !instr.shape().IsTuple() || instr.parent()->root() == &instr;
+  std::vector<bool> wanted(instr.shape().IsTuple() ? instr.shape().elements().size() : 1, all);
+  for (const Instr* user : instr.users()) {
+    if (user->op() == Op::kGetTupleElement) {
+      wanted[static_cast<size_t>(user->attrs<TupleIndexAttrs>().index)] = true;
+    } else {
+      wanted.assign(wanted.size(), true);
+    }
+  }
+  return wanted;
+}
 
 InstrRunner& InterpretedSteps::runner() {
   if (!runner_) runner_ = std::make_unique<InstrRunner>(options_);

@@ -23,6 +23,11 @@ class InterpretedSteps final : public HostRun {
   std::unique_ptr<InstrRunner> runner_;  // made when it is asked for
 };
 
+// Whether a step of the host is a call of LAPACK on the arrays as they lie.
+bool IsLapackStep(const Instr& instr);
+// Which results of a call somebody reads.
+std::vector<bool> WantedResults(const Instr& instr);
+
 // Host steps that interpret an instruction each, which must outlive them.
 class HostFunctions {
  public:

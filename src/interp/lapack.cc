@@ -78,6 +78,19 @@ Status CheckLetters(const Instr& instr) {
   return Ok();
 }
 
+}  // namespace
+
+std::string LapackRoutineOf(std::string_view target) {
+  if (target == "Qr") return "geqrf";
+  if (target == "ProductOfElementaryHouseholderReflectors") return "orgqr";
+  if (target == "LuDecomposition") return "lu";
+  if (target == "Eigh") return "eigh";
+  if (target == "tridiagonal_solve_perturbed_ffi") return "tridiagonal_solve_perturbed";
+  return LapackName(target);
+}
+
+namespace {
+
 bool TakesSquare(std::string_view name) {
   return name == "potrf" || name == "gehrd" || name == "sytrd" || name == "syevd" ||
          name == "eigh" || name == "geev" || name == "gees";
@@ -85,15 +98,6 @@ bool TakesSquare(std::string_view name) {
 
 bool TakesDiagonals(std::string_view name) {
   return name == "gtsv" || name == "tridiagonal_solve_perturbed";
-}
-
-std::string NameOf(std::string_view target) {
-  if (target == "Qr") return "geqrf";
-  if (target == "ProductOfElementaryHouseholderReflectors") return "orgqr";
-  if (target == "LuDecomposition") return "lu";
-  if (target == "Eigh") return "eigh";
-  if (target == "tridiagonal_solve_perturbed_ffi") return "tridiagonal_solve_perturbed";
-  return LapackName(target);
 }
 
 LapackArray::Kind NumbersOf(ElementType type) {
@@ -116,7 +120,7 @@ Result<LapackFn> FunctionOf(const LapackCall& call) {
       if (d > INT32_MAX / 64) return Unsupported(instr, target + " of so large a matrix");
     }
   }
-  const std::string name = NameOf(target);
+  const std::string name = LapackRoutineOf(target);
   TOK_RETURN_IF_ERROR(CheckLetters(instr));
   const Dims& dims = *call.operands[0].dims;
   bool square = dims.size() >= 2 && dims[dims.size() - 1] == dims[dims.size() - 2];
@@ -210,7 +214,7 @@ char LapackCall::Letter(std::string_view name, char otherwise) const {
 
 bool IsLinearAlgebraCall(std::string_view target) {
   return target == "cu_lu_pivots_to_permutation" || target == "hip_lu_pivots_to_permutation" ||
-         !NameOf(target).empty();
+         !LapackRoutineOf(target).empty();
 }
 
 Result<Value> EvalLinearAlgebraCall(const Instr& instr, std::span<const Value> operands,
@@ -247,7 +251,8 @@ bool IsOfLapackArrays(const Instr& instr) {
 
 LapackBatch BatchOf(const Instr& instr) {
   const Dims& dims = instr.operand(0)->shape().dims();
-  const size_t rank = TakesDiagonals(NameOf(instr.attrs<CustomCallAttrs>().target)) ? 1 : 2;
+  const size_t rank =
+      TakesDiagonals(LapackRoutineOf(instr.attrs<CustomCallAttrs>().target)) ? 1 : 2;
   LapackBatch batch{1, 1};
   int64_t least = INT64_MAX;
   for (size_t d = 0; d < dims.size(); ++d) {

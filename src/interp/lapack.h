@@ -1,6 +1,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -16,6 +17,9 @@ namespace tokamak {
 // ProductOfElementaryHouseholderReflectors, LuDecomposition, Eigh,
 // cu_lu_pivots_to_permutation).
 bool IsLinearAlgebraCall(std::string_view target);
+// The routine of such a call, without its type letter ("getrf"; "syevd" of complex numbers, too);
+// "" when it has none.
+std::string LapackRoutineOf(std::string_view target);
 // Runs it, in the precision of its operands (in double in oracle mode): with another one, vectors
 // that are determined up to a factor would differ from those of JAX. Without LAPACK: TK5001.
 Result<Value> EvalLinearAlgebraCall(const Instr& instr, std::span<const Value> operands,

@@ -2,8 +2,6 @@
 
 #include <cmath>
 
-#include "runtime/fft.h"
-#include "runtime/triangular.h"
 #include "support/check.h"
 
 namespace tokamak {
@@ -57,16 +55,8 @@ double FftOps(const Instr& instr) {
 
 class FourierCall final : public MathCall {
  public:
-  explicit FourierCall(const Instr& instr) : MathCall(instr, FftOps(instr)) {
-    const FftAttrs& attrs = instr.attrs<FftAttrs>();
-    ElementType type = instr.shape().type();
-    const Dims &in = instr.operand(0)->shape().dims(), &out = instr.shape().dims();
-    fourier_ = MakeFourier({.kind = KindOf(attrs.type),
-                            .is_double = type == ElementType::kF64 || type == ElementType::kC128,
-                            .input = {in.begin(), in.end()},
-                            .output = {out.begin(), out.end()},
-                            .transformed = attrs.length.size()});
-  }
+  explicit FourierCall(const Instr& instr)
+      : MathCall(instr, FftOps(instr)), fourier_(MakeFourier(FourierShapeOf(instr))) {}
   void Run(std::span<void* const> arguments, const std::atomic<bool>*) const override {
     fourier_->Run(arguments[0], arguments[1]);
   }
@@ -75,7 +65,38 @@ class FourierCall final : public MathCall {
   std::unique_ptr<Fourier> fourier_;
 };
 
-MatrixElement ElementOf(ElementType type) {
+double Products(const Instr& instr) {
+  auto n = static_cast<double>(instr.operand(0)->shape().dims().back());
+  return static_cast<double>(instr.shape().ElementCount()) * n;
+}
+
+class CholeskyStep final : public MathCall {
+ public:
+  explicit CholeskyStep(const Instr& instr)
+      : MathCall(instr, Products(instr)), call_(CholeskyCallOf(instr)) {}
+  void Run(std::span<void* const> arguments, const std::atomic<bool>*) const override {
+    RunCholesky(call_, arguments[0], arguments[1]);
+  }
+
+ private:
+  CholeskyCall call_;
+};
+
+class TriangularStep final : public MathCall {
+ public:
+  explicit TriangularStep(const Instr& instr)
+      : MathCall(instr, Products(instr)), call_(TriangularCallOf(instr)) {}
+  void Run(std::span<void* const> arguments, const std::atomic<bool>*) const override {
+    RunTriangular(call_, arguments[0], arguments[1], arguments[2]);
+  }
+
+ private:
+  TriangularCall call_;
+};
+
+}  // namespace
+
+MatrixElement MatrixElementOf(ElementType type) {
   switch (type) {
     case ElementType::kF32:
       return MatrixElement::kF32;
@@ -88,52 +109,42 @@ MatrixElement ElementOf(ElementType type) {
   }
 }
 
-double Products(const Instr& instr) {
-  auto n = static_cast<double>(instr.operand(0)->shape().dims().back());
-  return static_cast<double>(instr.shape().ElementCount()) * n;
+FourierShape FourierShapeOf(const Instr& fft) {
+  const FftAttrs& attrs = fft.attrs<FftAttrs>();
+  ElementType type = fft.shape().type();
+  const Dims &in = fft.operand(0)->shape().dims(), &out = fft.shape().dims();
+  return {.kind = KindOf(attrs.type),
+          .is_double = type == ElementType::kF64 || type == ElementType::kC128,
+          .input = {in.begin(), in.end()},
+          .output = {out.begin(), out.end()},
+          .transformed = attrs.length.size()};
 }
 
-class CholeskyStep final : public MathCall {
- public:
-  explicit CholeskyStep(const Instr& instr) : MathCall(instr, Products(instr)) {
-    call_.element = ElementOf(instr.shape().type());
-    call_.n = instr.shape().dims().back();
-    call_.batch = instr.shape().ElementCount() / (call_.n * call_.n);
-    call_.lower = instr.attrs<CholeskyAttrs>().lower;
-  }
-  void Run(std::span<void* const> arguments, const std::atomic<bool>*) const override {
-    RunCholesky(call_, arguments[0], arguments[1]);
-  }
+CholeskyCall CholeskyCallOf(const Instr& cholesky) {
+  CholeskyCall call;
+  call.element = MatrixElementOf(cholesky.shape().type());
+  call.n = cholesky.shape().dims().back();
+  call.batch = cholesky.shape().ElementCount() / (call.n * call.n);
+  call.lower = cholesky.attrs<CholeskyAttrs>().lower;
+  return call;
+}
 
- private:
-  CholeskyCall call_;
-};
-
-class TriangularStep final : public MathCall {
- public:
-  explicit TriangularStep(const Instr& instr) : MathCall(instr, Products(instr)) {
-    const TriangularSolveAttrs& attrs = instr.attrs<TriangularSolveAttrs>();
-    const Dims& dims = instr.shape().dims();
-    call_.element = ElementOf(instr.shape().type());
-    call_.n = instr.operand(0)->shape().dims().back();
-    call_.rows = dims[dims.size() - 2];
-    call_.columns = dims.back();
-    call_.batch = instr.shape().ElementCount() / (call_.rows * call_.columns);
-    call_.left = attrs.left_side;
-    call_.lower = attrs.lower;
-    call_.unit = attrs.unit_diagonal;
-    call_.transposed = attrs.transpose_a != Transpose::kNone;
-    call_.conjugated = attrs.transpose_a == Transpose::kAdjoint;
-  }
-  void Run(std::span<void* const> arguments, const std::atomic<bool>*) const override {
-    RunTriangular(call_, arguments[0], arguments[1], arguments[2]);
-  }
-
- private:
-  TriangularCall call_;
-};
-
-}  // namespace
+TriangularCall TriangularCallOf(const Instr& solve) {
+  TriangularCall call;
+  const TriangularSolveAttrs& attrs = solve.attrs<TriangularSolveAttrs>();
+  const Dims& dims = solve.shape().dims();
+  call.element = MatrixElementOf(solve.shape().type());
+  call.n = solve.operand(0)->shape().dims().back();
+  call.rows = dims[dims.size() - 2];
+  call.columns = dims.back();
+  call.batch = solve.shape().ElementCount() / (call.rows * call.columns);
+  call.left = attrs.left_side;
+  call.lower = attrs.lower;
+  call.unit = attrs.unit_diagonal;
+  call.transposed = attrs.transpose_a != Transpose::kNone;
+  call.conjugated = attrs.transpose_a == Transpose::kAdjoint;
+  return call;
+}
 
 std::shared_ptr<const LibraryCall> MathCallOf(const Instr& instr) {
   if (instr.op() == Op::kFft) return std::make_shared<FourierCall>(instr);

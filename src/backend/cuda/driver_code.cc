@@ -64,6 +64,14 @@ Result<std::shared_ptr<const LaunchCode>> DriverGpu::MakeCode(
   return std::shared_ptr<const LaunchCode>(std::move(code));
 }
 
+ImageOptions DriverGpu::OptionsOfImages() const {
+  ImageOptions options;
+  options.architecture = architecture_;
+  options.driver = std::to_string(api_.supports);
+  options.cache = DiskCache::OfProcess();
+  return options;
+}
+
 Status DriverGpu::LoadMissing(std::span<const LaunchForm* const> missing,
                               std::span<const std::string> names, bool ask_cache, CodeMap& made) {
   std::vector<LaunchSource> sources;
@@ -73,10 +81,7 @@ Status DriverGpu::LoadMissing(std::span<const LaunchForm* const> missing,
     texts.push_back(source.source);
     sources.push_back(std::move(source));
   }
-  ImageOptions options;
-  options.architecture = architecture_;
-  options.driver = std::to_string(api_.supports);
-  options.cache = DiskCache::OfProcess();
+  ImageOptions options = OptionsOfImages();
   options.ask_cache = ask_cache;
   TOK_TRY(std::vector<KernelImage> images, MakeImages(texts, options));
   std::unordered_map<const std::string*, std::shared_ptr<const LoadedModule>> modules;

@@ -7,6 +7,7 @@
 
 #include "backend/cuda/completions.h"
 #include "backend/cuda/driver_api.h"
+#include "backend/cuda/driver_calls.h"
 #include "backend/cuda/gpu.h"
 #include "backend/cuda/images.h"
 #include "backend/cuda/launch_source.h"
@@ -17,7 +18,10 @@ namespace tokamak::cuda {
 class LoadedModule;
 
 // A GPU through its driver.
-class DriverGpu final : public Gpu, private RegionSource, private Completions::Judge {
+class DriverGpu final : public Gpu,
+                        private RegionSource,
+                        private Completions::Judge,
+                        private CallDevice {
  public:
   // The driver must outlive it.
   static Result<std::unique_ptr<DriverGpu>> Open(const DriverApi& api, int number);
@@ -49,6 +53,8 @@ class DriverGpu final : public Gpu, private RegionSource, private Completions::J
   Result<std::shared_ptr<const ProductCode>> LoadConvolution(
       const Convolution& convolution) override;
   Status Multiply(const ProductCode& code, const ProductArrays& arrays) override;
+  Result<std::shared_ptr<const CallCode>> LoadCall(const DeviceCall& call) override;
+  Status Call(const CallCode& code, std::span<void* const> arrays) override;
 
  private:
   // What Open found out.
@@ -64,6 +70,11 @@ class DriverGpu final : public Gpu, private RegionSource, private Completions::J
   void* TakeRegion(size_t bytes) override;
   void GiveRegion(void* region, size_t bytes) override;
   SharedError ErrorOf(int result) override;
+  Result<Function> Kernel(CallKernel kernel, MatrixElement element) override;
+  Status LaunchKernel(const Function& function, const Grid& grid,
+                      std::span<void* const> parameters) override;
+  Gpu& gpu() override { return *this; }
+  Handle stream() override { return stream_; }
 
   // Every thread that calls the driver does this first; the fault that was there before.
   Status Enter();
@@ -82,6 +93,7 @@ class DriverGpu final : public Gpu, private RegionSource, private Completions::J
   Result<std::shared_ptr<const LaunchCode>> MakeCode(const LaunchSource& source,
                                                      const std::string& label,
                                                      std::shared_ptr<const LoadedModule> module);
+  ImageOptions OptionsOfImages() const;
   using CodeMap = std::unordered_map<std::string, std::shared_ptr<const LaunchCode>>;
   Status LoadMissing(std::span<const LaunchForm* const> missing, std::span<const std::string> names,
                      bool ask_cache, CodeMap& made);
@@ -97,6 +109,9 @@ class DriverGpu final : public Gpu, private RegionSource, private Completions::J
 
   std::mutex code_mutex_;
   std::unordered_map<std::string, std::weak_ptr<const LaunchCode>> codes_;  // by name
+
+  std::mutex call_mutex_;  // libraries take one call at a time
+  CodeMap call_kernels_;
 
   std::mutex fault_mutex_;
   std::atomic<bool> has_fault_{false};

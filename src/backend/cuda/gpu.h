@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "backend/cuda/cuda_text.h"
+#include "backend/cuda/device_call.h"
 #include "runtime/convolution.h"
 #include "runtime/device.h"
 #include "runtime/matrix_product.h"
@@ -99,6 +100,11 @@ class Gpu : public Device {
   virtual Result<std::shared_ptr<const ProductCode>> LoadConvolution(
       const Convolution& convolution) = 0;
   virtual Status Multiply(const ProductCode& code, const ProductArrays& arrays) = 0;
+
+  // A call that a library of the device does: its error says why the host has to (TK4201: there is
+  // no such library; TK5001: it has no such form).
+  virtual Result<std::shared_ptr<const CallCode>> LoadCall(const DeviceCall& call) = 0;
+  virtual Status Call(const CallCode& code, std::span<void* const> arrays) = 0;
 };
 
 // The first GPU of the machine, opened once and for all. TK4201, TK4202.

@@ -1,12 +1,14 @@
 // A GPU that the host pretends to have: what it is asked for is done by a thread of its own, in
 // order, and kernels run in the checked simulator.
 
+#include <algorithm>
 #include <complex>
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <functional>
+#include <numeric>
 #include <optional>
 #include <thread>
 
@@ -116,6 +118,13 @@ class SimulatedConvolution final : public ProductCode {
   Convolution convolution;
 };
 
+// What the host's own functions do.
+class SimulatedCall final : public CallCode {
+ public:
+  DeviceCall call;
+  std::shared_ptr<const Fourier> fourier;
+};
+
 // By definition; sums in double.
 template <typename T, typename To, typename Sum>
 void MultiplyAs(const MatrixProduct& product, const ProductArrays& arrays) {
@@ -161,6 +170,16 @@ void MultiplyAll(const MatrixProduct& product, const ProductKind& kind,
       return MultiplyAs<std::complex<float>, std::complex<float>, Wide>(product, arrays);
     case MatrixType::kC128:
       return MultiplyAs<Wide, Wide, Wide>(product, arrays);
+  }
+}
+
+void Permute(const PermutationCall& call, const void* pivots, void* to) {
+  auto* swaps = static_cast<const int32_t*>(pivots);
+  auto* rows = static_cast<int32_t*>(to);
+  for (int64_t item = 0; item < call.batch; ++item, swaps += call.swaps, rows += call.rows) {
+    std::iota(rows, rows + call.rows, 0);
+    for (int64_t i = 0; i < std::min(call.swaps, call.rows); ++i)
+      if (swaps[i] >= 0 && swaps[i] < call.rows) std::swap(rows[i], rows[swaps[i]]);
   }
 }
 
@@ -292,6 +311,29 @@ class HostGpu final : public Gpu, private RegionSource {
     const auto& own = static_cast<const SimulatedProduct&>(code);
     queue_.Add(
         [product = own.product, kind = own.kind, there] { MultiplyAll(product, kind, there); });
+    return Ok();
+  }
+
+  Result<std::shared_ptr<const CallCode>> LoadCall(const DeviceCall& call) override {
+    if (std::holds_alternative<FactorCall>(call))
+      return MakeError(ErrorCode::kUnsupportedOp, "the simulated GPU has no LAPACK");
+    auto code = std::make_shared<SimulatedCall>();
+    code->call = call;
+    if (const auto* shape = std::get_if<FourierShape>(&call)) code->fourier = MakeFourier(*shape);
+    return std::shared_ptr<const CallCode>(std::move(code));
+  }
+  Status Call(const CallCode& code, std::span<void* const> arrays) override {
+    const auto& own = static_cast<const SimulatedCall&>(code);
+    std::vector<void*> near;
+    for (const void* array : arrays) near.push_back(Near(array));
+    queue_.Add([call = own.call, fourier = own.fourier, near = std::move(near)] {
+      if (fourier != nullptr) return fourier->Run(near[0], near[1]);
+      if (const auto* cholesky = std::get_if<CholeskyCall>(&call))
+        return RunCholesky(*cholesky, near[0], near[1]);
+      if (const auto* permutation = std::get_if<PermutationCall>(&call))
+        return Permute(*permutation, near[0], near[1]);
+      RunTriangular(std::get<TriangularCall>(call), near[0], near[1], near[2]);
+    });
     return Ok();
   }
 

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <array>
+#include <memory>
+#include <span>
+
+#include "backend/cuda/call_kernels.h"
+#include "backend/cuda/driver_api.h"
+#include "backend/cuda/gpu.h"
+#include "support/result.h"
+
+// Calls of libraries, as files of the driver's device see them.
+
+namespace tokamak::cuda {
+
+// What calls may use of the device.
+class CallDevice {
+ public:
+  // A kernel in the device, for ever.
+  struct Function {
+    Handle handle = nullptr;
+    std::array<int, 3> threads{1, 1, 1};
+  };
+  struct Grid {
+    int64_t x = 1, y = 1, z = 1;
+    size_t shared_bytes = 0;  // of a block
+  };
+  // Made when it is first asked for.
+  virtual Result<Function> Kernel(CallKernel kernel, MatrixElement element) = 0;
+  // With pointers to its parameters.
+  virtual Status LaunchKernel(const Function& function, const Grid& grid,
+                              std::span<void* const> parameters) = 0;
+  virtual Gpu& gpu() = 0;
+  virtual Handle stream() = 0;
+
+ protected:
+  ~CallDevice() = default;
+};
+
+// Launches with parameters as they are.
+template <typename... Parameters>
+Status LaunchWith(CallDevice& device, const CallDevice::Function& function,
+                  const CallDevice::Grid& grid, Parameters... parameters) {
+  std::array<void*, sizeof...(Parameters)> all = {&parameters...};
+  return device.LaunchKernel(function, grid, all);
+}
+
+// A call on a GPU of the driver's. One thread at a time asks for calls.
+class DriverCall : public CallCode {
+ public:
+  virtual Status Run(std::span<void* const> arrays, CallDevice& device) const = 0;
+};
+using PreparedCall = std::shared_ptr<const DriverCall>;
+
+// A transform of cuFFT. TK4201, TK4203, TK5001: a form that it does not have.
+Result<PreparedCall> PrepareFourier(const FourierShape& shape, CallDevice& device);
+// Matrices, by cuSOLVER and cuBLAS. The same errors.
+Result<PreparedCall> PrepareMatrices(const CholeskyCall& call, CallDevice& device);
+Result<PreparedCall> PrepareMatrices(const TriangularCall& call, CallDevice& device);
+Result<PreparedCall> PrepareMatrices(const FactorCall& call, CallDevice& device);
+Result<PreparedCall> PrepareMatrices(const PermutationCall& call, CallDevice& device);
+
+}  // namespace tokamak::cuda
