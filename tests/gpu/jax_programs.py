@@ -84,6 +84,27 @@ def convolutions(f):
     with_gradients("space", f(2, 10, 10, 10, 32), f(3, 3, 3, 32, 32), ("NDHWC", "DHWIO", "NDHWC"), (1, 1, 1))
 
 
+def linear_algebra(f):
+    """What libraries do. Vectors that are determined up to a factor are multiplied out."""
+    times = lambda a, b: jnp.matmul(a, b, precision="highest")
+    well, few = f(60, 60) + 20 * np.eye(60, dtype=np.float32), f(60, 3)
+    spectrum = (f(6, 129) + 1j * f(6, 129)).astype(np.complex64)
+    compare("fft, inverse", lambda a: (jnp.fft.ifft(a), jnp.fft.ifft2(a), jnp.fft.irfft(a), jnp.fft.irfft2(a), jnp.fft.irfft(a, n=255)), spectrum)
+    compare("fft, real", lambda a: (jnp.fft.rfft(a), jnp.fft.rfftn(a.reshape(4, 5, 6, 7))), f(840), rtol=1e-4, atol=1e-4)
+    compare("fft in a loop", lambda a: lax.fori_loop(0, 9, lambda i, c: jnp.fft.ifft(jnp.fft.fft(c) * 0.9), a), spectrum)
+    compare("solve, inverse, determinant", lambda a, b: (jnp.linalg.solve(a, b), jnp.linalg.inv(a), jnp.linalg.slogdet(a)), well, few, rtol=1e-3, atol=1e-4)
+    compare("lu of a batch", lambda a: lax.linalg.lu(a.reshape(9, 20, 20)), well, rtol=1e-2, atol=1e-2)
+    compare("triangular systems", lambda a, b: [lax.linalg.triangular_solve(a, b if left else b.T, left_side=left, lower=True, transpose_a=turned)
+                                                for left in (True, False) for turned in (True, False)], well, few, rtol=1e-3, atol=1e-4)  # fmt: skip
+    compare("qr", lambda a: [times(*jnp.linalg.qr(x)) for x in (a, a[:, :7], a[:7], a.reshape(9, 40, 10))], well, rtol=1e-3, atol=1e-3)
+    compare("eigh", lambda a: (lambda w, v: (w, times(v * w, v.T)))(*jnp.linalg.eigh(a + a.T)), well, rtol=1e-3, atol=1e-3)
+    compare("svd", lambda a: [times(u * s[..., None, :], v) for x in (a, a[:, :7], a[:7], a.reshape(9, 20, 20)) for u, s, v in [jnp.linalg.svd(x, full_matrices=False)]],
+            well, rtol=1e-3, atol=1e-3)  # fmt: skip
+    broken = well.copy()
+    broken[3, 5] = np.nan
+    compare("what is no number", lambda a, b: [jnp.isnan(x).all() for x in (jnp.linalg.cholesky(-a), jnp.linalg.solve(a, b), jnp.linalg.svd(a)[1])], broken, few)
+
+
 def programs(r):
     f = lambda *s: r.standard_normal(s).astype(np.float32)
     x = f(64, 300)
@@ -108,6 +129,7 @@ def programs(r):
     compare("gather, scatter", lambda a, i: (a[i], a.at[i].add(1.0)), f(50, 4), r.integers(0, 50, 30).astype(np.int32))
     compare("fft", lambda a: jnp.fft.fft(a), f(8, 64), rtol=1e-4, atol=1e-4)
     compare("cholesky", lambda a: jnp.linalg.cholesky(a @ a.T + 20 * jnp.eye(20)), f(20, 20), rtol=1e-3, atol=1e-3)
+    linear_algebra(f)
     compare("random", lambda k: jax.random.normal(jax.random.wrap_key_data(k), (1000,)), np.array([1, 2], np.uint32))
     compare("while", lambda a: lax.while_loop(lambda s: s[0] < 1000.0, lambda s: (s[0] * 2.0, s[1] + 1), (jnp.abs(a) + 1, 0)), np.float32(0.3))
     compare("cond", lambda p, a: lax.cond(p, jnp.sin, jnp.cos, a), np.bool_(True), x)

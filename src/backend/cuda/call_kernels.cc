@@ -111,6 +111,16 @@ extern "C" __global__ void __launch_bounds__(256) NAME(int* info, const NUMBER* 
 }
 )";
 
+constexpr const char* kSpoilText = R"(
+extern "C" __global__ void __launch_bounds__(256) NAME(NUMBER* a, const int* flags, int rows,
+                                                       int columns) {
+  if (flags[blockIdx.x] == 0) return;
+  long long size = (long long)rows * columns;
+  a += size * blockIdx.x;
+  for (long long i = threadIdx.x; i < size; i += blockDim.x) a[i] = Number(NOT_A_NUMBER);
+}
+)";
+
 // One thread swaps, in memory that is near where the rows fit there.
 constexpr const char* kPermutationText = R"(
 extern "C" __global__ void __launch_bounds__(256) NAME(int* to, const int* pivots, int swaps,
@@ -246,6 +256,8 @@ const char* TextOf(CallKernel kernel) {
       return kFinishText;
     case CallKernel::kFinite:
       return kFiniteText;
+    case CallKernel::kSpoil:
+      return kSpoilText;
     case CallKernel::kPermutation:
       return kPermutationText;
     case CallKernel::kSmallQr:
@@ -256,9 +268,9 @@ const char* TextOf(CallKernel kernel) {
   return "";
 }
 
-constexpr const char* kNames[] = {"scale",    "spectrum",        "transpose", "addresses",
-                                  "judge",    "finish",          "finite",    "permutation",
-                                  "small_qr", "small_reflectors"};
+constexpr const char* kNames[] = {"scale",       "spectrum", "transpose",       "addresses",
+                                  "judge",       "finish",   "finite",          "spoil",
+                                  "permutation", "small_qr", "small_reflectors"};
 
 // Numbers, real or complex.
 constexpr const char* kRealPrelude = R"(
@@ -298,8 +310,8 @@ __device__ inline REAL Magnitude(REAL x) { return x < 0 ? -x : x; }
 // What is no number is larger than all.
 __device__ inline REAL Larger(REAL x, NUMBER z) {
   REAL re = Magnitude(RealPart(z)), im = Magnitude(ImaginaryPart(z));
-  if (!(re <= x)) x = re;
-  if (!(im <= x)) x = im;
+  if (x == x && !(re <= x)) x = re;
+  if (x == x && !(im <= x)) x = im;
   return x;
 }
 )";

@@ -30,6 +30,8 @@ enum class CallKernel : uint8_t {
   // (info, matrices, rows, columns, triangle): 1 where a number is none or infinite, of what is
   // read: all, or the lower (1) or upper (2) triangle; a block a matrix.
   kFinite,
+  // (matrices, flags, rows, columns): makes those NaN whose flag is not 0; a block a matrix.
+  kSpoil,
   // (permutations, pivots, swaps, rows): row swaps one after the other, from 0, as a permutation;
   // a block a matrix.
   kPermutation,

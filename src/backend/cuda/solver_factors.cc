@@ -109,6 +109,8 @@ class LuRun final : public FactorRun {
   }
   Status More(CallDevice& device) override {
     TOK_TRY(addresses_, device.Kernel(CallKernel::kAddresses, call_.element));
+    TOK_TRY(finite_, device.Kernel(CallKernel::kFinite, call_.element));
+    TOK_TRY(spoil_, device.Kernel(CallKernel::kSpoil, call_.element));
     return Ok();
   }
   size_t OwnBytes() const override { return static_cast<size_t>(count_) * sizeof(void*); }
@@ -129,10 +131,18 @@ class LuRun final : public FactorRun {
                                     m_, places.work, pivots + int64_t{item} * k_, info + item);
       }));
     }
-    return Turn(device, arrays[1], places.matrices, n_, m_);
+    TOK_RETURN_IF_ERROR(Turn(device, arrays[1], places.matrices, n_, m_));
+    return Spoil(arrays, places, device);
+  }
+  // The library makes numbers of what is none (an H200: a system with a NaN had a finite solution).
+  Status Spoil(std::span<void* const> arrays, const Places& places, CallDevice& device) const {
+    auto* flags = reinterpret_cast<int*>(places.own);
+    TOK_RETURN_IF_ERROR(device.gpu().Fill(flags, 0, static_cast<size_t>(count_) * sizeof(int)));
+    TOK_RETURN_IF_ERROR(LaunchWith(device, finite_, {count_}, flags, arrays[0], m_, n_, 0));
+    return LaunchWith(device, spoil_, {count_}, arrays[1], flags, m_, n_);
   }
 
-  CallDevice::Function addresses_;
+  CallDevice::Function addresses_, finite_, spoil_;
 };
 
 // Matrices that a block's memory holds, and few enough numbers for one block to be fast.
