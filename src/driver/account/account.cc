@@ -92,7 +92,9 @@ class Walker {
         DescribePack(step, account);
         break;
       case StepKind::kLibrary:
-        account.library = program_.products[step.target].convolution ? "cuDNN" : "OpenBLAS";
+        account.library = program_.products[step.target].convolution ? "cuDNN"
+                          : machine_.is_gpu()                        ? "cuBLASLt"
+                                                                     : "OpenBLAS";
         DescribeInstr(*program_.product_instrs[step.target], "library", account);
         break;
       case StepKind::kCall:
