@@ -37,10 +37,19 @@ class CallReader {
                 : name == "syevd" || name == "eigh"  ? ReadEigen(made)
                 : name == "gesdd" || name == "gesvd" ? ReadSingular(made)
                                                      : false;
-    return fits ? std::optional(made) : std::nullopt;
+    return fits && !IsSmall(made) ? std::optional(made) : std::nullopt;
   }
 
  private:
+  // Eigen- and singular vectors are known but for their signs, which libraries choose. Small
+  // problems are done on the host by the time that cuSOLVER has begun, with LAPACK's signs, which
+  // people who go from CPU to GPU then see again.
+  static bool IsSmall(const FactorCall& made) {
+    constexpr int64_t kSmall = 4096;
+    bool any_sign = made.routine == Routine::kEigen || made.routine == Routine::kSingular;
+    return any_sign && made.batch * made.rows * made.columns <= kSmall;
+  }
+
   bool ReadLu(FactorCall& made) const {
     made.routine = Routine::kLu;
     return results_.size() == 3 && Is(0, {rows_, columns_}) && IsInt(1, {least()}) && IsInt(2, {});
