@@ -22,7 +22,7 @@ namespace {
 // Values of kernels that a search may build to price them, and so many for each instruction, if
 // those are more; a thousand take some two milliseconds, with all that is done besides. With all
 // effort, so many times as many.
-constexpr int64_t kValues = 150'000, kValuesOfInstr = 30, kTimesAtMost = 5;
+constexpr int64_t kValues = 150'000, kValuesOfInstr = 20, kTimesAtMost = 5;
 // A plan without fusion stores and launches more, which is certain; that it is cheaper all the same
 // must be clear: more than prices err where nobody has measured, and where kernels are yet to be
 // packed into launches.
