@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "fusion/contraction.h"
+#include "fusion/expand_ops.h"
 #include "gen/region.h"
 
 namespace tokamak {
@@ -299,10 +300,7 @@ class Preparer {
       back[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
     result = Moved(result, back);
     for (Instr* before : conv_.extras().control_predecessors) result->AddControlPredecessor(before);
-    const bool is_root = computation_.root() == &conv_;
-    computation_.ReplaceUses(&conv_, result);
-    if (is_root) computation_.set_root(result);
-    computation_.Remove(&conv_);
+    Expansion(conv_).Replace(result);
   }
 
  private:

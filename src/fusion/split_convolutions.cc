@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "fusion/expand_ops.h"
 #include "fusion/library_convolutions.h"
 #include "gen/region.h"
 
@@ -71,10 +72,7 @@ class Splitter {
       result = Make(Op::kSlice, shape_.dims(), {result}, SliceAttrs{begin, shape_.dims(), step});
     result->set_name(conv_.name());
     for (Instr* before : conv_.extras().control_predecessors) result->AddControlPredecessor(before);
-    const bool is_root = computation_.root() == &conv_;
-    computation_.ReplaceUses(&conv_, result);
-    if (is_root) computation_.set_root(result);
-    computation_.Remove(&conv_);
+    Expansion(conv_).Replace(result);
   }
 
  private:
