@@ -170,7 +170,7 @@ void SplitShiftedSums(Module& module, DecisionLog& log, const Machine& machine) 
     bool changed = false;
     std::vector<Instr*> sums;  // none of them goes with another
     for (Instr* instr : computation->Instrs())
-      if (IsReduce(*instr)) sums.push_back(instr);
+      if (IsReduce(*instr) && ReducerOf(*instr).op == Op::kAdd) sums.push_back(instr);
     for (Instr* instr : sums) {
       std::optional<Found> found = Find(*instr);
       if (!found || IsTied(*found->sum) || IsTied(*found->greatest)) continue;
