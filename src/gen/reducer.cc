@@ -182,7 +182,10 @@ std::vector<Element> Accumulators::Joined(const std::vector<Element>& x,
 
 std::vector<Element> Accumulators::Combined() {
   for (int64_t half = lanes_ / 2; half > 0; half /= 2) {
-    auto fold = [&](Scalar lane) { Write(lane, Joined(Read(lane), Read(lane + b_.Index(half)))); };
+    auto fold = [&](Scalar lane) {
+      std::vector<Element> own = Read(lane);
+      Write(lane, Joined(own, Read(lane + b_.Index(half))));
+    };
     if (half == 1) {
       fold(b_.Index(0));
     } else {

@@ -129,11 +129,15 @@ struct TeamSumPlace {
     int64_t across = product.columns / product.warp_columns;
     T piece = sum / number(4), of_four = sum % number(4);
     int64_t pieces = product.warp_columns / Multiplication::kPieceColumns;
-    row = warp / number(across) * number(product.warp_rows) + piece / number(pieces) * number(16) +
-          of_four / number(2) * number(8) + lane / number(4);
-    column = warp % number(across) * number(product.warp_columns) +
-             piece % number(pieces) * number(8) + lane % number(4) * number(2) +
-             of_four % number(2);
+    // One after the other: the order in which operands of a sum are made is the compiler's.
+    row = warp / number(across) * number(product.warp_rows);
+    row = row + piece / number(pieces) * number(16);
+    row = row + of_four / number(2) * number(8);
+    row = row + lane / number(4);
+    column = warp % number(across) * number(product.warp_columns);
+    column = column + piece % number(pieces) * number(8);
+    column = column + lane % number(4) * number(2);
+    column = column + of_four % number(2);
   }
 };
 // What products of this type are added up in; nothing when it is not one to multiply.

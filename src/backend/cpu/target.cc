@@ -74,6 +74,13 @@ Result<Target> HostTarget() {
     for (const auto& feature : llvm::sys::getHostCPUFeatures())
       target->features.push_back((feature.second && feature.first() != kLeftOut ? "+" : "-") +
                                  feature.first().str());
+    // The name of a processor stands for vectors of any length, which a virtual machine may not
+    // have: what the system does not name is not there.
+    if (!IsX86(*target))
+      for (const char* optional : {"sve", "sve2", "sme"})
+        if (std::ranges::find(target->features, "+" + std::string(optional)) ==
+            target->features.end())
+          target->features.push_back("-" + std::string(optional));
     std::ranges::sort(target->features);
     if (IsX86(*target)) {
       target->vector_bytes = Has(*target, "avx512vl") ? 64 : Has(*target, "avx") ? 32 : 16;

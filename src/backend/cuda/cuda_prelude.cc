@@ -118,6 +118,16 @@ constexpr std::string_view kDivisionText =
     "  return fabsf(result) >= 0x1p-60f ? result : x / by;\n"
     "}\n\n";
 
+// The inverse is made once for all lanes.
+constexpr std::string_view kNarrowDivisionText =
+    "// x / by of which 16 bits are kept, to 2 ulp of an f32. All lanes have the same divisor; "
+    "where\n"
+    "// its inverse would be too small or too large, both are scaled.\n"
+    "__device__ inline float DivideNarrow(float x, float by) {\n"
+    "  float scale = fabsf(by) > 0x1p100f ? 0x1p-64f : fabsf(by) < 0x1p-100f ? 0x1p64f : 1.0f;\n"
+    "  return x * scale * (1.0f / (by * scale));\n"
+    "}\n\n";
+
 constexpr std::string_view kOneText =
     "// Sums as products with it go to the units that multiply, which are idle in kernels of "
     "shifts\n"
@@ -239,6 +249,8 @@ std::string_view TextOf(Helper helper) {
       return kApproximationsText;
     case Helper::kDivision:
       return kDivisionText;
+    case Helper::kNarrowDivision:
+      return kNarrowDivisionText;
     case Helper::kOne:
       return kOneText;
     case Helper::kAlike:

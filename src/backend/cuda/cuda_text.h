@@ -21,6 +21,7 @@ enum class Helper : uint8_t {
   kHidden,
   kApproximations,
   kDivision,
+  kNarrowDivision,
   kOne,
   kAlike,
   kTeamMultiply,

@@ -26,7 +26,33 @@ bool IsRotation(const Kernel& kernel, const ScalarNode& node) {
          x.operands[0] == y.operands[0];
 }
 
+bool IsNarrow(ScalarType type) {
+  return type == ScalarType::kBF16 || type == ScalarType::kF16;
+}
+
+void EraseStored(const Block& block, std::set<ValueId>& values) {
+  for (const Stmt& stmt : block) {
+    if (stmt.kind == StmtKind::kStore) values.erase(stmt.value);
+    for (const Block* inner : {&stmt.head, &stmt.body, &stmt.otherwise})
+      EraseStored(*inner, values);
+  }
+}
+
 }  // namespace
+
+std::set<ValueId> NarrowedQuotients(const Kernel& kernel) {
+  std::set<ValueId> quotients;
+  for (size_t i = 0; i < kernel.nodes.size(); ++i) {
+    const ScalarNode& node = kernel.nodes[i];
+    bool narrows = node.prim == Prim::kConvert && IsNarrow(node.type);
+    for (ValueId operand : kernel.operands(ValueId{static_cast<uint32_t>(i)}))
+      if (!narrows) quotients.erase(operand);
+    if (node.prim == Prim::kDiv && node.type == ScalarType::kF32)
+      quotients.insert(ValueId{static_cast<uint32_t>(i)});
+  }
+  EraseStored(kernel.body, quotients);
+  return quotients;
+}
 
 bool MultipliesSums(const Kernel& kernel) {
   int logic = 0, sums = 0, products = 0;
@@ -48,7 +74,8 @@ bool MultipliesSums(const Kernel& kernel) {
   return sums >= kManySums && logic >= sums + products;
 }
 
-std::string CudaWriter::SpelledOtherwise(const ScalarNode& node) {
+std::string CudaWriter::SpelledOtherwise(ValueId id) {
+  const ScalarNode& node = kernel_.node(id);
   if (node.prim == Prim::kAdd && node.type == ScalarType::kU32 && multiplies_sums_) {
     source_.helpers.insert(Helper::kOne);
     return fmt::format("{} * kOne + {}", Operand(node.operands[0]), Operand(node.operands[1]));
@@ -60,6 +87,11 @@ std::string CudaWriter::SpelledOtherwise(const ScalarNode& node) {
     return fmt::format("InverseRoot({})", Operand(root.operands[0]));
   }
   if (node.prim != Prim::kDiv || node.type != ScalarType::kF32) return "";
+  if (in_vector_ && !variance_.ByLane(node.operands[1]) && narrowed_.contains(id)) {
+    source_.helpers.insert(Helper::kNarrowDivision);
+    return fmt::format("DivideNarrow({}, {})", Operand(node.operands[0]),
+                       Operand(node.operands[1]));
+  }
   const ScalarNode& by = kernel_.node(node.operands[1]);
   if (by.prim != Prim::kConst || (open_ != nullptr && open_->IsOpen(node.operands[1]))) return "";
   auto divisor = std::bit_cast<float>(static_cast<uint32_t>(by.bits));
@@ -82,7 +114,7 @@ std::string CudaWriter::Spelled(ValueId id) {
     source_.helpers.insert(Helper::kExtremes);
   if (node.prim == Prim::kExp2 || node.prim == Prim::kInverse)
     source_.helpers.insert(Helper::kApproximations);
-  if (std::string other = SpelledOtherwise(node); !other.empty()) return other;
+  if (std::string other = SpelledOtherwise(id); !other.empty()) return other;
   std::array<std::string, 3> operands;
   for (size_t i = 0; i < static_cast<size_t>(node.arity()); ++i)
     operands[i] = Operand(node.operands[i]);

@@ -52,6 +52,9 @@ std::string_view TeamMultiplyText();
 // busier with them than those that multiply (cuda_values.cc).
 bool MultipliesSums(const Kernel& kernel);
 
+// Quotients of f32 of which nothing but a number of 16 bits is made (cuda_values.cc).
+std::set<ValueId> NarrowedQuotients(const Kernel& kernel);
+
 // Writes one kernel as CUDA C++.
 class CudaWriter {
  public:
@@ -70,7 +73,8 @@ class CudaWriter {
         variance_(kernel),
         names_(kernel, placement_),
         spelling_(kernel.index_bits),
-        multiplies_sums_(MultipliesSums(kernel)) {}
+        multiplies_sums_(MultipliesSums(kernel)),
+        narrowed_(NarrowedQuotients(kernel)) {}
 
   const Mentions& mentions() const { return mentions_; }
 
@@ -122,7 +126,7 @@ class CudaWriter {
   std::string Element(ArrayId id, ValueId index) const;
   // What a pure primitive is; where one is spelled otherwise, that (cuda_values.cc).
   std::string Spelled(ValueId id);
-  std::string SpelledOtherwise(const ScalarNode& node);
+  std::string SpelledOtherwise(ValueId id);
   void Define(ValueId id);
   // In this order; what few numbers need stands behind a branch.
   void DefineAll(std::span<const ValueId> ids);
@@ -195,6 +199,7 @@ class CudaWriter {
   KernelNames names_;
   Spelling spelling_;
   bool multiplies_sums_;
+  std::set<ValueId> narrowed_;
   RangeTable ranges_;
   CudaSource source_;
   std::string text_, failure_;

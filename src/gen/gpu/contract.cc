@@ -181,7 +181,8 @@ class TeamContract {
     b_.For("u", LoopRole::kUnrolled, b_.Index(CeilDiv(all, threads)), [&](Scalar u) {
       Scalar vector = u * b_.Index(threads) + thread_;
       auto at = [&] {
-        body(u, vector / b_.Index(of_line), vector % b_.Index(of_line) * b_.Index(side.lanes));
+        Scalar line = vector / b_.Index(of_line);
+        body(u, line, vector % b_.Index(of_line) * b_.Index(side.lanes));
       };
       if (all % threads == 0) return at();
       b_.If(vector < b_.Index(all), at);
