@@ -40,6 +40,9 @@ class Counter {
     Pressure pressure = PressureOf(kernel_, placement_);
     work_.registers = pressure.vectors;
     work_.words = static_cast<double>(pressure.words);
+    if (int teams = TeamsWanted(kernel_); machine_.is_gpu() && teams > 1)
+      work_.words =
+          std::min(work_.words, std::floor(RatesOf(machine_).registers / (teams * work_.threads)));
     for (const Array& array : kernel_.arrays)
       if (array.space == Space::kTeam)
         work_.team_bytes += static_cast<double>(array.size * BytesOf(array.type));

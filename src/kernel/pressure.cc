@@ -223,6 +223,19 @@ class LiveTimes {
   int64_t now_ = 0, lanes_ = 1, lanes_most_ = 1;
 };
 
+// Of those whose warps match, at every word, one more.
+int TeamsWantedBy(const Kernel& kernel, const Block& block) {
+  int teams = 1;
+  for (const Stmt& stmt : block) {
+    if (stmt.kind == StmtKind::kMultiply && stmt.product.IsTeams()) teams = std::max(teams, 2);
+    if (stmt.kind == StmtKind::kShuffle && kernel.node(stmt.value).prim == Prim::kMatch)
+      teams = std::max(teams, 3);
+    for (const Block* inner : {&stmt.body, &stmt.otherwise})
+      teams = std::max(teams, TeamsWantedBy(kernel, *inner));
+  }
+  return teams;
+}
+
 }  // namespace
 
 Pressure PressureOf(const Kernel& kernel, const Placement& placement) {
@@ -231,6 +244,10 @@ Pressure PressureOf(const Kernel& kernel, const Placement& placement) {
 
 Pressure PressureOf(const Kernel& kernel) {
   return PressureOf(kernel, Placement(kernel));
+}
+
+int TeamsWanted(const Kernel& kernel) {
+  return TeamsWantedBy(kernel, kernel.body);
 }
 
 }  // namespace tokamak

@@ -21,4 +21,8 @@ struct Pressure {
 Pressure PressureOf(const Kernel& kernel, const Placement& placement);
 Pressure PressureOf(const Kernel& kernel);
 
+// Teams that a GPU's multiprocessor should have room for, some of which run while others wait at
+// their barriers: a thread gets no more registers than leave it.
+int TeamsWanted(const Kernel& kernel);
+
 }  // namespace tokamak

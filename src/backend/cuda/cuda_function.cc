@@ -4,26 +4,13 @@
 
 #include "backend/cuda/cuda_writer.h"
 #include "kernel/cluster.h"
+#include "kernel/pressure.h"
 
 namespace tokamak::cuda {
 namespace {
 
 constexpr int64_t kStaticTeamBytes = 48 << 10;
 constexpr int64_t kMostTeamBytes = 227 << 10;
-
-// Teams that a multiprocessor should have room for: some run while others wait at their barriers.
-// Of those whose warps match, at every word, one more.
-int TeamsWanted(const Kernel& kernel, const Block& block) {
-  int teams = 1;
-  for (const Stmt& stmt : block) {
-    if (stmt.kind == StmtKind::kMultiply && stmt.product.IsTeams()) teams = std::max(teams, 2);
-    if (stmt.kind == StmtKind::kShuffle && kernel.node(stmt.value).prim == Prim::kMatch)
-      teams = std::max(teams, 3);
-    for (const Block* inner : {&stmt.body, &stmt.otherwise})
-      teams = std::max(teams, TeamsWanted(kernel, *inner));
-  }
-  return teams;
-}
 
 }  // namespace
 
@@ -82,7 +69,7 @@ void CudaWriter::Function() {
         "team_memory{}{}) {{",
         *part_, parameters.empty() ? "" : ",", parameters);
   } else {
-    int teams = TeamsWanted(kernel_, kernel_.body);
+    int teams = TeamsWanted(kernel_);
     std::string least = teams > 1 ? fmt::format(", {}", teams) : "";
     std::string cluster;
     if (source_.cluster > 1) cluster = fmt::format("__cluster_dims__({}, 1, 1) ", source_.cluster);
