@@ -159,9 +159,11 @@ void ElementEmitter::StoreLinear(const Instr& root, size_t part, Scalar index, E
 Element ElementEmitter::LoadLinear(const Instr& instr, Scalar index) {
   ElementType type = instr.shape().type();
   if (auto provided = provided_.find(&instr); provided != provided_.end()) {
-    if (provided->second.first == index.id()) return provided->second.second;
-    Fail("an input is needed at another place than it is provided for");
-    return Zero(type);
+    if (provided->second.index == index.id()) return provided->second.value;
+    if (!provided->second.read_otherwise) {
+      Fail("an input is needed at another place than it is provided for");
+      return Zero(type);
+    }
   }
   auto input = inputs_.find(&instr);
   if (input == inputs_.end()) {
@@ -188,8 +190,8 @@ Element ElementEmitter::ReadRoot(const Instr& root, Scalar index) {
   return FromStorage(b_, type, {real, b_.Read(array, index * b_.Index(2) + b_.Index(1))});
 }
 
-void ElementEmitter::Provide(const Instr& input, Scalar index, Element value) {
-  provided_.insert_or_assign(&input, std::pair(index.id(), value));
+void ElementEmitter::Provide(const Instr& input, Scalar index, Element value, bool read_otherwise) {
+  provided_.insert_or_assign(&input, Provided{index.id(), value, read_otherwise});
 }
 
 Scalar ElementEmitter::LoadStored(const Instr& input, Scalar index) {

@@ -65,9 +65,9 @@ class ElementEmitter {
   // Values that were made so far are made anew where they are needed: they may hold what was read
   // in a block that is closed.
   void Forget() { known_.clear(); }
-  // From here on, elements of an input are not loaded: the one at `index` (row-major) is this
-  // value, and others are a fault.
-  void Provide(const Instr& input, Scalar index, Element value);
+  // From here on, the element of an input at `index` (row-major) is not loaded: it is this value.
+  // Others are a fault, or loaded as ever where some of the region reads the input otherwise.
+  void Provide(const Instr& input, Scalar index, Element value, bool read_otherwise = false);
   // From here on, elements of the instruction are what `giver` makes.
   void Give(const Instr& instr, std::shared_ptr<ElementGiver> giver);
   // The element of an input, loaded as it is stored.
@@ -134,7 +134,12 @@ class ElementEmitter {
   std::unordered_map<const Instr*, bool> inside_;
   std::map<std::pair<const Instr*, size_t>, Bound> bound_;
   std::map<Key, Element> known_;
-  std::unordered_map<const Instr*, std::pair<ValueId, Element>> provided_;
+  struct Provided {
+    ValueId index{};
+    Element value;
+    bool read_otherwise = false;
+  };
+  std::unordered_map<const Instr*, Provided> provided_;
   std::unordered_map<const Instr*, std::shared_ptr<ElementGiver>> givers_;
   Scalar assumed_;  // of AssumeInside
   Dims assumed_dims_;

@@ -65,6 +65,7 @@ class DriverGpu final : public Gpu,
     std::string architecture;
   };
   class Graph;
+  struct GraphPart;
 
   explicit DriverGpu(Opened opened);
   void* TakeRegion(size_t bytes) override;
@@ -82,8 +83,8 @@ class DriverGpu final : public Gpu,
   Error Fault(int result, std::string_view what);
   Status CopyOutSmall(void* to, Address from, size_t bytes);
   Status CopyOutLarge(std::byte* to, Address from, size_t bytes);
-  Status FillGraph(Graph& graph, std::span<void* const> pointers);
-  Status UpdateGraph(Graph& graph, std::span<void* const> pointers);
+  Status FillGraph(GraphPart& graph, std::span<void* const> pointers);
+  Status UpdateGraph(GraphPart& graph, std::span<void* const> pointers);
   void NoteLaunch(const std::string* label) {
     recent_[launches_.fetch_add(1, std::memory_order_relaxed) % kRecent].store(
         label, std::memory_order_relaxed);

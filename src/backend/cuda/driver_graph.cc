@@ -1,5 +1,6 @@
 // Graphs: steps asked for at once. Pointers are parameters of their nodes; a run sets those of the
-// nodes whose pointers are others than the time before.
+// nodes whose pointers are others than the time before. Many steps are several graphs, one after
+// the other: the device is at the first while those of the next are set.
 
 #include <algorithm>
 
@@ -8,28 +9,38 @@
 
 namespace tokamak::cuda {
 
-class DriverGpu::Graph final : public StepGraph {
- public:
-  Graph(const DriverApi& api, Handle context) : api_(api), context_(context) {}
-  Graph(const Graph&) = delete;
-  Graph& operator=(const Graph&) = delete;
-  ~Graph() override {
-    api_.set_current(context_);
-    if (instance != nullptr) api_.destroy_instance(instance);
-    if (graph != nullptr) api_.destroy_graph(graph);
+// A graph of the driver, and what its nodes are.
+struct DriverGpu::GraphPart {
+  GraphPart(const DriverApi& api, Handle context, std::span<const GraphStep> given)
+      : api(api), context(context), steps(given.begin(), given.end()) {
+    for (const GraphStep& step : steps) pointer_count += step.pointers;
+  }
+  GraphPart(const GraphPart&) = delete;
+  GraphPart& operator=(const GraphPart&) = delete;
+  ~GraphPart() {
+    api.set_current(context);
+    if (instance != nullptr) api.destroy_instance(instance);
+    if (graph != nullptr) api.destroy_graph(graph);
   }
 
+  const DriverApi& api;
+  Handle context;
   std::vector<GraphStep> steps;
   std::vector<Handle> nodes;    // of each step
   std::vector<void*> pointers;  // of the last run
+  size_t pointer_count = 0;
   Handle graph = nullptr, instance = nullptr;
+};
 
- private:
-  const DriverApi& api_;
-  Handle context_;
+class DriverGpu::Graph final : public StepGraph {
+ public:
+  std::vector<std::unique_ptr<GraphPart>> parts;
 };
 
 namespace {
+
+// Steps of a part: setting their pointers takes less than running as many.
+constexpr size_t kMostOfPart = 48;
 
 // The parameters of a kernel's node, with what they point to.
 class KernelParameters {
@@ -68,13 +79,18 @@ Result<std::unique_ptr<StepGraph>> DriverGpu::MakeGraph(std::span<const GraphSte
                                                  LaunchSource::Pointers::kMemory;
     if (in_memory) return std::unique_ptr<StepGraph>();
   }
-  auto graph = std::make_unique<Graph>(api_, context_);
-  graph->steps.assign(steps.begin(), steps.end());
+  auto graph = std::make_unique<Graph>();
+  size_t count = (steps.size() + kMostOfPart - 1) / kMostOfPart;
+  for (size_t i = 0; i < count; ++i) {
+    size_t begin = steps.size() * i / count, end = steps.size() * (i + 1) / count;
+    graph->parts.push_back(
+        std::make_unique<GraphPart>(api_, context_, steps.subspan(begin, end - begin)));
+  }
   return std::unique_ptr<StepGraph>(std::move(graph));
 }
 
 // One step after the other, as in a stream.
-Status DriverGpu::FillGraph(Graph& graph, std::span<void* const> pointers) {
+Status DriverGpu::FillGraph(GraphPart& graph, std::span<void* const> pointers) {
   TOK_RETURN_IF_ERROR(Check(api_.create_graph(&graph.graph, 0), "a graph"));
   graph.pointers.assign(pointers.begin(), pointers.end());
   for (const GraphStep& step : graph.steps) {
@@ -97,7 +113,7 @@ Status DriverGpu::FillGraph(Graph& graph, std::span<void* const> pointers) {
   return Check(api_.instantiate(&graph.instance, graph.graph, 0), "a graph");
 }
 
-Status DriverGpu::UpdateGraph(Graph& graph, std::span<void* const> pointers) {
+Status DriverGpu::UpdateGraph(GraphPart& graph, std::span<void* const> pointers) {
   size_t at = 0;
   for (size_t i = 0; i < graph.steps.size(); ++i) {
     const GraphStep& step = graph.steps[i];
@@ -122,11 +138,16 @@ Status DriverGpu::UpdateGraph(Graph& graph, std::span<void* const> pointers) {
 Status DriverGpu::RunGraph(StepGraph& given, std::span<void* const> pointers) {
   auto& graph = static_cast<Graph&>(given);
   TOK_RETURN_IF_ERROR(Enter());
-  TOK_RETURN_IF_ERROR(graph.instance == nullptr ? FillGraph(graph, pointers)
-                                                : UpdateGraph(graph, pointers));
-  for (const GraphStep& step : graph.steps)
-    if (step.code != nullptr) NoteLaunch(static_cast<const LoadedCode*>(step.code)->label);
-  return Check(api_.launch_graph(graph.instance, stream_), "a graph");
+  for (const std::unique_ptr<GraphPart>& part : graph.parts) {
+    std::span<void* const> own = pointers.first(part->pointer_count);
+    pointers = pointers.subspan(part->pointer_count);
+    TOK_RETURN_IF_ERROR(part->instance == nullptr ? FillGraph(*part, own)
+                                                  : UpdateGraph(*part, own));
+    for (const GraphStep& step : part->steps)
+      if (step.code != nullptr) NoteLaunch(static_cast<const LoadedCode*>(step.code)->label);
+    TOK_RETURN_IF_ERROR(Check(api_.launch_graph(part->instance, stream_), "a graph"));
+  }
+  return Ok();
 }
 
 }  // namespace tokamak::cuda

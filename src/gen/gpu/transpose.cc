@@ -37,9 +37,14 @@ bool Fills(int64_t dim, int64_t side) {
   return dim >= side && (dim % side == 0 || dim >= 4 * side);
 }
 
+// A load that goes through a tile.
+struct TurnedLoad : LoadStrides {
+  bool is_only = true;  // of its input
+};
+
 // Neighbours that a thread reads and writes at once: all tiles and rows begin at a multiple.
 int64_t LanesOf(const Region& region, const Machine& machine, size_t across,
-                const std::vector<LoadStrides>& turned) {
+                const std::vector<TurnedLoad>& turned) {
   const Dims& dims = region.roots[0]->shape().dims();
   int64_t row = std::gcd(dims[across], dims.back());
   int64_t lanes =
@@ -54,7 +59,7 @@ int64_t LanesOf(const Region& region, const Machine& machine, size_t across,
 }
 
 Tiling TilingOf(const Region& region, const Machine& machine, size_t across,
-                const std::vector<LoadStrides>& turned) {
+                const std::vector<TurnedLoad>& turned) {
   const Dims& dims = region.roots[0]->shape().dims();
   Tiling large{.side = Tiling::kLarge, .lanes = LanesOf(region, machine, across, turned)};
   int64_t tiles = ProductOf(dims, 0, dims.size()) / (large.side * large.side), bytes = 0;
@@ -68,7 +73,7 @@ Tiling TilingOf(const Region& region, const Machine& machine, size_t across,
 class TransposeBuilder {
  public:
   TransposeBuilder(const Region& region, const Tiling& tiling, size_t across,
-                   const std::vector<LoadStrides>& turned, const std::string& name)
+                   const std::vector<TurnedLoad>& turned, const std::string& name)
       : region_(region),
         tiling_(tiling),
         across_(across),
@@ -148,7 +153,7 @@ class TransposeBuilder {
             const Instr& input = *turned_[i].input;
             Element stored{b_.Read(tiles_[i], InTile(x + lane, r)), {}};
             emitter_.Provide(input, IndexOf(turned_[i], at),
-                             FromStorage(b_, input.shape().type(), stored));
+                             FromStorage(b_, input.shape().type(), stored), !turned_[i].is_only);
           }
           StoreRoots(b_, emitter_, region_, at, Linearized(b_, at, dims_));
         });
@@ -159,7 +164,7 @@ class TransposeBuilder {
   const Region& region_;
   Tiling tiling_;
   size_t across_;  // the dimension along which the inputs' elements are neighbours
-  const std::vector<LoadStrides>& turned_;
+  const std::vector<TurnedLoad>& turned_;
   const Dims& dims_;
   size_t last_;
   KernelBuilder b_;
@@ -168,17 +173,16 @@ class TransposeBuilder {
 };
 
 // The loads that go through tiles: those whose elements are neighbours along the dimension and
-// apart along the last one. Another load of such an input would be read by the way around.
-std::vector<LoadStrides> TurnedLoads(const Region& region, const Dims& dims, size_t across) {
-  std::vector<LoadStrides> turned, loads = StridesOfLoads(region, dims);
+// apart along the last one. One of an input: others of it are read as they are.
+std::vector<TurnedLoad> TurnedLoads(const Region& region, const Dims& dims, size_t across) {
+  std::vector<LoadStrides> loads = StridesOfLoads(region, dims);
+  std::vector<TurnedLoad> turned;
   for (const LoadStrides& load : loads) {
-    bool is_only = std::count_if(loads.begin(), loads.end(), [&](const LoadStrides& other) {
-                     return other.input == load.input;
-                   }) == 1;
-    if (load.is_linear && is_only && !IsComplex(load.input->shape().type()) &&
+    auto of_input = [&](const LoadStrides& other) { return other.input == load.input; };
+    if (load.is_linear && !IsComplex(load.input->shape().type()) &&
         std::abs(load.strides[across]) == 1 && std::abs(load.strides.back()) > 1 &&
-        turned.size() < kMostTiles)
-      turned.push_back(load);
+        turned.size() < kMostTiles && std::none_of(turned.begin(), turned.end(), of_input))
+      turned.push_back({load, std::count_if(loads.begin(), loads.end(), of_input) == 1});
   }
   return turned;
 }
@@ -192,7 +196,7 @@ BuildOutcome BuildTranspose(const Region& region, const Machine& machine, const 
       return {std::nullopt, "its roots have different shapes"};
   Across across = FindAcross(region, dims);
   if (across.input == nullptr) return {std::nullopt, "it reads no input across"};
-  std::vector<LoadStrides> turned = TurnedLoads(region, dims, across.dimension);
+  std::vector<TurnedLoad> turned = TurnedLoads(region, dims, across.dimension);
   if (turned.empty() || dims[across.dimension] < kLeast || dims.back() < kLeast)
     return {std::nullopt, "its tiles would be too small, or too many"};
   Tiling tiling = TilingOf(region, machine, across.dimension, turned);
