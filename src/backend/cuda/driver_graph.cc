@@ -39,8 +39,9 @@ class DriverGpu::Graph final : public StepGraph {
 
 namespace {
 
-// Steps of a part: setting their pointers takes less than running as many.
-constexpr size_t kMostOfPart = 48;
+// Steps of the first part, for which the device waits, and of others at most: setting the pointers
+// of twice as many takes less than running them.
+constexpr size_t kFirstPart = 8, kMostOfPart = 64;
 
 // The parameters of a kernel's node, with what they point to.
 class KernelParameters {
@@ -80,11 +81,11 @@ Result<std::unique_ptr<StepGraph>> DriverGpu::MakeGraph(std::span<const GraphSte
     if (in_memory) return std::unique_ptr<StepGraph>();
   }
   auto graph = std::make_unique<Graph>();
-  size_t count = (steps.size() + kMostOfPart - 1) / kMostOfPart;
-  for (size_t i = 0; i < count; ++i) {
-    size_t begin = steps.size() * i / count, end = steps.size() * (i + 1) / count;
-    graph->parts.push_back(
-        std::make_unique<GraphPart>(api_, context_, steps.subspan(begin, end - begin)));
+  for (size_t most = kFirstPart; !steps.empty(); most = std::min(2 * most, kMostOfPart)) {
+    // No part is left with few.
+    size_t count = steps.size() < 2 * most ? steps.size() : most;
+    graph->parts.push_back(std::make_unique<GraphPart>(api_, context_, steps.first(count)));
+    steps = steps.subspan(count);
   }
   return std::unique_ptr<StepGraph>(std::move(graph));
 }
