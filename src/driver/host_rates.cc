@@ -115,9 +115,11 @@ std::optional<Rates> RatesOf(const std::string& cpu, int64_t cores) {
 // Of a processor of the same maker with the same abilities.
 std::optional<Rates> RatesOfKin() {
   std::map<std::string, std::string> fields = ProcessorFields();
-  std::optional<Rates> rates = ShippedRates(Cores(), [&](const Rates& other) {
-    return IsKin(other.kin, fields["vendor_id"], fields["flags"]);
-  });
+  bool is_arm = fields.count("vendor_id") == 0;
+  const std::string &maker = fields[is_arm ? "CPU implementer" : "vendor_id"],
+                    &flags = fields[is_arm ? "Features" : "flags"];
+  std::optional<Rates> rates =
+      ShippedRates(Cores(), [&](const Rates& other) { return IsKin(other.kin, maker, flags); });
   if (rates) rates->source += ", for want of this processor's; `tokamak calibrate` measures it";
   return rates;
 }
