@@ -31,14 +31,17 @@ ElementType DotTile::type() const {
   return ElementOfMultiplied(t_.type);
 }
 
-ArrayId DotTile::MakeLhs() {
-  // Rows that meet in few places of the first cache are moved apart.
+// Elements from row to row: those that would meet in few places of the first cache are moved apart.
+int64_t DotTile::Apart(int64_t row) const {
   constexpr int64_t kLine = 64, kFar = 512;
   int64_t bytes = BytesOf(t_.type);
+  return row * bytes % kFar == 0 ? row + kLine / bytes : row;
+}
+
+ArrayId DotTile::MakeLhs() {
   lhs_is_made_ = true;
   lhs_.direct = false;
-  lhs_pitch_ = t_.PaddedDepth();
-  if (lhs_pitch_ * bytes % kFar == 0) lhs_pitch_ += kLine / bytes;
+  lhs_pitch_ = Apart(t_.PaddedDepth());
   lhs_panel_ = b_.Local("lhs_rows", t_.type, Space::kTeam, t_.rows.size * lhs_pitch_);
   return lhs_panel_;
 }
@@ -70,7 +73,15 @@ void DotTile::FindSides() {
   lhs_.direct = lhs_.direct && !t_.rows.IsPadded() && lhs_.depth_distance == 1 && apart;
   rhs_.direct = rhs_.direct && !t_.columns.IsPadded() && rhs_.free_distance == 1 &&
                 GroupOf(t_.type) == 1 && t_.rows.count == 1 && t_.rows.size <= kFewRows &&
-                rhs_.depth_distance >= sides_.n;
+                rhs_.depth_distance >= sides_.n && !RhsMeets();
+}
+
+// Whether rows of the right side meet in few places of the first cache, from where each row of
+// vectors is read anew for a few rows of results: short vectors have few of them at a time.
+bool DotTile::RhsMeets() const {
+  constexpr int64_t kShortVectors = 128, kWorthCopy = 16;
+  return machine_.vector_bits <= kShortVectors && t_.rows.size >= kWorthCopy &&
+         rhs_.depth_distance * BytesOf(t_.type) % kBadDistance == 0;
 }
 
 void DotTile::FindPlaces(Side& side) {
@@ -94,7 +105,8 @@ void DotTile::MakeArrays() {
   if (!lhs_.direct && !lhs_is_made_)
     lhs_panel_ = b_.Local("lhs_panel", t_.type, Space::kTeam, t_.rows.size * t_.depth.size);
   if (!rhs_.direct)
-    rhs_panel_ = b_.Local("rhs_panel", t_.type, Space::kTeam, t_.depth.size * t_.columns.size);
+    rhs_panel_ =
+        b_.Local("rhs_panel", t_.type, Space::kTeam, t_.depth.size / GroupOf(t_.type) * RhsPitch());
   int64_t side = SquareSide();
   bool turns = NeedsTurn(lhs_) || NeedsTurn(rhs_);
   if (turns) square_ = b_.Local("square", t_.type, Space::kRegisters, side * side);
@@ -144,7 +156,7 @@ Scalar DotTile::LhsPlace(Scalar row, Scalar depth) {
 }
 Scalar DotTile::RhsPlace(Scalar column, Scalar group, int64_t in_group) {
   int64_t of = GroupOf(t_.type);
-  return group * b_.Index(t_.columns.size * of) + column * b_.Index(of) + b_.Index(in_group);
+  return group * b_.Index(RhsPitch()) + column * b_.Index(of) + b_.Index(in_group);
 }
 
 void DotTile::PackLhs(Scalar panel) {
@@ -295,7 +307,7 @@ void DotTile::Panel(Scalar panel, bool fresh) {
   } else {
     product.rhs = rhs_panel_;
     product.rhs_at = b_.Index(0).id();
-    product.rhs_row = t_.columns.size * GroupOf(t_.type);
+    product.rhs_row = RhsPitch();
   }
   b_.Multiply(sums_, b_.Index(0), product);
 }

@@ -68,6 +68,9 @@ class DotTile {
   void PackRhs(Scalar panel);
   void Turn(const Side& side, Scalar panel);
   void StoreTurned(bool is_lhs, int64_t lanes, Scalar free_at, Scalar depth_at);
+  bool RhsMeets() const;
+  int64_t Apart(int64_t row) const;
+  int64_t RhsPitch() const { return Apart(t_.columns.size * GroupOf(t_.type)); }
   Scalar PlaceOf(const Side& side, Scalar along, Scalar panel);
   ArrayId InputArray(const Instr& instr) const;
   void Panel(Scalar panel, bool fresh);

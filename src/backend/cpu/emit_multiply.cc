@@ -13,7 +13,7 @@ namespace tokamak::cpu {
 namespace {
 
 // A tile has so many rows of 64 bytes.
-constexpr int64_t kFarApart = 1024, kRowsAhead = 12;
+constexpr int64_t kFarApart = 1024, kRowsAhead = 12, kLineBytes = 64;
 constexpr int64_t kTileRows = 16, kTileColumns = 16, kTileDepth = 32;
 
 // Runs `body` with 0, 1 ... count - 1; count is at least 1.
@@ -60,18 +60,25 @@ class VectorProduct {
   void Emit() {
     // Two registers are kept for what is loaded.
     int64_t sums = target_.vector_registers - target_.vector_registers / 4;
-    int64_t groups = (p_.rows + sums / 2 - 1) / (sums / 2);
+    // An element of the left side is loaded into all lanes; where that takes a unit that could
+    // multiply (NEON), few rows and many columns (Neoverse V1: 48 GFLOP/s by 4 x 6, 35 by 12 x 2).
+    int64_t most = IsNeon() ? 4 : sums / 2;
+    int64_t groups = (p_.rows + most - 1) / most;
     int64_t rows = (p_.rows + groups - 1) / groups;
+    // There, all that is multiplied is in registers.
+    if (IsNeon()) sums = std::min(sums, (target_.vector_registers - 1) / (rows + 1) * rows);
     int64_t vectors = std::clamp<int64_t>(sums / rows, 1, 8);
     int64_t width = lanes_ * vectors;
     int64_t full = p_.columns / width * width;
     int64_t whole = p_.columns / lanes_ * lanes_;
     Columns({0, width, p_.columns / width}, rows, lanes_);
-    Columns({full, lanes_, (whole - full) / lanes_}, rows, lanes_);
+    if (whole > full) Columns({full, whole - full, 1}, rows, lanes_);
     if (p_.columns > whole) Columns({whole, p_.columns - whole, 1}, rows, p_.columns - whole);
   }
 
  private:
+  bool IsNeon() const { return target_.vector_bytes == 16 && target_.vector_registers == 32; }
+
   llvm::Value* At(llvm::Value* array, llvm::Value* index) {
     llvm::Type* element = group_ > 1 ? b_.getInt16Ty() : sum_;
     return b_.CreateInBoundsGEP(element, array, index);
@@ -155,10 +162,13 @@ class VectorProduct {
     for (int64_t v = 0; v < vectors; ++v)
       columns.push_back(b_.CreateAlignedLoad(
           type, At(right, b_.getInt64(static_cast<uint64_t>(v * lanes * group_))), element));
-    // Rows that are far apart are not foreseen by the processor.
-    if (p_.rhs_row * BytesOf(o_.type) >= kFarApart)
-      for (int64_t v = 0; v < vectors; ++v)
-        Prefetch(right, v * lanes * group_ + kRowsAhead * p_.rhs_row);
+    // Rows that are far apart are not foreseen by the processor; by those with NEON they are
+    // (Neoverse V1: 114 GFLOP/s on two cores, 78 with these).
+    if (p_.rhs_row * BytesOf(o_.type) >= kFarApart && !IsNeon()) {
+      int64_t line = kLineBytes / BytesOf(o_.type);
+      for (int64_t at = 0; at < vectors * lanes * group_; at += line)
+        Prefetch(right, at + kRowsAhead * p_.rhs_row);
+    }
     for (int64_t r = 0; r < rows; ++r) {
       llvm::Value* one = b_.CreateAlignedLoad(
           loaded, At(left, b_.getInt64(static_cast<uint64_t>(r * p_.lhs_row))), element);
