@@ -9,6 +9,7 @@ namespace {
 constexpr int64_t kFewRows = 36;
 // Rows this far apart meet in the same few places of the first cache.
 constexpr int64_t kBadDistance = 4096;
+constexpr int64_t kShortVectors = 128;  // bits
 
 }  // namespace
 
@@ -36,6 +37,12 @@ int64_t DotTile::Apart(int64_t row) const {
   constexpr int64_t kLine = 64, kFar = 512;
   int64_t bytes = BytesOf(t_.type);
   return row * bytes % kFar == 0 ? row + kLine / bytes : row;
+}
+
+// Long vectors prefetch their panels instead (backend/cpu/emit_multiply.cc).
+int64_t DotTile::RhsPitch() const {
+  int64_t row = t_.columns.size * GroupOf(t_.type);
+  return machine_.vector_bits <= kShortVectors ? Apart(row) : row;
 }
 
 ArrayId DotTile::MakeLhs() {
@@ -79,7 +86,7 @@ void DotTile::FindSides() {
 // Whether rows of the right side meet in few places of the first cache, from where each row of
 // vectors is read anew for a few rows of results: short vectors have few of them at a time.
 bool DotTile::RhsMeets() const {
-  constexpr int64_t kShortVectors = 128, kWorthCopy = 16;
+  constexpr int64_t kWorthCopy = 16;
   return machine_.vector_bits <= kShortVectors && t_.rows.size >= kWorthCopy &&
          rhs_.depth_distance * BytesOf(t_.type) % kBadDistance == 0;
 }

@@ -70,7 +70,7 @@ class DotTile {
   void StoreTurned(bool is_lhs, int64_t lanes, Scalar free_at, Scalar depth_at);
   bool RhsMeets() const;
   int64_t Apart(int64_t row) const;
-  int64_t RhsPitch() const { return Apart(t_.columns.size * GroupOf(t_.type)); }
+  int64_t RhsPitch() const;
   Scalar PlaceOf(const Side& side, Scalar along, Scalar panel);
   ArrayId InputArray(const Instr& instr) const;
   void Panel(Scalar panel, bool fresh);
