@@ -268,7 +268,9 @@ BuildOutcome BuildOnCpu(const RoundsRegion& region, const Machine& machine,
   KernelBuilder b(name);
   RoundsKernel kernel(b, region);
   int64_t count = region.form.Places();
-  bool more = region.loop.body->size() < kShortBody || machine.vector_bits <= kShortVectors;
+  bool for_all = count >= 4 * machine.Lanes(32) * machine.cores;
+  bool more =
+      region.loop.body->size() < kShortBody || (machine.vector_bits <= kShortVectors && for_all);
   int64_t vectors = more ? 4 : 2;
   int64_t lanes = std::min(vectors * machine.Lanes(32), PowerBelow(count));
   int64_t teams = (count + lanes - 1) / lanes;
