@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include <llvm/Analysis/VectorUtils.h>
 #include <llvm/IR/MDBuilder.h>
 
 #include "backend/cpu/emitter.h"
@@ -297,6 +298,9 @@ llvm::Value* Emitter::OnIntegers(Prim prim, ScalarType from, llvm::ArrayRef<llvm
 }
 
 llvm::Value* Emitter::Division(Prim prim, bool is_signed, llvm::Value* x, llvm::Value* y) {
+  if (llvm::Value* one = llvm::getSplatValue(y);
+      one != nullptr && !llvm::isa<llvm::Constant>(y) && y->getType()->getScalarSizeInBits() <= 32)
+    return DivisionByOne(prim, is_signed, x, y, one);
   // A lane that is not here may hold a zero.
   if (mask_ != nullptr && y->getType()->isVectorTy() && !llvm::isa<llvm::Constant>(y))
     y = b_.CreateSelect(mask_, y, Integer(y, 1));
@@ -316,6 +320,29 @@ llvm::Value* Emitter::DivisionOfReals(Prim prim, bool is_signed, llvm::Value* x,
     return is_signed ? b_.CreateSIToFP(v, real) : b_.CreateUIToFP(v, real);
   };
   llvm::Value* quotient = b_.CreateFDiv(as_real(x), as_real(y));
+  quotient =
+      is_signed ? b_.CreateFPToSI(quotient, x->getType()) : b_.CreateFPToUI(quotient, x->getType());
+  return prim == Prim::kDiv ? quotient : b_.CreateSub(x, b_.CreateMul(quotient, y));
+}
+
+// All lanes by the same number, of which the inverse is made once. It is a little too large, by
+// more than it and the product may be rounded down, and by less than takes the largest quotient
+// that is no integer to the next one.
+llvm::Value* Emitter::DivisionByOne(Prim prim, bool is_signed, llvm::Value* x, llvm::Value* y,
+                                    llvm::Value* one) {
+  bool is_short = one->getType()->getScalarSizeInBits() <= 16;
+  llvm::Type* real = is_short ? b_.getFloatTy() : b_.getDoubleTy();
+  auto as_real = [&](llvm::Value* v, llvm::Type* type) {
+    return is_signed ? b_.CreateSIToFP(v, type) : b_.CreateUIToFP(v, type);
+  };
+  // Where no lane is here, it may be a zero.
+  if (mask_ != nullptr)
+    one = b_.CreateSelect(b_.CreateIsNull(one), llvm::ConstantInt::get(one->getType(), 1), one);
+  llvm::Value* inverse = b_.CreateFDiv(
+      llvm::ConstantFP::get(real, is_short ? 1 + 0x1p-20 : 1 + 0x1p-40), as_real(one, real));
+  auto lanes = llvm::cast<llvm::FixedVectorType>(x->getType())->getNumElements();
+  llvm::Value* quotient =
+      b_.CreateFMul(as_real(x, Like(real, x)), b_.CreateVectorSplat(lanes, inverse));
   quotient =
       is_signed ? b_.CreateFPToSI(quotient, x->getType()) : b_.CreateFPToUI(quotient, x->getType());
   return prim == Prim::kDiv ? quotient : b_.CreateSub(x, b_.CreateMul(quotient, y));

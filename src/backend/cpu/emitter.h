@@ -113,6 +113,8 @@ class Emitter {
   llvm::Value* OnIntegers(Prim prim, ScalarType from, llvm::ArrayRef<llvm::Value*> v);
   llvm::Value* Division(Prim prim, bool is_signed, llvm::Value* x, llvm::Value* y);
   llvm::Value* DivisionOfReals(Prim prim, bool is_signed, llvm::Value* x, llvm::Value* y);
+  llvm::Value* DivisionByOne(Prim prim, bool is_signed, llvm::Value* x, llvm::Value* y,
+                             llvm::Value* one);
   llvm::Value* MulHigh(bool is_signed, llvm::Value* x, llvm::Value* y);
   llvm::Value* EmitShuffle(ValueId id);
 
