@@ -1,5 +1,7 @@
 #include "kernel/choice.h"
 
+#include <array>
+
 namespace tokamak {
 namespace {
 
@@ -19,7 +21,43 @@ std::optional<Choice> ChoiceOf(const Kernel& kernel, ValueId id) {
   return choice;
 }
 
+// Whether a value is `prim` of another, which it then is.
+bool Is(const Kernel& kernel, Prim prim, ValueId& value) {
+  const ScalarNode& node = kernel.node(value);
+  if (node.prim != prim) return false;
+  value = node.operands[0];
+  return true;
+}
+
+// The bits of both, or of both negated: what equal numbers and NaNs become.
+bool IsOfBits(const Kernel& kernel, ValueId value, const Extreme& of) {
+  if ((!of.is_least && !Is(kernel, Prim::kNeg, value)) || !Is(kernel, Prim::kBitcast, value))
+    return false;
+  const ScalarNode& bits = kernel.node(value);
+  if (bits.prim != Prim::kOr) return false;
+  std::array<ValueId, 2> both = {bits.operands[0], bits.operands[1]};
+  for (ValueId& each : both)
+    if (!Is(kernel, Prim::kBitcast, each) || (!of.is_least && !Is(kernel, Prim::kNeg, each)))
+      return false;
+  return (both[0] == of.x && both[1] == of.y) || (both[0] == of.y && both[1] == of.x);
+}
+
 }  // namespace
+
+std::optional<Extreme> ExtremeOf(const Kernel& kernel, ValueId id) {
+  const ScalarNode& node = kernel.node(id);
+  if (node.prim != Prim::kSelect || !IsFloat(node.type)) return std::nullopt;
+  const ScalarNode &less = kernel.node(node.operands[0]), &other = kernel.node(node.operands[2]);
+  if (less.prim != Prim::kLt || other.prim != Prim::kSelect) return std::nullopt;
+  const ScalarNode& greater = kernel.node(other.operands[0]);
+  Extreme of{less.operands[0], less.operands[1], node.operands[1] == less.operands[0]};
+  bool is_turned =
+      greater.prim == Prim::kLt && greater.operands[0] == of.y && greater.operands[1] == of.x;
+  if (!is_turned || node.operands[1] != (of.is_least ? of.x : of.y) ||
+      other.operands[1] != (of.is_least ? of.y : of.x) || !IsOfBits(kernel, other.operands[2], of))
+    return std::nullopt;
+  return of;
+}
 
 std::optional<Choice> RepeatedChoice(const Kernel& kernel, ValueId id) {
   std::optional<Choice> choice = ChoiceOf(kernel, id);

@@ -17,4 +17,12 @@ struct Choice {
 // the other is NaN: backends hide the compare. nullopt: `id` is no such select of f32 or f64.
 std::optional<Choice> RepeatedChoice(const Kernel& kernel, ValueId id);
 
+// The lesser or greater of two reals, NaN if one is, -0 less than +0: what MinimumOf and MaximumOf
+// (formulas/arithmetic.cc) make of compares and bits. Some processors have an instruction for it.
+struct Extreme {
+  ValueId x{}, y{};
+  bool is_least = false;
+};
+std::optional<Extreme> ExtremeOf(const Kernel& kernel, ValueId id);
+
 }  // namespace tokamak

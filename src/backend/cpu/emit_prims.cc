@@ -156,6 +156,10 @@ llvm::Value* Emitter::Make(ValueId id) {
                                    : b_.CreateSub(x, y, "", false, no_wrap);
   }
   if (node.prim == Prim::kSelect) {
+    if (std::optional<Extreme> of; target_.has_extremes && (of = ExtremeOf(kernel_, id)))
+      return b_.CreateBinaryIntrinsic(
+          of->is_least ? llvm::Intrinsic::minimum : llvm::Intrinsic::maximum, Operand(of->x, wide),
+          Operand(of->y, wide));
     llvm::Value* which = Operand(node.operands[0], !lanes_.IsUniform(node.operands[0]));
     if (std::optional<Choice> choice = RepeatedChoice(kernel_, id))
       which = Compared(choice->compare, choice->is_negated, wide);

@@ -92,6 +92,7 @@ Result<Target> HostTarget() {
       target->has_tiles = Has(*target, "amx-tile") && Has(*target, "amx-bf16") && MayUseTiles();
     } else {
       target->has_f16 = true;  // aarch64 always converts
+      target->has_extremes = true;
       target->vector_registers = 32;
       target->dots_bf16 = Has(*target, "bf16");
     }

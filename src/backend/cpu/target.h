@@ -14,10 +14,11 @@ struct Target {
   std::vector<std::string> features;  // "+avx2", "-sse4a", sorted
   int vector_bytes = 16;              // of the widest registers
   int vector_registers = 16;
-  bool has_f16 = false;    // converts f16 to f32 and back
-  bool dots_bf16 = false;  // adds the products of pairs of bf16 to f32, in full vectors
-  bool dots_s16 = false;   // the same of pairs of s16, to s32
-  bool has_tiles = false;  // AMX, of bf16, and the process may use it
+  bool has_f16 = false;       // converts f16 to f32 and back
+  bool dots_bf16 = false;     // adds the products of pairs of bf16 to f32, in full vectors
+  bool dots_s16 = false;      // the same of pairs of s16, to s32
+  bool has_extremes = false;  // one instruction for the lesser of two, NaN and -0 as we want them
+  bool has_tiles = false;     // AMX, of bf16, and the process may use it
 
   // An array that a kernel only writes goes past the caches from this size on; 0: never.
   int64_t stream_bytes = 0;
