@@ -24,6 +24,9 @@ struct Machine {
   bool is_gpu() const { return kind == MachineKind::kGpu; }
   // Lanes of a vector whose elements take `bits`.
   int64_t Lanes(int64_t bits) const { return vector_bits / (bits < 8 ? 8 : bits); }
+  // Vectors as short as NEON's, for which a processor has more units than for long ones: more of
+  // them have to be under way.
+  bool HasShortVectors() const { return !is_gpu() && vector_bits <= 128; }
 };
 
 // The GPU that kernels are made for when none is there: an H200.

@@ -9,7 +9,6 @@ namespace {
 constexpr int64_t kFewRows = 36;
 // Rows this far apart meet in the same few places of the first cache.
 constexpr int64_t kBadDistance = 4096;
-constexpr int64_t kShortVectors = 128;  // bits
 
 }  // namespace
 
@@ -42,7 +41,7 @@ int64_t DotTile::Apart(int64_t row) const {
 // Long vectors prefetch their panels instead (backend/cpu/emit_multiply.cc).
 int64_t DotTile::RhsPitch() const {
   int64_t row = t_.columns.size * GroupOf(t_.type);
-  return machine_.vector_bits <= kShortVectors ? Apart(row) : row;
+  return machine_.HasShortVectors() ? Apart(row) : row;
 }
 
 ArrayId DotTile::MakeLhs() {
@@ -87,7 +86,7 @@ void DotTile::FindSides() {
 // vectors is read anew for a few rows of results: short vectors have few of them at a time.
 bool DotTile::RhsMeets() const {
   constexpr int64_t kWorthCopy = 16;
-  return machine_.vector_bits <= kShortVectors && t_.rows.size >= kWorthCopy &&
+  return machine_.HasShortVectors() && t_.rows.size >= kWorthCopy &&
          rhs_.depth_distance * BytesOf(t_.type) % kBadDistance == 0;
 }
 

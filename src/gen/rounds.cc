@@ -13,9 +13,6 @@ namespace {
 
 // Rounds of fewer primitives wait for one another: more elements at a time fill the time.
 constexpr size_t kShortBody = 24;
-// Bits of vectors that wait so, whatever the rounds: CartPole on Neoverse V1 takes 29 ms with two
-// side by side, 24 with four.
-constexpr int64_t kShortVectors = 128;
 // Elements that a place writes to one array in a round.
 constexpr int64_t kMostStored = 64;
 
@@ -268,9 +265,10 @@ BuildOutcome BuildOnCpu(const RoundsRegion& region, const Machine& machine,
   KernelBuilder b(name);
   RoundsKernel kernel(b, region);
   int64_t count = region.form.Places();
+  // Short ones wait so whatever the rounds: CartPole on Neoverse V1 takes 29 ms with two vectors
+  // side by side, 24 with four.
   bool for_all = count >= 4 * machine.Lanes(32) * machine.cores;
-  bool more =
-      region.loop.body->size() < kShortBody || (machine.vector_bits <= kShortVectors && for_all);
+  bool more = region.loop.body->size() < kShortBody || (machine.HasShortVectors() && for_all);
   int64_t vectors = more ? 4 : 2;
   int64_t lanes = std::min(vectors * machine.Lanes(32), PowerBelow(count));
   int64_t teams = (count + lanes - 1) / lanes;
