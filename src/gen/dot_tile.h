@@ -63,14 +63,17 @@ class DotTile {
   bool LhsLiesAcross() const;
   Scalar ElementOf(const Side& side, Scalar panel, Scalar free, Scalar depth);
   Scalar LhsPlace(Scalar row, Scalar depth);
-  Scalar RhsPlace(Scalar column, Scalar group, int64_t in_group);
+  Scalar RhsPlace(Scalar block, Scalar in_block, Scalar group, int64_t in_group);
   void PackLhs(Scalar panel);
   void PackRhs(Scalar panel);
   void Turn(const Side& side, Scalar panel);
   void StoreTurned(bool is_lhs, int64_t lanes, Scalar free_at, Scalar depth_at);
   bool RhsMeets() const;
   int64_t Apart(int64_t row) const;
-  int64_t RhsPitch() const;
+  int64_t BlockColumns() const;
+  int64_t BlockRows() const;
+  template <typename Body>
+  void ForBlocks(int64_t total, int64_t block, Body&& body);
   Scalar PlaceOf(const Side& side, Scalar along, Scalar panel);
   ArrayId InputArray(const Instr& instr) const;
   void Panel(Scalar panel, bool fresh);

@@ -60,13 +60,14 @@ class VectorProduct {
   void Emit() {
     // Two registers are kept for what is loaded.
     int64_t sums = target_.vector_registers - target_.vector_registers / 4;
-    // An element of the left side is loaded into all lanes; where that takes a unit that could
-    // multiply (NEON), few rows and many columns (Neoverse V1: 48 GFLOP/s by 4 x 6, 35 by 12 x 2).
-    int64_t most = IsNeon() ? 4 : sums / 2;
+    // An element of the left side is loaded into all lanes; where it is a lane of a register (NEON),
+    // few rows and many columns, and more sums than the adders take at once (Neoverse V1: 77
+    // GFLOP/s by 5 x 4, 72 by 4 x 4, 35 by 12 x 2).
+    int64_t most = target_.IsNeon() ? 5 : sums / 2;
     int64_t groups = (p_.rows + most - 1) / most;
     int64_t rows = (p_.rows + groups - 1) / groups;
     // There, all that is multiplied is in registers.
-    if (IsNeon()) sums = std::min(sums, (target_.vector_registers - 1) / (rows + 1) * rows);
+    if (target_.IsNeon()) sums = std::min(sums, (target_.vector_registers - 1) / (rows + 1) * rows);
     int64_t vectors = std::clamp<int64_t>(sums / rows, 1, 8);
     int64_t width = lanes_ * vectors;
     int64_t full = p_.columns / width * width;
@@ -77,8 +78,6 @@ class VectorProduct {
   }
 
  private:
-  bool IsNeon() const { return target_.vector_bytes == 16 && target_.vector_registers == 32; }
-
   llvm::Value* At(llvm::Value* array, llvm::Value* index) {
     llvm::Type* element = group_ > 1 ? b_.getInt16Ty() : sum_;
     return b_.CreateInBoundsGEP(element, array, index);
@@ -90,17 +89,20 @@ class VectorProduct {
     return b_.CreateAdd(index, b_.getInt64(static_cast<uint64_t>(more)), "", true, true);
   }
 
+  // Blocks of so many rows, and where that does not come out even, some of one row less.
   void Columns(const Stretch& columns, int64_t rows, int64_t lanes) {
     if (columns.count == 0) return;
-    int64_t whole = p_.rows / rows;
+    int64_t groups = (p_.rows + rows - 1) / rows, less = groups * rows - p_.rows;
+    int64_t begin_less = (groups - less) * rows;
     Times(b_, columns.count, [&](llvm::Value* c) {
       llvm::Value* column = Plus(Scaled(c, columns.size), columns.begin);
-      Times(b_, whole, [&](llvm::Value* r) {
+      Times(b_, groups - less, [&](llvm::Value* r) {
         Block(Scaled(r, rows), column, {rows, columns.size / lanes, lanes});
       });
-      if (p_.rows > whole * rows)
-        Block(b_.getInt64(static_cast<uint64_t>(whole * rows)), column,
-              {p_.rows - whole * rows, columns.size / lanes, lanes});
+      Times(b_, less, [&](llvm::Value* r) {
+        Block(Plus(Scaled(r, rows - 1), begin_less), column,
+              {rows - 1, columns.size / lanes, lanes});
+      });
     });
   }
 
@@ -125,26 +127,77 @@ class VectorProduct {
                                    llvm::Constant::getNullValue(type));
     llvm::Value* lhs = At(o_.lhs, Scaled(row, p_.lhs_row));
     llvm::Value* rhs = At(o_.rhs, Scaled(column, group_));
-    llvm::Value* groups = group_ == 1 ? o_.depth : b_.CreateLShr(o_.depth, 1);
-    llvm::BasicBlock* before = b_.GetInsertBlock();
-    std::vector<llvm::PHINode*> running;
-    Counted(b_, groups, [&](llvm::Value* q) {
-      for (llvm::Value* sum : sums) {
-        running.push_back(b_.CreatePHI(type, 2));
-        running.back()->addIncoming(sum, before);
-      }
-      std::vector<llvm::Value*> next(running.begin(), running.end());
-      Step(q, lhs, rhs, of, next);
-      for (size_t i = 0; i < next.size(); ++i) {
-        running[i]->addIncoming(next[i], b_.GetInsertBlock());
-        sums[i] = next[i];
-      }
+    int64_t at_once = StepsAtOnce();
+    llvm::Value* walked = b_.CreateUDiv(o_.depth, b_.getInt64(static_cast<uint64_t>(at_once)));
+    Walk(walked, sums, [&](llvm::Value* q, std::vector<llvm::Value*>& next) {
+      if (at_once == group_) return Step(q, lhs, rhs, of, next);
+      Steps(Scaled(q, at_once), lhs, rhs, of, next);
     });
+    if (int64_t rest = KnownDepth() % at_once; at_once != group_ && rest > 0)
+      for (int64_t q = KnownDepth() - rest; q < KnownDepth(); ++q)
+        Step(b_.getInt64(static_cast<uint64_t>(q)), lhs, rhs, of, sums);
     for (int64_t r = 0, i = 0; r < rows; ++r)
       for (int64_t v = 0; v < vectors; ++v, ++i) {
         llvm::Value* sum = sums[static_cast<size_t>(i)];
         if (!p_.fresh) sum = Add(b_.CreateAlignedLoad(type, place(r, v), align), sum);
         b_.CreateAlignedStore(sum, place(r, v), align);
+      }
+  }
+
+  // Adds to the sums what `step` adds to them, for 0 ... count - 1; count is at least 1.
+  template <typename OneStep>
+  void Walk(llvm::Value* count, std::vector<llvm::Value*>& sums, OneStep&& step) {
+    llvm::BasicBlock* before = b_.GetInsertBlock();
+    std::vector<llvm::PHINode*> running;
+    Counted(b_, count, [&](llvm::Value* q) {
+      for (llvm::Value* sum : sums) {
+        running.push_back(b_.CreatePHI(sum->getType(), 2));
+        running.back()->addIncoming(sum, before);
+      }
+      std::vector<llvm::Value*> next(running.begin(), running.end());
+      step(q, next);
+      for (size_t i = 0; i < next.size(); ++i) {
+        running[i]->addIncoming(next[i], b_.GetInsertBlock());
+        sums[i] = next[i];
+      }
+    });
+  }
+
+  // 0: not known.
+  int64_t KnownDepth() const {
+    auto* depth = llvm::dyn_cast<llvm::ConstantInt>(o_.depth);
+    return depth == nullptr ? 0 : depth->getSExtValue();
+  }
+
+  // NEON multiplies by one lane of a register: neighbours along the depth are loaded as one.
+  int64_t StepsAtOnce() const {
+    bool lanes = target_.IsNeon() && group_ == 1 && p_.lhs_column == 1 && KnownDepth() >= lanes_;
+    return lanes ? lanes_ : group_;
+  }
+
+  // A vector's lanes of p into all sums.
+  void Steps(llvm::Value* p, llvm::Value* lhs, llvm::Value* rhs, const Sums& of,
+             std::vector<llvm::Value*>& sums) {
+    auto [rows, vectors, lanes] = of;
+    auto* left_type = llvm::FixedVectorType::get(sum_, static_cast<unsigned>(lanes_));
+    auto* type = llvm::FixedVectorType::get(sum_, static_cast<unsigned>(lanes));
+    llvm::Align element(static_cast<uint64_t>(BytesOf(o_.type)));
+    llvm::Value *left = At(lhs, p), *right = At(rhs, Scaled(p, p_.rhs_row));
+    std::vector<llvm::Value*> of_row;
+    for (int64_t r = 0; r < rows; ++r)
+      of_row.push_back(b_.CreateAlignedLoad(
+          left_type, At(left, b_.getInt64(static_cast<uint64_t>(r * p_.lhs_row))), element));
+    for (int64_t l = 0; l < lanes_; ++l)
+      for (int64_t v = 0; v < vectors; ++v) {
+        llvm::Value* column = b_.CreateAlignedLoad(
+            type, At(right, b_.getInt64(static_cast<uint64_t>(l * p_.rhs_row + v * lanes))),
+            element);
+        for (int64_t r = 0; r < rows; ++r) {
+          llvm::SmallVector<int> which(static_cast<size_t>(lanes), static_cast<int>(l));
+          llvm::Value* all = b_.CreateShuffleVector(of_row[static_cast<size_t>(r)], which);
+          llvm::Value*& sum = sums[static_cast<size_t>(r * vectors + v)];
+          sum = MultiplyAdd(all, column, sum);
+        }
       }
   }
 
@@ -164,7 +217,7 @@ class VectorProduct {
           type, At(right, b_.getInt64(static_cast<uint64_t>(v * lanes * group_))), element));
     // Rows that are far apart are not foreseen by the processor; by those with NEON they are
     // (Neoverse V1: 114 GFLOP/s on two cores, 78 with these).
-    if (p_.rhs_row * BytesOf(o_.type) >= kFarApart && !IsNeon()) {
+    if (p_.rhs_row * BytesOf(o_.type) >= kFarApart && !target_.IsNeon()) {
       int64_t line = kLineBytes / BytesOf(o_.type);
       for (int64_t at = 0; at < vectors * lanes * group_; at += line)
         Prefetch(right, at + kRowsAhead * p_.rhs_row);

@@ -23,6 +23,8 @@ struct Target {
   // An array that a kernel only writes goes past the caches from this size on; 0: never.
   int64_t stream_bytes = 0;
 
+  bool IsNeon() const { return vector_bytes == 16 && vector_registers == 32; }
+
   // All of it, for keys of caches.
   std::string Text() const;
 };
