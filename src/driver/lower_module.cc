@@ -3,6 +3,7 @@
 #include "driver/check_pins.h"
 #include "driver/kernel_codes.h"
 #include "fusion/batch_indices.h"
+#include "fusion/block_products.h"
 #include "fusion/contraction.h"
 #include "fusion/deep_products.h"
 #include "fusion/expand_convolutions.h"
@@ -57,6 +58,7 @@ Result<LoweredProgram> LowerModule(Module& module, const LowerOptions& options, 
   }
   FoldDeepProducts(module, options.machine, log);
   PrepareContractions(module, options.machine, log);
+  if (ours) BlockProducts(module, options.machine, log);
   ExpandRandom(module, log);
   BatchIndices(module, log);
   SelectScatters(module, log);

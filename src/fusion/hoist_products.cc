@@ -67,22 +67,11 @@ class Hoister {
 
   // ---- what there is
 
-  // Made of values that stay, by ops that move elements alone.
-  bool Stays(const Instr* value) const {
-    while (value->op() != Op::kParameter) {
-      if (value->op() != Op::kReshape && value->op() != Op::kTranspose &&
-          value->op() != Op::kSlice && value->op() != Op::kConvert)
-        return false;
-      value = value->operand(0);
-    }
-    return loop().IsInvariant(*ParameterNumber(value));
-  }
-
   // A plain product with something that stays.
   bool IsWithMatrix(const Instr& dot) const {
     const DotAttrs& attrs = dot.attrs<DotAttrs>();
     return attrs.lhs_batch.empty() && attrs.lhs_contracting.size() == 1 && !dot.has_extras() &&
-           dot.shape().IsArray() && IsReal(dot.shape().type()) && Stays(dot.operand(1));
+           dot.shape().IsArray() && IsReal(dot.shape().type()) && edit_.Stays(dot.operand(1));
   }
 
   // Whether only some columns of its results are looked at.
@@ -102,7 +91,7 @@ class Hoister {
   void TakeSlice(Instr& dot) {
     Instr* slice = *dot.users().begin();
     const SliceAttrs& of = slice->attrs<SliceAttrs>();
-    Instr* matrix = Before(dot.operand(1));
+    Instr* matrix = edit_.BeforeLoop(dot.operand(1));
     size_t rows = dot.operand(0)->shape().dims().size() - 1, next = rows;
     Dims dims = matrix->shape().dims();
     SliceAttrs attrs{Dims(dims.size(), 0), dims, Dims(dims.size(), 1)};
@@ -148,16 +137,9 @@ class Hoister {
 
   // ---- what becomes of it
 
-  // A value of the body that stays, before the loop.
-  Instr* Before(Instr* value) {
-    if (std::optional<size_t> number = ParameterNumber(value)) return loop().init(*number);
-    return LoopEdit::Made(*value, edit_.before(), value->op(), value->shape(),
-                          {Before(value->operand(0))}, value->attrs());
-  }
-
   // Rows begin .. begin + size of what is multiplied by, before the loop.
   Instr* MatrixOf(const Instr& dot, const Part& part) {
-    Instr* matrix = Before(dot.operand(1));
+    Instr* matrix = edit_.BeforeLoop(dot.operand(1));
     auto depth = static_cast<size_t>(dot.attrs<DotAttrs>().rhs_contracting[0]);
     Dims dims = matrix->shape().dims();
     if (part.size == dims[depth]) return matrix;

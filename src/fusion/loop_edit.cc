@@ -84,6 +84,22 @@ LoopEdit::LoopEdit(const WhileLoop& loop) : loop_(loop) {
   }
 }
 
+bool LoopEdit::Stays(const Instr* value) const {
+  while (value->op() != Op::kParameter) {
+    if (value->op() != Op::kReshape && value->op() != Op::kTranspose && value->op() != Op::kSlice &&
+        value->op() != Op::kConvert)
+      return false;
+    value = value->operand(0);
+  }
+  return loop_.IsInvariant(*ParameterNumber(value));
+}
+
+Instr* LoopEdit::BeforeLoop(Instr* value) {
+  if (std::optional<size_t> number = ParameterNumber(value)) return loop_.init(*number);
+  return Made(*value, before(), value->op(), value->shape(), {BeforeLoop(value->operand(0))},
+              value->attrs());
+}
+
 Instr* LoopEdit::Made(const Instr& like, Computation& in, Op op, Shape shape,
                       std::vector<Instr*> operands, Attrs attrs) {
   Instr* made = in.Append(op, std::move(shape), std::move(operands), std::move(attrs));

@@ -51,6 +51,11 @@ class LoopEdit {
   Computation& body() const { return *loop_.body; }
   Computation& before() const { return *loop_.instr->parent(); }
 
+  // Whether a value of the body is made of values that stay, by ops that move elements alone; and
+  // the same value, made before the loop.
+  bool Stays(const Instr* value) const;
+  Instr* BeforeLoop(Instr* value);
+
   // An instruction with the origins and the place of another.
   static Instr* Made(const Instr& like, Computation& in, Op op, Shape shape,
                      std::vector<Instr*> operands, Attrs attrs = {});

@@ -240,7 +240,7 @@ class ContractBuilder {
   }
 
   static RowPlace SumsOf(const DotTile& tile, Scalar begin) {
-    return {&tile.dot(), tile.sum_type(), tile.sums(), begin};
+    return {&tile.result(), tile.sum_type(), tile.sums(), begin};
   }
 
   // The left side of the tile's rows.
@@ -259,7 +259,7 @@ class ContractBuilder {
     const Tiling& t = tile_->tiling();
     const DotSides& sides = tile_->sides();
     Dims row_dims = SizesOf(sides.lhs, sides.lhs_free);
-    Dims column_dims = SizesOf(sides.rhs, sides.rhs_free);
+    Dims column_dims = tile_->ColumnDims();
     ElementType type = parts_.dot->shape().type();
     ForRows([&](Scalar i, Scalar row) {
       Scalar begin = i * b_.Index(t.columns.size);
@@ -270,10 +270,10 @@ class ContractBuilder {
              {Delinearized(b_, row_ + i, row_dims), Delinearized(b_, column_ + j, column_dims)})
           at.insert(at.end(), more.begin(), more.end());
         Element sum{b_.Read(tile_->sums(), begin + j), {}};
-        emitter_.Bind(*parts_.dot, 0, at, ConvertElement(b_, tile_->sum_type(), type, sum));
+        emitter_.Bind(tile_->result(), 0, at, ConvertElement(b_, tile_->sum_type(), type, sum));
         Scalar linear = row * b_.Index(sides.n) + (column_ + j);
         for (const Instr* root : parts_.rest.roots)
-          StoreContractRoot(b_, emitter_, *root, tile_->dot(), at, linear);
+          StoreContractRoot(b_, emitter_, *root, tile_->result(), at, linear);
       });
     });
   }

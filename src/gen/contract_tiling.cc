@@ -35,6 +35,24 @@ Cut CutInto(int64_t total, int64_t most, int64_t unit) {
 
 }  // namespace
 
+int64_t BlockForRhs(const Instr& dot, const Machine& machine) {
+  if (!machine.HasShortVectors() || !IsForContract(dot, machine)) return 0;
+  ScalarType type = ContractType(dot, machine);
+  DotSides sides(dot);
+  ElementType of = dot.operand(1)->shape().type();
+  int64_t block = kBlockVectors * machine.Lanes(type == ScalarType::kF64 ? 64 : 32);
+  bool fits = GroupOf(type) == 1 && StorageType(of) == type && !IsComplex(of) &&
+              sides.attrs.rhs_batch.empty() && sides.n % block == 0;
+  return fits ? block : 0;
+}
+
+int64_t BlocksOfRhs(const Instr& dot, const Machine& machine) {
+  const DotAttrs& attrs = dot.attrs<DotAttrs>();
+  const Dims& dims = dot.operand(1)->shape().dims();
+  if (dims.size() != 3 || attrs.rhs_contracting != Dims{1}) return 0;
+  return BlockForRhs(dot, machine) == dims[2] ? dims[2] : 0;
+}
+
 Tiling TilingOf(const Instr& dot, const DotSides& sides, const Machine& machine, bool whole) {
   Tiling t;
   t.type = ContractType(dot, machine);
@@ -43,6 +61,8 @@ Tiling TilingOf(const Instr& dot, const DotSides& sides, const Machine& machine,
   t.lanes = machine.Lanes(t.type == ScalarType::kF64 ? 64 : 32);
   int64_t row_unit = t.row_unit = tiles ? kTileRows : 1;
   int64_t depth_unit = t.depth_unit = tiles ? kTileDepth : GroupOf(t.type);
+  t.rhs_block = BlocksOfRhs(dot, machine);
+  int64_t column_unit = std::max(t.lanes, t.rhs_block);
   // Panels that need no padding, if there are such of a fair size.
   int64_t most = std::min(RoundUp(sides.k, depth_unit), kPanelBytes / bytes);
   if (whole) most = std::clamp(kWholePanelBytes / (sides.n * bytes), depth_unit, most);
@@ -54,18 +74,18 @@ Tiling TilingOf(const Instr& dot, const DotSides& sides, const Machine& machine,
   }
   int64_t rows = sides.k <= kShallow ? kMaxShallowRows : kMaxSide, columns = kMaxSide;
   if (whole) {
-    columns = RoundUp(sides.n, t.lanes);
+    columns = RoundUp(sides.n, column_unit);
     rows = std::clamp(kWholeBytes / (columns * 4), row_unit, rows);
   }
   auto cut = [&] {
     t.rows = CutInto(sides.m, rows, row_unit);
-    t.columns = CutInto(sides.n, columns, t.lanes);
+    t.columns = CutInto(sides.n, columns, column_unit);
     return sides.batch * t.rows.count * t.columns.count;
   };
   // The longer side is cut finer while there is work enough in each piece.
   while (cut() < kTilesWanted && t.rows.size * t.columns.size * sides.k > 2 * kLeastOfTile) {
-    if (!whole && t.columns.size >= t.rows.size && columns > t.lanes) {
-      columns = std::max(columns / 2, t.lanes);
+    if (!whole && t.columns.size >= t.rows.size && columns > column_unit) {
+      columns = std::max(columns / 2, column_unit);
     } else if (rows > row_unit) {
       rows = std::max(rows / 2, row_unit);
     } else {

@@ -30,12 +30,23 @@ struct Tiling {
   Cut rows, columns;
   // The depth: all panels are alike, the last one is padded.
   Cut depth;
-  int64_t lanes = 1;     // of sums
-  int64_t row_unit = 1;  // rows are cut into multiples of it
+  int64_t lanes = 1;      // of sums
+  int64_t rhs_block = 0;  // columns that lie together in rhs, as BlocksOfRhs has it; 0: not so
+  int64_t row_unit = 1;   // rows are cut into multiples of it
   int64_t depth_unit = 1;
 
   int64_t PaddedDepth() const { return depth.size * depth.count; }
 };
+
+// Columns of a block, where rhs (n / block, k, block) lies as short vectors want it: 0 where it
+// does not.
+int64_t BlocksOfRhs(const Instr& dot, const Machine& machine);
+// The block that its rhs should be moved to, once, for tiles that would each put it in order; 0
+// where there is none.
+int64_t BlockForRhs(const Instr& dot, const Machine& machine);
+
+// Vectors of such a block, and of those that panels are put in.
+constexpr int64_t kBlockVectors = 4;
 
 // The longest rows of results that a tile may have.
 constexpr int64_t kMaxWhole = 8192;

@@ -9,7 +9,6 @@ namespace {
 constexpr int64_t kFewRows = 36;
 // Rows this far apart meet in the same few places of the first cache.
 constexpr int64_t kBadDistance = 4096;
-constexpr int64_t kBlockVectors = 4;
 
 }  // namespace
 
@@ -19,6 +18,7 @@ DotTile::DotTile(const Setting& setting, const Instr& dot, const Tiling& tiling)
       b_(setting.b),
       emitter_(setting.emitter),
       dot_(dot),
+      result_(&dot),
       sides_(dot),
       t_(tiling) {
   FindSides();
@@ -43,6 +43,7 @@ int64_t DotTile::Apart(int64_t row) const {
 // columns at a time in registers, and read what lies apart slowly (Neoverse V1: 72 GFLOP/s a core
 // by blocks, 59 by rows of a panel); long ones prefetch their rows (backend/cpu/emit_multiply.cc).
 int64_t DotTile::BlockColumns() const {
+  if (rhs_lies_in_blocks_) return t_.rhs_block;
   if (!machine_.HasShortVectors() || GroupOf(t_.type) > 1) return t_.columns.size;
   int64_t blocks = CeilDiv(t_.columns.size, kBlockVectors * t_.lanes);
   return RoundUp(CeilDiv(t_.columns.size, blocks), t_.lanes);
@@ -50,7 +51,7 @@ int64_t DotTile::BlockColumns() const {
 
 // Rows whose left side stays in the first cache while blocks of the right side pass.
 int64_t DotTile::BlockRows() const {
-  constexpr int64_t kBytes = 32 << 10, kLeast = 8;
+  constexpr int64_t kBytes = 20 << 10, kLeast = 8;
   if (BlockColumns() == t_.columns.size) return t_.rows.size;
   int64_t most = std::max(kBytes / (t_.depth.size * BytesOf(t_.type)), kLeast);
   return CeilDiv(t_.rows.size, CeilDiv(t_.rows.size, most));
@@ -98,9 +99,11 @@ void DotTile::FindSides() {
   static_cast<DotOperand&>(lhs_) = DotOperand(dot_, sides_, 0);
   static_cast<DotOperand&>(rhs_) = DotOperand(dot_, sides_, 1);
   for (Side* side : {&lhs_, &rhs_}) FindPlaces(*side);
+  FindResult();
   int64_t bytes = BytesOf(t_.type);
   bool apart = lhs_.free_distance * bytes % kBadDistance != 0;
   lhs_.direct = lhs_.direct && !t_.rows.IsPadded() && lhs_.depth_distance == 1 && apart;
+  rhs_lies_in_blocks_ = t_.rhs_block > 0 && IsInput(rhs_) && t_.PaddedDepth() == sides_.k;
   rhs_.direct = rhs_.direct && !t_.columns.IsPadded() && rhs_.free_distance == 1 &&
                 GroupOf(t_.type) == 1 && t_.rows.count == 1 && t_.rows.size <= kFewRows &&
                 rhs_.depth_distance >= sides_.n && !RhsMeets();
@@ -112,6 +115,29 @@ bool DotTile::RhsMeets() const {
   constexpr int64_t kWorthCopy = 16;
   return machine_.HasShortVectors() && t_.rows.size >= kWorthCopy &&
          rhs_.depth_distance * BytesOf(t_.type) % kBadDistance == 0;
+}
+
+// A dot by a right side in blocks is followed by a reshape to what it would be without them.
+void DotTile::FindResult() {
+  if (t_.rhs_block == 0 || dot_.users().size() != 1) return;
+  auto has = [](const std::vector<const Instr*>& instrs, const Instr* instr) {
+    return std::find(instrs.begin(), instrs.end(), instr) != instrs.end();
+  };
+  const Instr* user = *dot_.users().begin();
+  if (user->op() != Op::kReshape || !has(region_.instrs, user) || has(region_.roots, &dot_)) return;
+  const Dims &from = dot_.shape().dims(), &to = user->shape().dims();
+  size_t rows = from.size() - 2;
+  if (to.size() > rows &&
+      std::equal(from.begin(), from.begin() + static_cast<int64_t>(rows), to.begin()))
+    result_ = user;
+}
+
+// Dimensions of the results' columns.
+Dims DotTile::ColumnDims() const {
+  const Dims& dims = result_->shape().dims();
+  return {
+      dims.begin() + static_cast<int64_t>(sides_.attrs.lhs_batch.size() + sides_.lhs_free.size()),
+      dims.end()};
 }
 
 void DotTile::FindPlaces(Side& side) {
@@ -134,10 +160,9 @@ void DotTile::MakeArrays() {
   sums_ = b_.Local("sums", *SumTypeOf(t_.type), Space::kTeam, t_.rows.size * t_.columns.size);
   if (!lhs_.direct && !lhs_is_made_)
     lhs_panel_ = b_.Local("lhs_panel", t_.type, Space::kTeam, t_.rows.size * t_.depth.size);
-  if (!rhs_.direct)
-    rhs_panel_ =
-        b_.Local("rhs_panel", t_.type, Space::kTeam,
-                 t_.depth.size * RoundUp(t_.columns.size, BlockColumns()));
+  if (!RhsIsReady())
+    rhs_panel_ = b_.Local("rhs_panel", t_.type, Space::kTeam,
+                          t_.depth.size * RoundUp(t_.columns.size, BlockColumns()));
   int64_t side = SquareSide();
   bool turns = NeedsTurn(lhs_) || NeedsTurn(rhs_);
   if (turns) square_ = b_.Local("square", t_.type, Space::kRegisters, side * side);
@@ -153,6 +178,7 @@ int64_t DotTile::SquareSide() const {
 // Element code of an operand whose neighbours lie along the other direction than its panel wants.
 bool DotTile::NeedsTurn(const Side& side) const {
   if (side.direct || (lhs_is_made_ && &side == &lhs_)) return false;
+  if (&side == &rhs_ && rhs_lies_in_blocks_) return false;
   int64_t lanes = SquareSide();
   int64_t free = (&side == &lhs_ ? t_.rows : t_.columns).size;
   if (free < lanes || t_.depth.size < lanes) return false;
@@ -297,7 +323,7 @@ ArrayId DotTile::InputArray(const Instr& instr) const {
 void DotTile::ShareRhs(Scalar column) {
   rhs_is_shared_ = true;
   column_ = column;
-  if (!rhs_.direct) PackRhs(b_.Index(0));
+  if (!RhsIsReady()) PackRhs(b_.Index(0));
 }
 
 void DotTile::Emit(Scalar row, Scalar column) {
@@ -316,7 +342,7 @@ void DotTile::Emit(Scalar row, Scalar column) {
 
 void DotTile::Panel(Scalar panel, bool fresh) {
   if (!lhs_.direct && !lhs_is_made_) PackLhs(panel);
-  if (!rhs_.direct && !rhs_is_shared_) PackRhs(panel);
+  if (!RhsIsReady() && !rhs_is_shared_) PackRhs(panel);
   if (!emitter_.fault().empty()) return;
   bool across = LhsLiesAcross();
   Multiplication product{
@@ -346,14 +372,21 @@ void DotTile::Panel(Scalar panel, bool fresh) {
   }
   product.rhs = rhs_panel_;
   product.rhs_row = BlockColumns() * GroupOf(t_.type);
-  Scalar lhs_at{&b_, product.lhs_at};
+  Scalar lhs_at{&b_, product.lhs_at}, rhs_at = b_.Index(0);
+  int64_t next_block = t_.depth.size * BlockColumns();
+  if (rhs_lies_in_blocks_) {
+    product.rhs = InputArray(*rhs_.instr);
+    rhs_at = panel * b_.Index(next_block);
+    next_block = sides_.k * BlockColumns();
+    rhs_at = rhs_at + column_ / b_.Index(BlockColumns()) * b_.Index(next_block);
+  }
   ForBlocks(t_.rows.size, BlockRows(), [&](Scalar row_block, int64_t rows) {
     Scalar first = row_block * b_.Index(BlockRows());
     product.rows = rows;
     product.lhs_at = (lhs_at + first * b_.Index(product.lhs_row)).id();
     ForBlocks(t_.columns.size, BlockColumns(), [&](Scalar block, int64_t columns) {
       product.columns = columns;
-      product.rhs_at = (block * b_.Index(t_.depth.size * BlockColumns())).id();
+      product.rhs_at = (rhs_at + block * b_.Index(next_block)).id();
       Scalar to = first * b_.Index(t_.columns.size) + block * b_.Index(BlockColumns());
       b_.Multiply(sums_, to, product);
     });

@@ -39,8 +39,11 @@ class DotTile {
   void Emit(Scalar row, Scalar column);
 
   const Instr& dot() const { return dot_; }
+  // What has the sums: the dot, or what takes the blocks of its columns together.
+  const Instr& result() const { return *result_; }
   const DotSides& sides() const { return sides_; }
   const Tiling& tiling() const { return t_; }
+  Dims ColumnDims() const;  // of the result
   // The sum of result (i, j) of the tile is at i * tiling().columns.size + j, of this type.
   ArrayId sums() const { return sums_; }
   ElementType sum_type() const;
@@ -57,6 +60,7 @@ class DotTile {
 
   void FindSides();
   void FindPlaces(Side& side);
+  void FindResult();
   bool IsInput(const Side& side) const;
   int64_t SquareSide() const;
   bool NeedsTurn(const Side& side) const;
@@ -69,6 +73,7 @@ class DotTile {
   void Turn(const Side& side, Scalar panel);
   void StoreTurned(bool is_lhs, int64_t lanes, Scalar free_at, Scalar depth_at);
   bool RhsMeets() const;
+  bool RhsIsReady() const { return rhs_.direct || rhs_lies_in_blocks_; }
   int64_t Apart(int64_t row) const;
   int64_t BlockColumns() const;
   int64_t BlockRows() const;
@@ -82,12 +87,13 @@ class DotTile {
   const Machine& machine_;
   KernelBuilder& b_;
   ElementEmitter& emitter_;
-  const Instr& dot_;
+  const Instr &dot_, *result_;
   DotSides sides_;
   Tiling t_;
   Side lhs_, rhs_;
   ArrayId sums_{}, lhs_panel_{}, rhs_panel_{}, square_{}, stage_{};
   bool lhs_is_made_ = false, rhs_is_shared_ = false;
+  bool rhs_lies_in_blocks_ = false;  // as it is in memory
   int64_t lhs_pitch_ = 0;
   Coordinates batch_at_;
   Scalar row_, column_;

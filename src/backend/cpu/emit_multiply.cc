@@ -60,9 +60,9 @@ class VectorProduct {
   void Emit() {
     // Two registers are kept for what is loaded.
     int64_t sums = target_.vector_registers - target_.vector_registers / 4;
-    // An element of the left side is loaded into all lanes; where it is a lane of a register (NEON),
-    // few rows and many columns, and more sums than the adders take at once (Neoverse V1: 77
-    // GFLOP/s by 5 x 4, 72 by 4 x 4, 35 by 12 x 2).
+    // An element of the left side is loaded into all lanes; where it is a lane of a register
+    // (NEON), few rows and many columns, and more sums than the adders take at once (Neoverse V1:
+    // 77 GFLOP/s by 5 x 4, 72 by 4 x 4, 35 by 12 x 2).
     int64_t most = target_.IsNeon() ? 5 : sums / 2;
     int64_t groups = (p_.rows + most - 1) / most;
     int64_t rows = (p_.rows + groups - 1) / groups;
