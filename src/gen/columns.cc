@@ -56,13 +56,14 @@ class ColumnsBuilder {
     row_ = ProductOf(dims_, split_, rank);
     lanes_ = std::min(2 * machine_.Lanes(32), PowerBelow(row_));
     vectors_ = VectorsAtATime();
-    int64_t width = vectors_ * lanes_, steps = (row_ + width - 1) / width;
-    int64_t teams = rows_ * steps;
+    int64_t places = rows_ * StepsOfRow();
+    beside_ = PlacesBeside(places);
+    int64_t teams = (places + beside_ - 1) / beside_;
     b_.For("g", LoopRole::kGrid, b_.Index(teams), [&](Scalar g) {
-      row_at_ = g / b_.Index(steps);
-      begin_ = LesserOf(g % b_.Index(steps) * b_.Index(width), b_.Index(row_ - width));
+      first_place_ = LesserOf(g * b_.Index(beside_), b_.Index(places - beside_));
       std::vector<Accumulators> sums;
-      for (const Reducer& reducer : reducers_) sums.emplace_back(b_, emitter_, reducer, width);
+      for (const Reducer& reducer : reducers_)
+        sums.emplace_back(b_, emitter_, reducer, beside_ * width());
       if (!sums.empty()) Reduce(sums);
       for (const Instr* dot : dots_) Contract(*dot);
       Finish(sums);
@@ -87,6 +88,20 @@ class ColumnsBuilder {
     return (row_ + steps - 1) / steps;
   }
 
+  // Results of one place: a stretch of a row.
+  int64_t width() const { return vectors_ * lanes_; }
+  int64_t StepsOfRow() const { return (row_ + width() - 1) / width(); }
+
+  // Short vectors wait for themselves, step by step; others beside them fill the time, of other
+  // rows where rows are short.
+  int64_t PlacesBeside(int64_t places) const {
+    constexpr int64_t kShortVectors = 4, kTeamsOfCore = 8;
+    if (!machine_.HasShortVectors() || vectors_ > 1) return 1;
+    int64_t beside = kShortVectors * machine_.Lanes(32) / lanes_;
+    while (beside > 1 && places / beside < kTeamsOfCore * machine_.cores) beside /= 2;
+    return std::max<int64_t>(beside, 1);
+  }
+
   // The results' coordinates of a lane.
   Coordinates ResultAt(Scalar lane) {
     auto split = static_cast<int64_t>(split_);
@@ -102,9 +117,16 @@ class ColumnsBuilder {
       if (lanes_ == 1) return body(begin);
       b_.For("l", LoopRole::kVector, b_.Index(lanes_), [&](Scalar l) { body(begin + l); });
     };
-    if (vectors_ == 1) return vector(b_.Index(0));
-    b_.For("v", LoopRole::kSerial, b_.Index(vectors_),
-           [&](Scalar v) { vector(v * b_.Index(lanes_)); });
+    auto place = [&](Scalar p) {
+      Scalar here = first_place_ + p, steps = b_.Index(StepsOfRow()), sums = p * b_.Index(width());
+      row_at_ = here / steps;
+      begin_ = LesserOf(here % steps * b_.Index(width()), b_.Index(row_ - width())) - sums;
+      if (vectors_ == 1) return vector(sums);
+      b_.For("v", LoopRole::kSerial, b_.Index(vectors_),
+             [&](Scalar v) { vector(sums + v * b_.Index(lanes_)); });
+    };
+    if (beside_ == 1) return place(b_.Index(0));
+    b_.For("p", LoopRole::kUnrolled, b_.Index(beside_), place);
   }
 
   // Loops over some dimensions of an array; `body` takes their coordinates in order.
@@ -145,7 +167,7 @@ class ColumnsBuilder {
     ElementType type = WideType(dot.shape().type());
     Sum sum{&dot, {}};
     for (size_t part = 0; part < (IsComplex(type) ? 2u : 1u); ++part)
-      sum.arrays[part] = b_.Local("sum", ComputeType(type), Space::kRegisters, lanes_);
+      sum.arrays[part] = b_.Local("sum", ComputeType(type), Space::kRegisters, beside_ * lanes_);
     ForLanes([&](Scalar lane) { Write(sum, lane, ConstantElement(b_, type, 0)); });
     std::vector<Run> runs;  // each by itself: the two sides may order them differently
     for (int64_t d : attrs.lhs_contracting)
@@ -209,8 +231,8 @@ class ColumnsBuilder {
   std::vector<Sum> dot_sums_;
   Dims dims_;
   size_t split_ = 0;
-  int64_t rows_ = 1, row_ = 1, lanes_ = 1, vectors_ = 1;
-  Scalar row_at_, begin_;
+  int64_t rows_ = 1, row_ = 1, lanes_ = 1, vectors_ = 1, beside_ = 1;
+  Scalar first_place_, row_at_, begin_;  // begin_: of a place, less the sums before its own
 };
 
 }  // namespace

@@ -21,6 +21,8 @@ namespace {
 
 // A grid of fewer iterations is cut finer, when they are long.
 constexpr int64_t kGridWanted = 256, kLongRow = 4096;
+// So many steps of a row do not feel one more, where one has to overlap anyhow.
+constexpr int64_t kManySteps = 16;
 
 struct Schedule {
   size_t inner = 0;  // dimensions of the domain that the inner loop runs over
@@ -36,7 +38,11 @@ int64_t LanesFor(int64_t row, const Machine& machine) {
   int64_t vector = std::min(machine.Lanes(32), PowerBelow(row));
   bool is_short = machine.HasShortVectors();
   int64_t together = row < (is_short ? 2 : 8) * vector ? 1 : is_short ? 4 : 2;
-  while (together > 1 && row % (together * vector) != 0 && row < kLongRow) together /= 2;
+  auto costs = [&] {
+    int64_t lanes = together * vector;
+    return row % lanes != 0 && row < (row % vector == 0 ? kLongRow : kManySteps * lanes);
+  };
+  while (together > 1 && costs()) together /= 2;
   vector *= together;
   for (int64_t fewer = vector; fewer >= 1 && 2 * fewer >= std::min(vector, machine.Lanes(32));
        fewer /= 2)
