@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "gen/arms.h"
+#include "gen/flags.h"
 #include "gen/gpu/gpu.h"
 
 namespace tokamak {
@@ -91,7 +92,11 @@ BuildOutcome BuildRegion(const Region& region, RegionKind kind, const Machine& m
       return {std::nullopt, std::string(instr->info().name) + ": has a generator of its own"};
   BuildOutcome outcome = machine.is_gpu() ? BuildGpu(region, kind, machine, name)
                                           : BuildCpu(region, kind, machine, name);
-  if (outcome.built && machine.is_gpu()) BranchAroundArms(outcome.built->kernel, machine);
+  if (!outcome.built) return outcome;
+  if (machine.is_gpu())
+    BranchAroundArms(outcome.built->kernel, machine);
+  else
+    BranchAtFlags(outcome.built->kernel, machine);
   return outcome;
 }
 
