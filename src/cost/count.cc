@@ -8,6 +8,7 @@
 #include "cost/reuse.h"
 #include "cost/spread.h"
 #include "cost/work.h"
+#include "kernel/choice.h"
 #include "kernel/clamped.h"
 #include "kernel/cluster.h"
 #include "kernel/linear.h"
@@ -32,7 +33,9 @@ class Counter {
         facts_(kernel, grid),
         placement_(kernel),
         rare_(kernel),
-        variance_(kernel) {}
+        variance_(kernel) {
+    if (machine.has_extremes) skipped_ = InsideExtremes(kernel);
+  }
 
   Work Count() {
     Walk(kernel_.body, 1);
@@ -252,6 +255,7 @@ class Counter {
   }
 
   void AddValue(ValueId id, double times) {
+    if (!skipped_.empty() && skipped_[static_cast<size_t>(id)]) return;
     const ScalarNode& node = kernel_.node(id);
     if (node.prim == Prim::kLoad) return AddAccess(node.array(), node.operands[0], false, times);
     bool by_lane = lanes_ > 1 && variance_.ByLane(id);
@@ -406,6 +410,7 @@ class Counter {
   Placement placement_;
   RareArms rare_;
   Variance variance_;
+  std::vector<bool> skipped_;  // nobody computes them; empty: there are none
   Work work_;
   std::vector<ArrayAccess> accesses_;
   std::vector<ArrayAccess::Around> loops_;  // those that are open

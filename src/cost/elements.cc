@@ -5,6 +5,7 @@
 #include "cost/pipes.h"
 #include "cost/work.h"
 #include "ir/ir.h"
+#include "kernel/choice.h"
 #include "kernel/formulas.h"
 #include "support/hash.h"
 
@@ -21,9 +22,11 @@ using Counts = std::array<double, kPipes>;
 
 Counts CountsOf(const Kernel& kernel, const Machine& machine) {
   Work work;
+  std::vector<bool> skipped(kernel.nodes.size());
+  if (machine.has_extremes) skipped = InsideExtremes(kernel);
   for (size_t i = 0; i < kernel.nodes.size(); ++i) {
     const ScalarNode& node = kernel.nodes[i];
-    if (node.prim == Prim::kLoad || node.type == ScalarType::kIndex) continue;
+    if (skipped[i] || node.prim == Prim::kLoad || node.type == ScalarType::kIndex) continue;
     AddPrim(work, kernel, ValueId{static_cast<uint32_t>(i)}, 1, kLanes, machine);
   }
   for (double& count : work.ops) count /= kLanes;
@@ -141,6 +144,7 @@ Hasher KeyOf(int what, ElementType type, const Machine& machine) {
   key.Add(type);
   key.Add(machine.vector_bits);
   key.Add(machine.is_gpu());
+  key.Add(machine.has_extremes);
   return key;
 }
 

@@ -17,6 +17,7 @@ struct Machine {
   bool matrix_library = false;  // OpenBLAS is there
   bool dots_bf16 = false;       // multiplies pairs of bf16 and adds to f32
   bool matrix_tiles = false;    // multiplies tiles of bf16 (AMX)
+  bool has_extremes = false;    // the lesser of two reals is one instruction
   bool tf32 = false;            // f32 at its default precision is multiplied as tf32
   const Rates* rates =
       nullptr;  // of this machine, alive as long as the process; null: the default's

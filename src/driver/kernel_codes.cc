@@ -171,6 +171,7 @@ Machine HostMachine() {
   if (Result<cpu::Target> target = cpu::HostTarget(); target.ok()) {
     machine.dots_bf16 = target.value().dots_bf16;
     machine.matrix_tiles = target.value().has_tiles;
+    machine.has_extremes = target.value().has_extremes && !IsPricedAsUnknown();
   }
 #endif
   machine.rates = &HostRates();

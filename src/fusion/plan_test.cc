@@ -44,7 +44,8 @@ TEST(Plan, SearchIsNeverDearerThanWhatItBeginsWith) {
           PlanComputation(*DividedRows(module, rows, inner), machine, {}, log).facts;
       EXPECT_LE(facts.taken_us, facts.first_us);
       EXPECT_LE(facts.taken_us, facts.greedy_us);
-      EXPECT_LE(facts.taken_us, facts.unfused_us);
+      // One without fusion is begun with only where it is clearly cheaper (plan.cc).
+      EXPECT_LE(0.97 * facts.taken_us, facts.unfused_us);
     }
 }
 

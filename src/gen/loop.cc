@@ -28,7 +28,14 @@ struct Schedule {
   size_t inner = 0;  // dimensions of the domain that the inner loop runs over
   int64_t lanes = 1;
   std::vector<int64_t> cuts = {};  // of the inner loop, ascending, none at its ends
+  // What is left of the row behind the only cut is taken in as few lanes as come out even: nothing
+  // is written twice.
+  bool has_rest = false;
 };
+
+int64_t VectorsTogether(const Machine& machine) {
+  return machine.HasShortVectors() ? 4 : 2;
+}
 
 // Lanes for rows of `row` elements: no more than there are, and such as divide the row if that
 // costs no more than half of a vector. Long rows take two vectors at a time: what is computed of
@@ -37,7 +44,7 @@ struct Schedule {
 int64_t LanesFor(int64_t row, const Machine& machine) {
   int64_t vector = std::min(machine.Lanes(32), PowerBelow(row));
   bool is_short = machine.HasShortVectors();
-  int64_t together = row < (is_short ? 2 : 8) * vector ? 1 : is_short ? 4 : 2;
+  int64_t together = row < (is_short ? 2 : 8) * vector ? 1 : VectorsTogether(machine);
   auto costs = [&] {
     int64_t lanes = together * vector;
     return row % lanes != 0 && row < (row % vector == 0 ? kLongRow : kManySteps * lanes);
@@ -113,7 +120,7 @@ class LoopBuilder {
     ends.push_back(row_);
     int64_t begin = 0, first = 0;
     for (int64_t end : ends) {
-      int64_t lanes = ends.size() == 1 ? schedule_.lanes : LanesFor(end - begin, machine_);
+      int64_t lanes = LanesOf(begin, end);
       int64_t steps = (end - begin + lanes - 1) / lanes, block = BlockOf(steps);
       if ((end - begin) % lanes == 0)
         while (steps % block != 0) --block;
@@ -122,6 +129,13 @@ class LoopBuilder {
       begin = end;
     }
     return pieces;
+  }
+
+  int64_t LanesOf(int64_t begin, int64_t end) const {
+    if (schedule_.cuts.empty() || (schedule_.has_rest && begin == 0)) return schedule_.lanes;
+    int64_t size = end - begin;
+    return schedule_.has_rest ? std::min(size & -size, machine_.Lanes(32))
+                              : LanesFor(size, machine_);
   }
 
   int64_t BlockOf(int64_t steps) const {
@@ -253,6 +267,25 @@ std::optional<BuiltKernel> BuildPieces(const Region& region, const Machine& mach
   return std::move(outcome.built);
 }
 
+// Rows that no full vector divides, in full vectors: the last one overlaps the one before it or,
+// where that would cost being made in place, what is left is taken apart.
+std::optional<BuiltKernel> BuildFullVectors(const Region& region, const Machine& machine,
+                                            Schedule schedule, const std::string& name,
+                                            const BuiltKernel& whole) {
+  constexpr int64_t kFewSteps = 4;
+  const Dims& dims = DomainOf(*region.roots[0]).dims();
+  int64_t row = ProductOf(dims, dims.size() - schedule.inner, dims.size());
+  int64_t full = machine.Lanes(32), lanes = full * VectorsTogether(machine);
+  while (lanes > full && row < kFewSteps * lanes) lanes /= 2;
+  if (schedule.lanes >= full || row < kFewSteps * lanes) return std::nullopt;
+  schedule.lanes = lanes;
+  schedule.has_rest = !whole.in_place.empty();
+  if (schedule.has_rest) schedule.cuts = {row / lanes * lanes};
+  BuildOutcome outcome = LoopBuilder(region, machine, schedule, name).Build();
+  if (!outcome.built || outcome.built->in_place.size() < whole.in_place.size()) return std::nullopt;
+  return std::move(outcome.built);
+}
+
 // A body of so many values is longer than what a core looks ahead: it works on one round at a
 // time, and two vectors wait for themselves. Four are 17 % faster (48 transcendental functions).
 constexpr size_t kLongBody = 512;
@@ -287,6 +320,8 @@ BuildOutcome BuildLoop(const Region& region, const Machine& machine, const std::
     if (outcome.built) {
       if (auto pieces = BuildPieces(region, machine, schedule, name, *outcome.built))
         outcome.built = std::move(pieces);
+      else if (auto full = BuildFullVectors(region, machine, schedule, name, *outcome.built))
+        outcome.built = std::move(full);
       else if (auto four = BuildFourVectors(region, machine, schedule, name, *outcome.built))
         outcome.built = std::move(four);
     }

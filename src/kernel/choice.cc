@@ -72,4 +72,43 @@ std::optional<Choice> RepeatedChoice(const Kernel& kernel, ValueId id) {
   return std::nullopt;
 }
 
+namespace {
+
+void AddUsed(const Block& block, std::vector<bool>& used) {
+  auto add = [&](ValueId id) {
+    if (id != kNoValue) used[static_cast<size_t>(id)] = true;
+  };
+  for (const Stmt& stmt : block) {
+    for (ValueId id : {stmt.condition, stmt.index, stmt.value, stmt.product.lhs_at,
+                       stmt.product.rhs_at, stmt.product.depth})
+      add(id);
+    for (const Block* inner : {&stmt.head, &stmt.body, &stmt.otherwise}) AddUsed(*inner, used);
+  }
+}
+
+}  // namespace
+
+std::vector<bool> InsideExtremes(const Kernel& kernel) {
+  size_t count = kernel.nodes.size();
+  std::vector<bool> has_users(count), needed(count), inside(count);
+  AddUsed(kernel.body, needed);
+  for (const Loop& loop : kernel.loops) needed[static_cast<size_t>(loop.extent)] = true;
+  for (size_t i = 0; i < count; ++i)
+    for (ValueId operand : kernel.operands(ValueId{static_cast<uint32_t>(i)}))
+      has_users[static_cast<size_t>(operand)] = true;
+  for (size_t i = count; i-- > 0;) {  // users are younger than their operands
+    ValueId id{static_cast<uint32_t>(i)};
+    inside[i] = has_users[i] && !needed[i];
+    if (inside[i]) continue;
+    auto need = [&](ValueId operand) { needed[static_cast<size_t>(operand)] = true; };
+    if (std::optional<Extreme> extreme = ExtremeOf(kernel, id)) {
+      need(extreme->x);
+      need(extreme->y);
+    } else {
+      for (ValueId operand : kernel.operands(id)) need(operand);
+    }
+  }
+  return inside;
+}
+
 }  // namespace tokamak

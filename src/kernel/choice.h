@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "kernel/kernel.h"
 
@@ -24,5 +25,8 @@ struct Extreme {
   bool is_least = false;
 };
 std::optional<Extreme> ExtremeOf(const Kernel& kernel, ValueId id);
+
+// Values that only extremes need: where those are instructions, nobody computes them.
+std::vector<bool> InsideExtremes(const Kernel& kernel);
 
 }  // namespace tokamak

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <numeric>
 
+#include "kernel/compared_roots.h"
 #include "kernel/linear.h"
 
 namespace tokamak {
@@ -53,6 +54,7 @@ class Simplifier {
   std::optional<Scalar> Select() const {
     if (IsConst(0)) return At(0).bits != 0 ? Operand(1) : Operand(2);
     if (node_.operands[1] == node_.operands[2]) return Operand(1);
+    if (IsNanAnyhow(b_.kernel(), node_)) return Operand(2);
     return std::nullopt;
   }
 
@@ -124,6 +126,8 @@ class Simplifier {
   }
 
   std::optional<Scalar> Comparison() const {
+    if (IsFloat(At(0).type) && (node_.prim == Prim::kLt || node_.prim == Prim::kLe))
+      return CompareSquare(b_, node_);
     if (At(0).type != ScalarType::kIndex) return std::nullopt;
     Range x = b_.RangeOf(Operand(0)), y = b_.RangeOf(Operand(1));
     bool below = x.high<y.low, above = x.low> y.high;

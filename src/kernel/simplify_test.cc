@@ -1,5 +1,7 @@
 #include "kernel/simplify.h"
 
+#include <cmath>
+#include <limits>
 #include <map>
 
 #include <fmt/format.h>
@@ -222,6 +224,61 @@ TEST(Simplify, FloatsKeepTheirBits) {
   EXPECT_NE((v * 0.0).id(), b.Constant(ScalarType::kF32, 0).id());  // NaN, -0
   EXPECT_NE((v - v).id(), b.Constant(ScalarType::kF32, 0).id());
   EXPECT_EQ((-(-v)).id(), v.id());
+}
+
+// A root that is compared with a constant: of each number near where the answer turns, and of
+// those at the ends, the answer is the same without it.
+TEST(Simplify, ComparedRootsAreNotTaken) {
+  constexpr ScalarType kTypes[] = {ScalarType::kF32, ScalarType::kF64};
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  for (ScalarType type : kTypes)
+    for (ScalarType rounded : kTypes)
+      for (double limit : {2.0, 0.1, 1e-22, 3e38, 1e19, 0.0, -1.0})
+        for (bool is_left : {true, false})
+          for (bool or_equal : {true, false}) {
+            KernelBuilder b("k");
+            ArrayId x = b.Argument({.name = "x", .type = type, .access = Access::kRead, .size = 1});
+            Scalar number = AbsOf(b.Load(x, b.Index(0)));
+            Scalar root = SqrtOf(number).As(rounded), c = root.Like(limit);
+            Scalar left = is_left ? root : c, right = is_left ? c : root;
+            Scalar test = or_equal ? left <= right : left < right;
+            const ScalarNode& node = b.kernel().node(test.id());
+            bool taken = node.operands[0] != root.id() && node.operands[1] != root.id();
+            EXPECT_EQ(taken, limit > 0 || (limit == 0 && is_left == or_equal)) << limit;
+            if (!taken) continue;
+            Bits turn = b.kernel().node(node.operands[is_left ? 1 : 0]).bits;
+            auto holds = [&](Bits bits) {
+              double value = DoubleOfBits(type, bits);
+              double exact = type == ScalarType::kF32 ? std::sqrt(static_cast<float>(value))
+                                                      : std::sqrt(value);
+              double have = DoubleOfBits(rounded, BitsOfDouble(rounded, exact));
+              double want = DoubleOfBits(rounded, BitsOfDouble(rounded, limit));
+              if (!is_left) std::swap(have, want);
+              return or_equal ? have <= want : have < want;
+            };
+            auto simple = [&](Bits bits) {
+              double value = DoubleOfBits(type, bits), at = DoubleOfBits(type, turn);
+              return is_left ? value < at : at <= value;
+            };
+            for (int near = -3; near <= 3; ++near) {
+              Bits bits = turn + static_cast<Bits>(near);
+              if (near < 0 && turn < static_cast<Bits>(-near)) continue;
+              EXPECT_EQ(holds(bits), simple(bits)) << limit << " " << near;
+            }
+            for (double end : {0.0, kInf, std::numeric_limits<double>::quiet_NaN()}) {
+              Bits bits = BitsOfDouble(type, end);
+              EXPECT_EQ(holds(bits), simple(bits)) << limit << " " << end;
+            }
+          }
+}
+
+// What might be negative has no root to compare.
+TEST(Simplify, RootsOfWhatMayBeNegativeStay) {
+  KernelBuilder b("k");
+  ArrayId x =
+      b.Argument({.name = "x", .type = ScalarType::kF32, .access = Access::kRead, .size = 1});
+  Scalar root = SqrtOf(b.Load(x, b.Index(0)));
+  EXPECT_EQ(b.kernel().node((root < 2.0).id()).operands[0], root.id());
 }
 
 }  // namespace
