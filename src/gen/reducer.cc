@@ -172,7 +172,19 @@ void Accumulators::Fold(Scalar lane, const Coordinates& at, Scalar valid) {
     for (size_t part = 0; part < 2; ++part)
       if (neutral[part].ok()) elements[0][part] = Choose(valid, elements[0][part], neutral[part]);
   }
+  if (std::optional<Scalar> sum = ProductAdded(lane, elements[0]))
+    return b_.Store(arrays_[0][0], lane, *sum);
   Write(lane, Apply(Read(lane), elements));
+}
+
+// A sum of products, in any order: what is added to it is rounded once, with the sum.
+std::optional<Scalar> Accumulators::ProductAdded(Scalar lane, const Element& element) {
+  bool adds = b_.dialect() == Dialect::kCpu && reducer_->any_order && reducer_->op == Op::kAdd &&
+              IsFloat(element[0].type()) && !element[1].ok();
+  if (!adds) return std::nullopt;
+  const ScalarNode product = b_.kernel().node(element[0].id());
+  if (product.prim != Prim::kMul) return std::nullopt;
+  return Fma({&b_, product.operands[0]}, {&b_, product.operands[1]}, b_.Read(arrays_[0][0], lane));
 }
 
 std::vector<Element> Accumulators::Joined(const std::vector<Element>& x,

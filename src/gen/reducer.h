@@ -62,6 +62,7 @@ class Accumulators {
   std::vector<Element> Finished(std::vector<Element> sums);
 
  private:
+  std::optional<Scalar> ProductAdded(Scalar lane, const Element& element);
   std::vector<Element> Apply(const std::vector<Element>& x, const std::vector<Element>& y);
 
   KernelBuilder& b_;

@@ -23,8 +23,13 @@ BuildOutcome BuildRows(const Region& region, const Machine& machine, const std::
   ElementEmitter emitter(b, region);
   RowsBody body(region, machine, b, emitter);
   if (std::string why = body.Find(); !why.empty()) return {std::nullopt, why};
-  int64_t teams = body.rows();
-  b.For("row", LoopRole::kGrid, b.Index(teams), [&](Scalar row) { body.Emit(row); });
+  int64_t at_a_time = body.RowsAtATime();
+  int64_t teams = (body.rows() + at_a_time - 1) / at_a_time;
+  b.For("row", LoopRole::kGrid, b.Index(teams), [&](Scalar row) {
+    if (at_a_time == 1) return body.Emit(row);
+    Scalar first = LesserOf(row * b.Index(at_a_time), b.Index(body.rows() - at_a_time));
+    body.EmitSeveral(first, at_a_time);
+  });
   return FinishLoop(b, emitter, region, teams, false);
 }
 

@@ -5,6 +5,11 @@
 namespace tokamak {
 namespace {
 
+// So many steps do not feel another one.
+constexpr int64_t kManySteps = 8;
+
+// Rows of more bytes in all come from memory, one after the other.
+constexpr int64_t kMaxNear = 1 << 20;
 // Kept while a row is at hand: half of what a kernel may have on the stack.
 constexpr int64_t kMaxKept = 128 << 10;
 
@@ -34,9 +39,32 @@ void RowsBody::Emit(Scalar row, const RowPlace& source, const RowPlace& sink) {
   row_at_ = row;
   source_ = source;
   sink_ = sink;
-  for (size_t i = 0; i < levels_.size(); ++i) ReduceLevel(levels_[i], loops_[i]);
+  for (size_t i = 0; i < levels_.size(); ++i)
+    BindResults(Fold(levels_[i], loops_[i], {row_at_})[0]);
   StoreRows();
   StoreElements();
+}
+
+int64_t RowsBody::RowsAtATime() const {
+  constexpr int64_t kMost = 4, kTasksOfCore = 4, kMostReducers = 2;
+  bool plain = levels_.size() == 1 && levels_[0].size() <= kMostReducers &&
+               loops_.back().roots.empty() && kept_.empty() && row_ >= machine_.Lanes(32);
+  if (!machine_.HasShortVectors() || !plain || levels_[0][0].input().ByteSize() > kMaxNear)
+    return 1;
+  int64_t rows = kMost;
+  while (rows > 1 && rows_ / rows < kTasksOfCore * machine_.cores) rows /= 2;
+  return rows;
+}
+
+void RowsBody::EmitSeveral(Scalar first, int64_t count) {
+  std::vector<Scalar> rows;
+  for (int64_t i = 0; i < count; ++i) rows.push_back(first + b_.Index(i));
+  std::vector<std::vector<Accumulators>> sums = Fold(levels_[0], loops_[0], rows);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    row_at_ = rows[i];
+    BindResults(sums[i]);
+    StoreRows();
+  }
 }
 
 // What the loops keep for each other.
@@ -79,20 +107,33 @@ Coordinates RowsBody::InputAt(const Reducer& reducer, Scalar element) {
   return RowElement(b_, reducer, row_at_, element);
 }
 
-void RowsBody::ReduceLevel(std::vector<Reducer>& level, const RowLoop& loop) {
+// Vectors that are folded side by side: each waits for itself, short ones more of them.
+int64_t RowsBody::LanesBeside() const {
+  bool more = machine_.HasShortVectors() && row_ >= kManySteps * machine_.Lanes(32);
+  return (more ? 4 : 2) * machine_.Lanes(32);
+}
+
+std::vector<std::vector<Accumulators>> RowsBody::Fold(const std::vector<Reducer>& level,
+                                                      const RowLoop& loop,
+                                                      const std::vector<Scalar>& rows) {
   bool any_order = std::all_of(level.begin(), level.end(),
                                [](const Reducer& reducer) { return reducer.any_order; });
-  int64_t lanes = any_order ? std::min(2 * machine_.Lanes(32), PowerBelow(row_)) : 1;
-  std::vector<Accumulators> sums;
-  for (const Reducer& reducer : level) sums.emplace_back(b_, emitter_, reducer, lanes);
+  int64_t lanes = any_order ? std::min(LanesBeside(), PowerBelow(row_)) : 1;
+  std::vector<std::vector<Accumulators>> sums(rows.size());
+  for (std::vector<Accumulators>& of_row : sums)
+    for (const Reducer& reducer : level) of_row.emplace_back(b_, emitter_, reducer, lanes);
   ForLanes(lanes, [&](Scalar lane) {
-    for (Accumulators& sum : sums) sum.Write(lane, sum.Begin());
+    for (std::vector<Accumulators>& of_row : sums)
+      for (Accumulators& sum : of_row) sum.Write(lane, sum.Begin());
   });
   int64_t steps = row_ / lanes, rest = row_ % lanes;
   auto fold = [&](Scalar lane, Scalar element, Scalar valid) {
-    TakeKept(loop, element);
-    for (Accumulators& sum : sums) sum.Fold(lane, InputAt(sum.reducer(), element), valid);
-    Keep(loop, element);
+    for (size_t i = 0; i < rows.size(); ++i) {
+      row_at_ = rows[i];
+      TakeKept(loop, element);
+      for (Accumulators& sum : sums[i]) sum.Fold(lane, InputAt(sum.reducer(), element), valid);
+      Keep(loop, element);
+    }
   };
   b_.For("k", LoopRole::kSerial, b_.Index(steps), [&](Scalar k) {
     ForLanes(lanes, [&](Scalar lane) { fold(lane, k * b_.Index(lanes) + lane, {}); });
@@ -103,6 +144,10 @@ void RowsBody::ReduceLevel(std::vector<Reducer>& level, const RowLoop& loop) {
       fold(lane, b_.Index(row_ - lanes) + lane, b_.Index(lanes - rest) <= lane);
     });
   }
+  return sums;
+}
+
+void RowsBody::BindResults(std::vector<Accumulators>& sums) {
   for (Accumulators& sum : sums) {
     std::vector<Element> results = sum.Finished(sum.Combined());
     const Reducer& reducer = sum.reducer();
@@ -133,7 +178,9 @@ void RowsBody::StoreElements() {
     roots.push_back(root);
   }
   if (roots.empty()) return;
-  int64_t lanes = std::min(machine_.Lanes(32), PowerBelow(row_));
+  int64_t lanes = machine_.HasShortVectors() ? LanesBeside() : machine_.Lanes(32);
+  lanes = std::min(lanes, PowerBelow(row_));
+  while (lanes > machine_.Lanes(32) && row_ % lanes != 0 && row_ < kManySteps * lanes) lanes /= 2;
   int64_t steps = (row_ + lanes - 1) / lanes;
   const Reducer& like = levels_[0][0];
   b_.For("k", LoopRole::kSerial, b_.Index(steps), [&](Scalar k) {

@@ -36,12 +36,20 @@ class RowsBody {
   // Folds and writes row `row`. `source`: what is there already; `sink`: a root that is put there.
   void Emit(Scalar row, const RowPlace& source = {}, const RowPlace& sink = {});
 
+  // Rows that are folded side by side: each waits for itself, and what they share is loaded once.
+  int64_t RowsAtATime() const;
+  void EmitSeveral(Scalar first, int64_t count);
+
  private:
   void FindLoops();
   void TakeKept(const RowLoop& loop, Scalar element);
   void Keep(const RowLoop& loop, Scalar element);
+  int64_t LanesBeside() const;
   Coordinates InputAt(const Reducer& reducer, Scalar element);
-  void ReduceLevel(std::vector<Reducer>& level, const RowLoop& loop);
+  // Sums of some rows, side by side.
+  std::vector<std::vector<Accumulators>> Fold(const std::vector<Reducer>& level,
+                                              const RowLoop& loop, const std::vector<Scalar>& rows);
+  void BindResults(std::vector<Accumulators>& sums);
   void StoreRows();
   void StoreElements();
   void PutInSink(Scalar element, Element value);
