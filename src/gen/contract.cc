@@ -47,6 +47,7 @@ struct Parts {
   const Instr* inner = nullptr;  // the one whose results its left side is made of
   Region rows;                   // makes the left side, in rows; nothing when it has no rows
   Region rest;                   // all else
+  int64_t columns = 1;           // parts of the dot's columns of which roots have an element each
   bool left_is_root = false;     // written, too
   bool IsChain() const { return !rows.instrs.empty(); }
 };
@@ -73,6 +74,22 @@ Region PartOf(const Region& region, const std::unordered_set<const Instr*>& whic
     if (which.contains(root)) part.roots.push_back(root);
   part.inputs = InputsOf(part.instrs);
   return part;
+}
+
+// Into how many parts the columns are cut that roots take together: gates of a recurrent cell. 1:
+// a root has as many elements as the dot; 0: another number.
+int64_t PartsOfColumns(const Parts& parts) {
+  constexpr int64_t kMost = 8;
+  std::optional<int64_t> count;
+  int64_t elements = parts.dot->shape().ElementCount();
+  for (const Instr* root : parts.rest.roots) {
+    if (!root->shape().IsArray() || root->shape().ElementCount() == 0) return 0;
+    int64_t of_root = elements / root->shape().ElementCount();
+    bool even = of_root * root->shape().ElementCount() == elements;
+    if (!even || of_root > kMost || count.value_or(of_root) != of_root) return 0;
+    count = of_root;
+  }
+  return parts.IsChain() && count != 1 ? 0 : count.value_or(0);
 }
 
 // Why the region is no contraction; "" when it is.
@@ -102,12 +119,8 @@ std::string FindParts(const Region& region, const Machine& machine, Parts& parts
       return "it has a second contraction";
     parts.inner = instr;
   }
-  for (const Instr* root : parts.rest.roots)
-    if (!HasReduction(parts.rest) &&
-        (!root->shape().IsArray() ||
-         root->shape().ElementCount() != parts.dot->shape().ElementCount()))
-      return "a root has another number of elements than the contraction";
-  return "";
+  if (!HasReduction(parts.rest)) parts.columns = PartsOfColumns(parts);
+  return parts.columns > 0 ? "" : "a root has another number of elements than the contraction";
 }
 
 // Whether the dimensions of this shape stand behind `last`, in order; those of one element may
@@ -139,8 +152,12 @@ class ContractBuilder {
  private:
   BuildOutcome BuildTiles() {
     const Instr& dot = *parts_.dot;
-    tile_.emplace(setting_, dot, TilingOf(dot, DotSides(dot), machine_, stitched_));
+    DotSides sides(dot);
+    if (sides.n % parts_.columns != 0) return {std::nullopt, "its columns have no such parts"};
+    tile_.emplace(setting_, dot, TilingOf(dot, sides, machine_, stitched_, parts_.columns));
     if (std::string why = WhyNoRows(); !why.empty()) return {std::nullopt, why};
+    if (parts_.columns > 1 && !AreRootsOfParts())
+      return {std::nullopt, "its columns are not taken in parts"};
     tile_->MakeArrays();
     const Cut &rows = tile_->tiling().rows, &columns = tile_->tiling().columns;
     int64_t teams = tile_->sides().batch * rows.count * columns.count;
@@ -186,6 +203,15 @@ class ContractBuilder {
       });
     });
     return FinishLoop(b_, emitter_, region_, tasks, false);
+  }
+
+  // Whether roots have the rows of the results, and columns of one part.
+  bool AreRootsOfParts() const {
+    if (!tile_->TakesParts() || machine_.is_gpu()) return false;
+    Dims dims = tile_->result().shape().dims();
+    dims.back() /= parts_.columns;
+    return std::ranges::all_of(parts_.rest.roots,
+                               [&](const Instr* root) { return root->shape().dims() == dims; });
   }
 
   // Rows of results, whole, are what the reductions fold.
@@ -249,7 +275,7 @@ class ContractBuilder {
     ForRows([&](Scalar i, Scalar row) {
       RowPlace source, sink{parts_.dot->operand(0), tile_->type(), left_,
                             i * b_.Index(tile_->lhs_pitch()), parts_.left_is_root};
-      if (inner_) source = SumsOf(*inner_, i * b_.Index(inner_->tiling().columns.size));
+      if (inner_) source = SumsOf(*inner_, i * b_.Index(inner_->tiling().Width()));
       before_.Emit(row, source, sink);
     });
   }
@@ -257,25 +283,48 @@ class ContractBuilder {
   // What follows from the tile's results, written.
   void Finish() {
     const Tiling& t = tile_->tiling();
-    const DotSides& sides = tile_->sides();
-    Dims row_dims = SizesOf(sides.lhs, sides.lhs_free);
-    Dims column_dims = tile_->ColumnDims();
-    ElementType type = parts_.dot->shape().type();
+    Dims row_dims = SizesOf(tile_->sides().lhs, tile_->sides().lhs_free);
+    // What follows from one short vector waits for itself; others beside it fill the time.
+    int64_t lanes = machine_.HasShortVectors() ? 4 * t.lanes : t.lanes;
     ForRows([&](Scalar i, Scalar row) {
-      Scalar begin = i * b_.Index(t.columns.size);
+      Scalar begin = i * b_.Index(t.Width());
       if (stitched_) return follow_.Emit(row, SumsOf(*tile_, begin));
-      ForVectors(b_, t.columns.valid(), t.lanes, [&](Scalar j) {
-        Coordinates at = tile_->batch_at();
-        for (const Coordinates& more :
-             {Delinearized(b_, row_ + i, row_dims), Delinearized(b_, column_ + j, column_dims)})
-          at.insert(at.end(), more.begin(), more.end());
-        Element sum{b_.Read(tile_->sums(), begin + j), {}};
-        emitter_.Bind(tile_->result(), 0, at, ConvertElement(b_, tile_->sum_type(), type, sum));
-        Scalar linear = row * b_.Index(sides.n) + (column_ + j);
-        for (const Instr* root : parts_.rest.roots)
-          StoreContractRoot(b_, emitter_, *root, tile_->result(), at, linear);
+      ForVectors(b_, t.columns.valid(), lanes, [&](Scalar j) {
+        Coordinates of_row = tile_->batch_at();
+        for (Scalar c : Delinearized(b_, row_ + i, row_dims)) of_row.push_back(c);
+        parts_.columns > 1 ? FinishParts(of_row, row, begin, j) : FinishOne(of_row, row, begin, j);
       });
     });
+  }
+
+  // The sum in column `at` of a row of the tile.
+  Element SumAt(Scalar begin, Scalar at) {
+    Element sum{b_.Read(tile_->sums(), begin + at), {}};
+    return ConvertElement(b_, tile_->sum_type(), parts_.dot->shape().type(), sum);
+  }
+
+  void FinishOne(Coordinates at, Scalar row, Scalar begin, Scalar j) {
+    for (Scalar c : Delinearized(b_, column_ + j, tile_->ColumnDims())) at.push_back(c);
+    emitter_.Bind(tile_->result(), 0, at, SumAt(begin, j));
+    Scalar linear = row * b_.Index(tile_->sides().n) + (column_ + j);
+    for (const Instr* root : parts_.rest.roots)
+      StoreContractRoot(b_, emitter_, *root, tile_->result(), at, linear);
+  }
+
+  // Of each part one result.
+  void FinishParts(Coordinates at, Scalar row, Scalar begin, Scalar j) {
+    const Tiling& t = tile_->tiling();
+    int64_t of_part = t.columns.total;
+    Coordinates result = at;
+    result.emplace_back();
+    for (int64_t part = 0; part < t.parts; ++part) {
+      result.back() = b_.Index(part * of_part) + (column_ + j);
+      emitter_.Remember(tile_->result(), result, SumAt(begin, b_.Index(part * t.columns.size) + j));
+    }
+    at.push_back(column_ + j);
+    Scalar linear = row * b_.Index(of_part) + (column_ + j);
+    for (const Instr* root : parts_.rest.roots)
+      emitter_.StoreLinear(*root, 0, linear, emitter_.At(*root, at));
   }
 
   const Region& region_;

@@ -53,8 +53,10 @@ int64_t BlocksOfRhs(const Instr& dot, const Machine& machine) {
   return BlockForRhs(dot, machine) == dims[2] ? dims[2] : 0;
 }
 
-Tiling TilingOf(const Instr& dot, const DotSides& sides, const Machine& machine, bool whole) {
+Tiling TilingOf(const Instr& dot, const DotSides& sides, const Machine& machine, bool whole,
+                int64_t parts) {
   Tiling t;
+  t.parts = parts;
   t.type = ContractType(dot, machine);
   bool tiles = t.type == ScalarType::kBF16 && machine.matrix_tiles && sides.m >= kWorthTiles;
   int64_t bytes = BytesOf(t.type);
@@ -72,19 +74,19 @@ Tiling TilingOf(const Instr& dot, const DotSides& sides, const Machine& machine,
     t.depth = {.total = sides.k, .size = size, .count = sides.k / size};
     break;
   }
-  int64_t rows = sides.k <= kShallow ? kMaxShallowRows : kMaxSide, columns = kMaxSide;
+  int64_t rows = sides.k <= kShallow ? kMaxShallowRows : kMaxSide, columns = kMaxSide / parts;
   if (whole) {
     columns = RoundUp(sides.n, column_unit);
     rows = std::clamp(kWholeBytes / (columns * 4), row_unit, rows);
   }
   auto cut = [&] {
     t.rows = CutInto(sides.m, rows, row_unit);
-    t.columns = CutInto(sides.n, columns, column_unit);
+    t.columns = CutInto(sides.n / parts, columns, column_unit);
     return sides.batch * t.rows.count * t.columns.count;
   };
   // The longer side is cut finer while there is work enough in each piece.
-  while (cut() < kTilesWanted && t.rows.size * t.columns.size * sides.k > 2 * kLeastOfTile) {
-    if (!whole && t.columns.size >= t.rows.size && columns > column_unit) {
+  while (cut() < kTilesWanted && t.rows.size * t.Width() * sides.k > 2 * kLeastOfTile) {
+    if (!whole && t.Width() >= t.rows.size && columns > column_unit) {
       columns = std::max(columns / 2, column_unit);
     } else if (rows > row_unit) {
       rows = std::max(rows / 2, row_unit);

@@ -28,6 +28,8 @@ struct Cut {
 struct Tiling {
   ScalarType type{};  // of what is multiplied
   Cut rows, columns;
+  // Parts of the columns, all alike: a tile has the same columns of each. `columns` are of one.
+  int64_t parts = 1;
   // The depth: all panels are alike, the last one is padded.
   Cut depth;
   int64_t lanes = 1;      // of sums
@@ -36,6 +38,7 @@ struct Tiling {
   int64_t depth_unit = 1;
 
   int64_t PaddedDepth() const { return depth.size * depth.count; }
+  int64_t Width() const { return parts * columns.size; }
 };
 
 // Columns of a block, where rhs (n / block, k, block) lies as short vectors want it: 0 where it
@@ -52,7 +55,8 @@ constexpr int64_t kBlockVectors = 4;
 constexpr int64_t kMaxWhole = 8192;
 
 // `whole`: a tile has whole rows.
-Tiling TilingOf(const Instr& dot, const DotSides& sides, const Machine& machine, bool whole);
+Tiling TilingOf(const Instr& dot, const DotSides& sides, const Machine& machine, bool whole,
+                int64_t parts = 1);
 
 // A dot whose left side is made in rows, by the same task: of rows in memory, or of the results of
 // another dot. Tasks make whole rows, in several tiles for which the right sides are put in order

@@ -52,7 +52,7 @@ int64_t DotTile::BlockColumns() const {
 // Rows whose left side stays in the first cache while blocks of the right side pass.
 int64_t DotTile::BlockRows() const {
   constexpr int64_t kBytes = 20 << 10, kLeast = 8;
-  if (BlockColumns() == t_.columns.size) return t_.rows.size;
+  if (BlockColumns() == t_.Width()) return t_.rows.size;
   int64_t most = std::max(kBytes / (t_.depth.size * BytesOf(t_.type)), kLeast);
   return CeilDiv(t_.rows.size, CeilDiv(t_.rows.size, most));
 }
@@ -132,6 +132,11 @@ void DotTile::FindResult() {
     result_ = user;
 }
 
+bool DotTile::TakesParts() const {
+  return rhs_lies_in_blocks_ && t_.columns.total % t_.rhs_block == 0 && result_ != &dot_ &&
+         ColumnDims().size() == 1;
+}
+
 // Dimensions of the results' columns.
 Dims DotTile::ColumnDims() const {
   const Dims& dims = result_->shape().dims();
@@ -157,7 +162,7 @@ bool DotTile::IsInput(const Side& side) const {
 }
 
 void DotTile::MakeArrays() {
-  sums_ = b_.Local("sums", *SumTypeOf(t_.type), Space::kTeam, t_.rows.size * t_.columns.size);
+  sums_ = b_.Local("sums", *SumTypeOf(t_.type), Space::kTeam, t_.rows.size * t_.Width());
   if (!lhs_.direct && !lhs_is_made_)
     lhs_panel_ = b_.Local("lhs_panel", t_.type, Space::kTeam, t_.rows.size * t_.depth.size);
   if (!RhsIsReady())
@@ -331,9 +336,8 @@ void DotTile::Emit(Scalar row, Scalar column) {
   column_ = column;
   if (t_.depth.count == 1) return Panel(b_.Index(0), true);
   b_.For("i", LoopRole::kSerial, b_.Index(t_.rows.size), [&](Scalar i) {
-    ForVectors(b_, t_.columns.size, t_.lanes, [&](Scalar j) {
-      b_.Store(sums_, i * b_.Index(t_.columns.size) + j,
-               b_.Constant(b_.kernel().array(sums_).type, 0));
+    ForVectors(b_, t_.Width(), t_.lanes, [&](Scalar j) {
+      b_.Store(sums_, i * b_.Index(t_.Width()) + j, b_.Constant(b_.kernel().array(sums_).type, 0));
     });
   });
   b_.For("panel", LoopRole::kSerial, b_.Index(t_.depth.count),
@@ -346,7 +350,7 @@ void DotTile::Panel(Scalar panel, bool fresh) {
   if (!emitter_.fault().empty()) return;
   bool across = LhsLiesAcross();
   Multiplication product{
-      .fresh = fresh, .rows = t_.rows.size, .columns = t_.columns.size, .to_row = t_.columns.size};
+      .fresh = fresh, .rows = t_.rows.size, .columns = t_.columns.size, .to_row = t_.Width()};
   product.depth = b_.Index(t_.depth.size).id();
   if (lhs_.direct) {
     product.lhs = InputArray(*lhs_.instr);
@@ -384,11 +388,14 @@ void DotTile::Panel(Scalar panel, bool fresh) {
     Scalar first = row_block * b_.Index(BlockRows());
     product.rows = rows;
     product.lhs_at = (lhs_at + first * b_.Index(product.lhs_row)).id();
-    ForBlocks(t_.columns.size, BlockColumns(), [&](Scalar block, int64_t columns) {
-      product.columns = columns;
-      product.rhs_at = (rhs_at + block * b_.Index(next_block)).id();
-      Scalar to = first * b_.Index(t_.columns.size) + block * b_.Index(BlockColumns());
-      b_.Multiply(sums_, to, product);
+    ForBlocks(t_.parts, 1, [&](Scalar part, int64_t) {
+      Scalar part_at = rhs_at + part * b_.Index(sides_.n / t_.parts / BlockColumns() * next_block);
+      Scalar to = first * b_.Index(t_.Width()) + part * b_.Index(t_.columns.size);
+      ForBlocks(t_.columns.size, BlockColumns(), [&](Scalar block, int64_t columns) {
+        product.columns = columns;
+        product.rhs_at = (part_at + block * b_.Index(next_block)).id();
+        b_.Multiply(sums_, to + block * b_.Index(BlockColumns()), product);
+      });
     });
   });
 }

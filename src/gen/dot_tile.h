@@ -44,7 +44,9 @@ class DotTile {
   const DotSides& sides() const { return sides_; }
   const Tiling& tiling() const { return t_; }
   Dims ColumnDims() const;  // of the result
-  // The sum of result (i, j) of the tile is at i * tiling().columns.size + j, of this type.
+  // Whether tiles can have several parts of the columns.
+  bool TakesParts() const;
+  // The sum of result (i, j) of the tile is at i * tiling().Width() + j, of this type.
   ArrayId sums() const { return sums_; }
   ElementType sum_type() const;
   ElementType type() const;  // of what is multiplied

@@ -197,6 +197,16 @@ llvm::Value* Emitter::Arithmetic(const ScalarNode& node, ScalarType from,
   return node.type == ScalarType::kPred ? result : Narrowed(node.type, result);
 }
 
+// Whether the lesser or greater of this constant and another number is one instruction: not of 0,
+// which has two signs; a NaN passes both ways.
+bool Emitter::IsBound(const llvm::Value* value) const {
+  const auto* constant = llvm::dyn_cast<llvm::Constant>(value);
+  if (constant != nullptr && constant->getType()->isVectorTy())
+    constant = constant->getSplatValue();
+  const auto* number = llvm::dyn_cast_or_null<llvm::ConstantFP>(constant);
+  return target_.has_extremes && number != nullptr && !number->isZero() && !number->isNaN();
+}
+
 // long: a table, one line a primitive.
 llvm::Value* Emitter::OnFloats(Prim prim, llvm::ArrayRef<llvm::Value*> v) {
   auto unary = [&](ID id) { return b_.CreateUnaryIntrinsic(id, v[0]); };
@@ -210,8 +220,10 @@ llvm::Value* Emitter::OnFloats(Prim prim, llvm::ArrayRef<llvm::Value*> v) {
     case Prim::kDiv:
       return b_.CreateFDiv(v[0], v[1]);
     case Prim::kMin:  // exactly this select is one instruction on x86
+      if (IsBound(v[0])) return b_.CreateBinaryIntrinsic(llvm::Intrinsic::minimum, v[0], v[1]);
       return b_.CreateSelect(b_.CreateFCmpOLT(v[0], v[1]), v[0], v[1]);
     case Prim::kMax:
+      if (IsBound(v[0])) return b_.CreateBinaryIntrinsic(llvm::Intrinsic::maximum, v[0], v[1]);
       return b_.CreateSelect(b_.CreateFCmpOGT(v[0], v[1]), v[0], v[1]);
     case Prim::kMinimum:
       return b_.CreateBinaryIntrinsic(llvm::Intrinsic::minimum, v[0], v[1]);

@@ -109,6 +109,7 @@ class Emitter {
   llvm::Value* Make(ValueId id);
   llvm::Value* Compared(ValueId compare, bool is_negated, bool wide);
   llvm::Value* Arithmetic(const ScalarNode& node, ScalarType from, llvm::ArrayRef<llvm::Value*> v);
+  bool IsBound(const llvm::Value* value) const;
   llvm::Value* OnFloats(Prim prim, llvm::ArrayRef<llvm::Value*> v);
   llvm::Value* OnIntegers(Prim prim, ScalarType from, llvm::ArrayRef<llvm::Value*> v);
   llvm::Value* Division(Prim prim, bool is_signed, llvm::Value* x, llvm::Value* y);
