@@ -21,6 +21,8 @@ sys.path.insert(0, str(ROOT / "bench"))
 os.environ.setdefault("TOKAMAK_CACHE", "off")
 
 LAUNCHES = 200
+PROGRAMS = 15  # of that many launches each: one call of each is launch by launch
+JAX_IS_SLOW = 1.6  # ms that JAX takes to compile a tiny program, without its plugin
 PEER = "cuda"
 
 
@@ -45,15 +47,16 @@ def has_nvrtc():
 
 
 def compile_worker():
-    """Milliseconds of each compilation, the first of this process first; and whether they loaded NVRTC."""
+    """Milliseconds of each compilation, the first of this process first, and of the same again, of which the plugin
+    finds all in this process: what JAX takes by itself; and whether they loaded NVRTC."""
     import jax
     import numpy as np
 
     x = jax.device_put(np.ones(1000, np.float32), jax.devices("tokamak")[0])
-    lowered = [jax.jit(f).lower(x) for f in tiny_programs()]
+    lowered, again = ([jax.jit(f).lower(x) for f in tiny_programs()] for _ in range(2))
     before = has_nvrtc()  # JAX's own plugin may have loaded it
-    times = [timed_ms(program.compile) for program in lowered]
-    print(json.dumps({"ms": times, "nvrtc": has_nvrtc() and not before, "before": before}))
+    times, of_jax = ([timed_ms(program.compile) for program in programs] for programs in (lowered, again))
+    print(json.dumps({"ms": times, "of_jax": of_jax, "nvrtc": has_nvrtc() and not before, "before": before}))
 
 
 def compile_in_process(cache):
@@ -71,7 +74,13 @@ def compiling():
     with tempfile.TemporaryDirectory() as cache:
         compile_in_process(cache)
         kept = compile_in_process(cache)
-    yield "... from the disk cache", "ms", statistics.median(kept["ms"][1:]), "<=", 2
+    # On a slow host JAX alone takes the time that the bar gives to both, before it asks a plugin: what is ours then is
+    # held to what is left of the bar where JAX takes its least (1.3 ms).
+    whole, of_jax = statistics.median(kept["ms"][1:]), statistics.median(kept["of_jax"][1:])
+    if of_jax <= JAX_IS_SLOW:
+        yield f"... from the disk cache (JAX's own part: {of_jax:.2f})", "ms", whole, "<=", 2
+    else:
+        yield f"... from the disk cache, {whole:.2f} in all, less JAX's own part on a slow host ({of_jax:.2f})", "ms", whole - of_jax, "<=", 0.7
     yield "... from the disk cache, NVRTC loaded (1: yes)", "", float(kept["nvrtc"]), "<=", 0
 
 
@@ -124,7 +133,7 @@ def graphs():
     device = jax.devices("tokamak")[0]
     sets = [[jax.device_put(np.full(1024, i, np.float32), device) for i in range(LAUNCHES + 1)] for _ in range(4)]
     launched, replayed = [], []
-    for number in range(5):
+    for number in range(PROGRAMS):
         fn = jax.jit(chain_of(number)).lower(*sets[0]).compile()
 
         def call_ms(index):
