@@ -47,8 +47,10 @@ void RowsBody::Emit(Scalar row, const RowPlace& source, const RowPlace& sink) {
 
 int64_t RowsBody::RowsAtATime() const {
   constexpr int64_t kMost = 4, kTasksOfCore = 4, kMostReducers = 2;
-  bool plain = levels_.size() == 1 && levels_[0].size() <= kMostReducers &&
-               loops_.back().roots.empty() && kept_.empty() && row_ >= machine_.Lanes(32);
+  bool plain = levels_.size() == 1 && levels_[0].size() <= kMostReducers && kept_.empty() &&
+               row_ >= machine_.Lanes(32);
+  for (const Instr* root : region_.roots)
+    plain = plain && PartsOf(root->shape())[0].ElementCount() == rows_;
   if (!machine_.HasShortVectors() || !plain || levels_[0][0].input().ByteSize() > kMaxNear)
     return 1;
   int64_t rows = kMost;

@@ -154,6 +154,8 @@ std::optional<Scalar> CompareSquare(KernelBuilder& b, const ScalarNode& compare)
 }
 
 bool IsNanAnyhow(const Kernel& kernel, const ScalarNode& select) {
+  // Of what is only converted, the sign of a NaN counts.
+  if (kernel.node(select.operands[2]).prim != Prim::kSqrt) return false;
   const ScalarNode& nan = kernel.node(select.operands[1]);
   if (nan.prim != Prim::kConst || !IsFloat(nan.type) ||
       !std::isnan(DoubleOfBits(nan.type, nan.bits)))

@@ -13,7 +13,7 @@ namespace tokamak {
 //   sqrt(x * x + y * y) < 2   ->   x * x + y * y < 4
 std::optional<Scalar> CompareSquare(KernelBuilder& b, const ScalarNode& compare);
 
-// Whether a select of NaN where something is NaN (its operands: test, NaN, value) has that value
+// Whether a select of NaN where something is NaN (its operands: test, NaN, a root) has NaN there
 // anyhow.
 bool IsNanAnyhow(const Kernel& kernel, const ScalarNode& select);
 
