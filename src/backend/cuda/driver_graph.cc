@@ -40,8 +40,20 @@ class DriverGpu::Graph final : public StepGraph {
 namespace {
 
 // Steps of the first part, for which the device waits, and of others at most: setting the pointers
-// of twice as many takes less than running them.
+// of twice as many takes less than running them. Where a host is slower than the device, the last
+// part is what the device runs alone: parts become smaller towards the end.
 constexpr size_t kFirstPart = 8, kMostOfPart = 64;
+
+std::vector<size_t> PartsOf(size_t steps) {
+  std::vector<size_t> parts;
+  for (size_t most = kFirstPart; steps > 0; most = std::min(2 * most, kMostOfPart)) {
+    size_t part = std::min(most, std::max(kFirstPart, steps * 3 / 5));
+    if (steps - std::min(part, steps) < kFirstPart) part = steps;  // none is left with few
+    parts.push_back(part);
+    steps -= part;
+  }
+  return parts;
+}
 
 // The parameters of a kernel's node, with what they point to.
 class KernelParameters {
@@ -81,9 +93,7 @@ Result<std::unique_ptr<StepGraph>> DriverGpu::MakeGraph(std::span<const GraphSte
     if (in_memory) return std::unique_ptr<StepGraph>();
   }
   auto graph = std::make_unique<Graph>();
-  for (size_t most = kFirstPart; !steps.empty(); most = std::min(2 * most, kMostOfPart)) {
-    // No part is left with few.
-    size_t count = steps.size() < 2 * most ? steps.size() : most;
+  for (size_t count : PartsOf(steps.size())) {
     graph->parts.push_back(std::make_unique<GraphPart>(api_, context_, steps.first(count)));
     steps = steps.subspan(count);
   }
