@@ -1,5 +1,6 @@
 #include "kernel/choice.h"
 
+#include <algorithm>
 #include <array>
 
 namespace tokamak {
@@ -70,6 +71,23 @@ std::optional<Choice> RepeatedChoice(const Kernel& kernel, ValueId id) {
     if (chosen.operands[1] == other || chosen.operands[2] == other) return choice;
   }
   return std::nullopt;
+}
+
+std::optional<Choice> RoundedChoiceByZero(const Kernel& kernel, ValueId id) {
+  std::optional<Choice> choice = ChoiceOf(kernel, id);
+  if (!choice) return std::nullopt;
+  auto is_zero = [&](ValueId operand) {
+    const ScalarNode& node = kernel.node(operand);
+    return node.prim == Prim::kConst && DoubleOfBits(node.type, node.bits) == 0;
+  };
+  const ScalarNode& compare = kernel.node(choice->compare);
+  if (!is_zero(compare.operands[0]) && !is_zero(compare.operands[1])) return std::nullopt;
+  int64_t bytes = BytesOf(kernel.node(id).type);
+  bool is_rounded = std::ranges::any_of(kernel.nodes, [&](const ScalarNode& user) {
+    return user.prim == Prim::kConvert && user.operands[0] == id && IsFloat(user.type) &&
+           BytesOf(user.type) < bytes;
+  });
+  return is_rounded ? choice : std::nullopt;
 }
 
 namespace {

@@ -18,6 +18,10 @@ struct Choice {
 // the other is NaN: backends hide the compare. nullopt: `id` is no such select of f32 or f64.
 std::optional<Choice> RepeatedChoice(const Kernel& kernel, ValueId id);
 
+// Of a select that takes a number or 0 by comparing the two, and is then rounded to fewer bits:
+// LLVM 19 takes it for a maximum to which -0 and 0 are one, where the compare has other users.
+std::optional<Choice> RoundedChoiceByZero(const Kernel& kernel, ValueId id);
+
 // The lesser or greater of two reals, NaN if one is, -0 less than +0: what MinimumOf and MaximumOf
 // (formulas/arithmetic.cc) make of compares and bits. Some processors have an instruction for it.
 struct Extreme {

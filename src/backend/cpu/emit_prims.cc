@@ -161,8 +161,9 @@ llvm::Value* Emitter::Make(ValueId id) {
           of->is_least ? llvm::Intrinsic::minimum : llvm::Intrinsic::maximum, Operand(of->x, wide),
           Operand(of->y, wide));
     llvm::Value* which = Operand(node.operands[0], !lanes_.IsUniform(node.operands[0]));
-    if (std::optional<Choice> choice = RepeatedChoice(kernel_, id))
-      which = Compared(choice->compare, choice->is_negated, wide);
+    std::optional<Choice> choice = RepeatedChoice(kernel_, id);
+    if (!choice) choice = RoundedChoiceByZero(kernel_, id);
+    if (choice) which = Compared(choice->compare, choice->is_negated, wide);
     return b_.CreateSelect(which, Operand(node.operands[1], wide), Operand(node.operands[2], wide));
   }
   llvm::SmallVector<llvm::Value*, 3> v;
