@@ -165,6 +165,7 @@ def main():
     parser.add_argument("--out", type=Path, default=ROOT / "docs/results")
     arguments = parser.parse_args()
     sys.path.insert(0, str(arguments.workloads.resolve().parent))
+    arguments.out.mkdir(parents=True, exist_ok=True)
     path = arguments.out / "loops_cpu.json"
     measured = json.loads(path.read_text()) if path.is_file() else {"facts": {}}
     for part in ("bars", "plain"):
