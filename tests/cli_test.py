@@ -368,7 +368,7 @@ ENTRY e {
             self.assertTrue(0 < way["least_us"] <= way["median_us"] <= way["most_us"], way)
             self.assertGreater(way["compile_ms"], 0)
         text = self.tokamak("bench", file, "--backend", "cpu", "--seconds", "0.05").stdout
-        for part in ("none", "rules", "greedy", "search", "rounds in turn", "compiling by search takes"):
+        for part in ("none", "rules", "greedy", "search", "rounds in turn", "compiling by search"):  # takes or saves: a matter of time
             self.assertIn(part, text)
         self.assertIn("TK6001", self.tokamak("bench", file, "--fusion", "all", expect=2).stderr)
         counted = self.tokamak("bench", file, "--backend", "cpu", "--fusion", "none,search", "--seconds", "0.05", "--json", "--counters", expect=None)
