@@ -5,7 +5,7 @@
 #include "fusion/expand_ops.h"
 #include "fusion/loop_edit.h"
 #include "gen/contract_tiling.h"
-#include "gen/rounds.h"
+#include "gen/generator.h"
 
 namespace tokamak {
 namespace {
@@ -74,7 +74,7 @@ class InLoop {
     if (*TripCount(edit_.loop()) < kLeastRounds) return false;
     for (Instr* instr : edit_.body().PostOrder())
       if (IsOne(*instr, machine_) && edit_.Stays(instr->operand(1))) found_.push_back(instr);
-    return !found_.empty() && !IsOneKernel();
+    return !found_.empty() && !IsOneKernel(*edit_.loop().instr, machine_);
   }
 
   void Run(DecisionLog& log) {
@@ -92,11 +92,6 @@ class InLoop {
   }
 
  private:
-  bool IsOneKernel() const {
-    RoundsRegion region = RoundsRegionOf(*edit_.loop().instr);
-    return region.form.why_not.empty() && BuildRounds(region, machine_, "rounds").built;
-  }
-
   LoopEdit edit_;
   const Machine& machine_;
   std::vector<Instr*> found_;

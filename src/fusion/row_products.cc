@@ -126,9 +126,7 @@ std::unordered_set<const Computation*> InLoopKernels(const Module& module, const
       if (instr->op() != Op::kWhile || found.contains(instr->called(1)) ||
           !HasRowProducts(*instr->called(1), machine))
         continue;
-      RoundsRegion region = RoundsRegionOf(*instr);
-      if (region.form.why_not.empty() && BuildRounds(region, machine, "rounds").built)
-        AddCalled(*instr, found);
+      if (IsOneKernel(*instr, machine)) AddCalled(*instr, found);
     }
   return found;
 }

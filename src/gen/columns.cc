@@ -92,12 +92,11 @@ class ColumnsBuilder {
   int64_t width() const { return vectors_ * lanes_; }
   int64_t StepsOfRow() const { return (row_ + width() - 1) / width(); }
 
-  // Short vectors wait for themselves, step by step; others beside them fill the time, of other
-  // rows where rows are short.
+  // Of short vectors, as many as are worked on side by side; of other rows where rows are short.
   int64_t PlacesBeside(int64_t places) const {
-    constexpr int64_t kShortVectors = 4, kTeamsOfCore = 8;
+    constexpr int64_t kTeamsOfCore = 8;
     if (!machine_.HasShortVectors() || vectors_ > 1) return 1;
-    int64_t beside = kShortVectors * machine_.Lanes(32) / lanes_;
+    int64_t beside = VectorsTogether(machine_) * machine_.Lanes(32) / lanes_;
     while (beside > 1 && places / beside < kTeamsOfCore * machine_.cores) beside /= 2;
     return std::max<int64_t>(beside, 1);
   }

@@ -207,7 +207,7 @@ class ContractBuilder {
 
   // Whether roots have the rows of the results, and columns of one part.
   bool AreRootsOfParts() const {
-    if (!tile_->TakesParts() || machine_.is_gpu()) return false;
+    if (!tile_->TakesParts()) return false;
     Dims dims = tile_->result().shape().dims();
     dims.back() /= parts_.columns;
     return std::ranges::all_of(parts_.rest.roots,
@@ -284,8 +284,7 @@ class ContractBuilder {
   void Finish() {
     const Tiling& t = tile_->tiling();
     Dims row_dims = SizesOf(tile_->sides().lhs, tile_->sides().lhs_free);
-    // What follows from one short vector waits for itself; others beside it fill the time.
-    int64_t lanes = machine_.HasShortVectors() ? 4 * t.lanes : t.lanes;
+    int64_t lanes = (machine_.HasShortVectors() ? VectorsTogether(machine_) : 1) * t.lanes;
     ForRows([&](Scalar i, Scalar row) {
       Scalar begin = i * b_.Index(t.Width());
       if (stitched_) return follow_.Emit(row, SumsOf(*tile_, begin));

@@ -134,6 +134,10 @@ std::vector<KernelArgument> ArgumentsOf(const Region& region) {
   return arguments;
 }
 
+int64_t VectorsTogether(const Machine& machine) {
+  return machine.HasShortVectors() ? 4 : 2;
+}
+
 int64_t PowerBelow(int64_t x) {
   int64_t power = 1;
   while (power <= x / 2) power *= 2;

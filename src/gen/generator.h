@@ -81,6 +81,8 @@ struct RoundsRegion {
 RoundsRegion RoundsRegionOf(const Instr& loop);
 BuildOutcome BuildRounds(const RoundsRegion& region, const Machine& machine,
                          const std::string& name);
+// Whether a loop is one kernel.
+bool IsOneKernel(const Instr& loop, const Machine& machine);
 
 // Why a scatter, a sort has no kernel, in words; nothing when it has one.
 std::optional<std::string> WhyNoScatter(const Instr& scatter);
@@ -94,6 +96,9 @@ std::vector<KernelArgument> ArgumentsOf(const Region& region);
 void FinishFacts(BuiltKernel& built, bool exact);
 // The largest power of two that is at most x (x >= 1).
 int64_t PowerBelow(int64_t x);
+// Vectors of a CPU that are worked on side by side: each waits for itself, step by step, and the
+// others fill the time. Of short ones more have to be under way.
+int64_t VectorsTogether(const Machine& machine);
 int64_t ProductOf(const Dims& dims, size_t begin, size_t end);
 
 }  // namespace tokamak

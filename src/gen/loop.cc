@@ -33,10 +33,6 @@ struct Schedule {
   bool has_rest = false;
 };
 
-int64_t VectorsTogether(const Machine& machine) {
-  return machine.HasShortVectors() ? 4 : 2;
-}
-
 // Lanes for rows of `row` elements: no more than there are, and such as divide the row if that
 // costs no more than half of a vector. Long rows take two vectors at a time: what is computed of
 // one waits for itself, step by step, and the other fills the time; of short ones four (Neoverse
@@ -244,12 +240,25 @@ bool HasPieces(const Region& region) {
   });
 }
 
+int64_t RowOf(const Region& region, const Schedule& schedule) {
+  const Dims& dims = DomainOf(*region.roots[0]).dims();
+  return ProductOf(dims, dims.size() - schedule.inner, dims.size());
+}
+
+// The kernel by another schedule, if as much of it is made in place.
+std::optional<BuiltKernel> BuildOtherwise(const Region& region, const Machine& machine,
+                                          const Schedule& schedule, const std::string& name,
+                                          const BuiltKernel& whole) {
+  BuildOutcome outcome = LoopBuilder(region, machine, schedule, name).Build();
+  if (!outcome.built || outcome.built->in_place.size() < whole.in_place.size()) return std::nullopt;
+  return std::move(outcome.built);
+}
+
 // The same rows in pieces, where that helps.
 std::optional<BuiltKernel> BuildPieces(const Region& region, const Machine& machine,
                                        Schedule schedule, const std::string& name,
                                        const BuiltKernel& whole) {
-  const Dims& dims = DomainOf(*region.roots[0]).dims();
-  int64_t row = ProductOf(dims, dims.size() - schedule.inner, dims.size());
+  int64_t row = RowOf(region, schedule);
   if (row < 2 * machine.Lanes(32) || !HasPieces(region)) return std::nullopt;
   std::vector<int64_t> cuts = LoopBuilder(region, machine, schedule, name).FindCuts();
   if (cuts.empty() || cuts.size() > kMaxCuts) return std::nullopt;
@@ -259,12 +268,11 @@ std::optional<BuiltKernel> BuildPieces(const Region& region, const Machine& mach
                  (!whole.in_place.empty() || region.roots[0]->shape().ByteSize() >= kLargeBytes);
   schedule.cuts = AlignedCuts(cuts, aligned ? schedule.lanes : 1, row);
   if (schedule.cuts.empty()) return std::nullopt;
-  BuildOutcome outcome = LoopBuilder(region, machine, schedule, name).Build();
-  if (!outcome.built || outcome.built->in_place.size() < whole.in_place.size()) return std::nullopt;
-  if (outcome.built->kernel.nodes.size() >
-      std::max(kFewNodes, kMaxGrowth * whole.kernel.nodes.size()))
+  std::optional<BuiltKernel> built = BuildOtherwise(region, machine, schedule, name, whole);
+  if (built &&
+      built->kernel.nodes.size() > std::max(kFewNodes, kMaxGrowth * whole.kernel.nodes.size()))
     return std::nullopt;
-  return std::move(outcome.built);
+  return built;
 }
 
 // Rows that no full vector divides, in full vectors: the last one overlaps the one before it or,
@@ -273,17 +281,14 @@ std::optional<BuiltKernel> BuildFullVectors(const Region& region, const Machine&
                                             Schedule schedule, const std::string& name,
                                             const BuiltKernel& whole) {
   constexpr int64_t kFewSteps = 4;
-  const Dims& dims = DomainOf(*region.roots[0]).dims();
-  int64_t row = ProductOf(dims, dims.size() - schedule.inner, dims.size());
+  int64_t row = RowOf(region, schedule);
   int64_t full = machine.Lanes(32), lanes = full * VectorsTogether(machine);
   while (lanes > full && row < kFewSteps * lanes) lanes /= 2;
   if (schedule.lanes >= full || row < kFewSteps * lanes) return std::nullopt;
   schedule.lanes = lanes;
   schedule.has_rest = !whole.in_place.empty();
   if (schedule.has_rest) schedule.cuts = {row / lanes * lanes};
-  BuildOutcome outcome = LoopBuilder(region, machine, schedule, name).Build();
-  if (!outcome.built || outcome.built->in_place.size() < whole.in_place.size()) return std::nullopt;
-  return std::move(outcome.built);
+  return BuildOtherwise(region, machine, schedule, name, whole);
 }
 
 // A body of so many values is longer than what a core looks ahead: it works on one round at a
@@ -293,15 +298,12 @@ constexpr size_t kLongBody = 512;
 std::optional<BuiltKernel> BuildFourVectors(const Region& region, const Machine& machine,
                                             Schedule schedule, const std::string& name,
                                             const BuiltKernel& whole) {
-  const Dims& dims = DomainOf(*region.roots[0]).dims();
-  int64_t row = ProductOf(dims, dims.size() - schedule.inner, dims.size());
+  int64_t row = RowOf(region, schedule);
   if (schedule.lanes != 2 * machine.Lanes(32) || row % (2 * schedule.lanes) != 0 ||
       whole.kernel.nodes.size() < kLongBody)
     return std::nullopt;
   schedule.lanes *= 2;
-  BuildOutcome outcome = LoopBuilder(region, machine, schedule, name).Build();
-  if (!outcome.built || outcome.built->in_place.size() < whole.in_place.size()) return std::nullopt;
-  return std::move(outcome.built);
+  return BuildOtherwise(region, machine, schedule, name, whole);
 }
 
 }  // namespace

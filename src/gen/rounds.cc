@@ -299,4 +299,9 @@ BuildOutcome BuildRounds(const RoundsRegion& region, const Machine& machine,
   return outcome;
 }
 
+bool IsOneKernel(const Instr& loop, const Machine& machine) {
+  RoundsRegion region = RoundsRegionOf(loop);
+  return region.form.why_not.empty() && BuildRounds(region, machine, "rounds").built;
+}
+
 }  // namespace tokamak

@@ -109,10 +109,9 @@ Coordinates RowsBody::InputAt(const Reducer& reducer, Scalar element) {
   return RowElement(b_, reducer, row_at_, element);
 }
 
-// Vectors that are folded side by side: each waits for itself, short ones more of them.
 int64_t RowsBody::LanesBeside() const {
-  bool more = machine_.HasShortVectors() && row_ >= kManySteps * machine_.Lanes(32);
-  return (more ? 4 : 2) * machine_.Lanes(32);
+  int64_t vectors = row_ >= kManySteps * machine_.Lanes(32) ? VectorsTogether(machine_) : 2;
+  return vectors * machine_.Lanes(32);
 }
 
 std::vector<std::vector<Accumulators>> RowsBody::Fold(const std::vector<Reducer>& level,

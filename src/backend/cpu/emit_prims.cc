@@ -331,12 +331,20 @@ llvm::Value* Emitter::Division(Prim prim, bool is_signed, llvm::Value* x, llvm::
 // Processors divide vectors of reals, and integers one by one. Rounded towards zero the quotient is
 // exact: two quotients of b bits each are 2^-b of their size apart, and reals have more digits.
 llvm::Value* Emitter::DivisionOfReals(Prim prim, bool is_signed, llvm::Value* x, llvm::Value* y) {
+  llvm::Value* quotient = b_.CreateFDiv(AsReal(is_signed, x), AsReal(is_signed, y));
+  return Divided(prim, is_signed, x, y, quotient);
+}
+
+// As reals that hold it, and products by it.
+llvm::Value* Emitter::AsReal(bool is_signed, llvm::Value* x) {
   bool is_short = x->getType()->getScalarSizeInBits() <= 16;
   llvm::Type* real = Like(is_short ? b_.getFloatTy() : b_.getDoubleTy(), x);
-  auto as_real = [&](llvm::Value* v) {
-    return is_signed ? b_.CreateSIToFP(v, real) : b_.CreateUIToFP(v, real);
-  };
-  llvm::Value* quotient = b_.CreateFDiv(as_real(x), as_real(y));
+  return is_signed ? b_.CreateSIToFP(x, real) : b_.CreateUIToFP(x, real);
+}
+
+// x / y or x % y, by their quotient as reals.
+llvm::Value* Emitter::Divided(Prim prim, bool is_signed, llvm::Value* x, llvm::Value* y,
+                              llvm::Value* quotient) {
   quotient =
       is_signed ? b_.CreateFPToSI(quotient, x->getType()) : b_.CreateFPToUI(quotient, x->getType());
   return prim == Prim::kDiv ? quotient : b_.CreateSub(x, b_.CreateMul(quotient, y));
@@ -348,21 +356,15 @@ llvm::Value* Emitter::DivisionOfReals(Prim prim, bool is_signed, llvm::Value* x,
 llvm::Value* Emitter::DivisionByOne(Prim prim, bool is_signed, llvm::Value* x, llvm::Value* y,
                                     llvm::Value* one) {
   bool is_short = one->getType()->getScalarSizeInBits() <= 16;
-  llvm::Type* real = is_short ? b_.getFloatTy() : b_.getDoubleTy();
-  auto as_real = [&](llvm::Value* v, llvm::Type* type) {
-    return is_signed ? b_.CreateSIToFP(v, type) : b_.CreateUIToFP(v, type);
-  };
   // Where no lane is here, it may be a zero.
   if (mask_ != nullptr)
     one = b_.CreateSelect(b_.CreateIsNull(one), llvm::ConstantInt::get(one->getType(), 1), one);
+  llvm::Value* divisor = AsReal(is_signed, one);
   llvm::Value* inverse = b_.CreateFDiv(
-      llvm::ConstantFP::get(real, is_short ? 1 + 0x1p-20 : 1 + 0x1p-40), as_real(one, real));
+      llvm::ConstantFP::get(divisor->getType(), is_short ? 1 + 0x1p-20 : 1 + 0x1p-40), divisor);
   auto lanes = llvm::cast<llvm::FixedVectorType>(x->getType())->getNumElements();
-  llvm::Value* quotient =
-      b_.CreateFMul(as_real(x, Like(real, x)), b_.CreateVectorSplat(lanes, inverse));
-  quotient =
-      is_signed ? b_.CreateFPToSI(quotient, x->getType()) : b_.CreateFPToUI(quotient, x->getType());
-  return prim == Prim::kDiv ? quotient : b_.CreateSub(x, b_.CreateMul(quotient, y));
+  llvm::Value* quotient = b_.CreateFMul(AsReal(is_signed, x), b_.CreateVectorSplat(lanes, inverse));
+  return Divided(prim, is_signed, x, y, quotient);
 }
 
 llvm::Value* Emitter::MulHigh(bool is_signed, llvm::Value* x, llvm::Value* y) {

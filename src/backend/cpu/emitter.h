@@ -114,6 +114,9 @@ class Emitter {
   llvm::Value* OnIntegers(Prim prim, ScalarType from, llvm::ArrayRef<llvm::Value*> v);
   llvm::Value* Division(Prim prim, bool is_signed, llvm::Value* x, llvm::Value* y);
   llvm::Value* DivisionOfReals(Prim prim, bool is_signed, llvm::Value* x, llvm::Value* y);
+  llvm::Value* AsReal(bool is_signed, llvm::Value* x);
+  llvm::Value* Divided(Prim prim, bool is_signed, llvm::Value* x, llvm::Value* y,
+                       llvm::Value* quotient);
   llvm::Value* DivisionByOne(Prim prim, bool is_signed, llvm::Value* x, llvm::Value* y,
                              llvm::Value* one);
   llvm::Value* MulHigh(bool is_signed, llvm::Value* x, llvm::Value* y);
