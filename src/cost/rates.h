@@ -40,7 +40,7 @@ struct Rates {
   // How many times as long products of matrices take when 1, 2, 4, 8 ... threads are at them: two
   // threads may be one core's. Empty: none.
   std::vector<double> crowd;
-  double grain_us = 20;  // work that is worth a thread's while
+  double grain_us = 5;  // work that is worth a thread's while
   double softness = 6;   // of the greater of memory and compute: a p-norm
 
   // Of GPUs.

@@ -11,6 +11,8 @@
 #include <string_view>
 #include <type_traits>
 
+#include "runtime/thread_pool.h"
+
 namespace tokamak {
 namespace {
 
@@ -129,7 +131,6 @@ constexpr int64_t kLeastSide = 128, kSideStep = 32;
 // Columns of a matrix that is read across its rows, for a vector (2048 x 2048: 3.5 ms by 32
 // columns, 0.8 by 512); blocks that are enough there, and elements worth one.
 constexpr int64_t kLeastColumns = 512, kVectorBlocks = 64, kVectorWork = int64_t{1} << 16;
-constexpr double kPieceNs = 20000;
 
 int64_t CeilDiv(int64_t x, int64_t y) {
   return (x + y - 1) / y;

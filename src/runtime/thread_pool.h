@@ -8,6 +8,10 @@
 
 namespace tokamak {
 
+// Work that is worth handing to a thread that is awake: a loop of 16 pieces costs its caller 2 to 4
+// us more than its longest piece.
+inline constexpr double kPieceNs = 5000;
+
 // Divides the iterations of a loop among threads. The caller works too, so that a loop which is
 // small, or comes while the pool serves another one, simply runs where it was called. What runs
 // where is open; each iteration runs exactly once.
@@ -44,7 +48,8 @@ class ThreadPool final : public Stoppable {
  private:
   struct State;
   void Start();
-  void Divide(int64_t count, int64_t piece, Body body, void* data);
+  bool IsWorthIt(int64_t count, int64_t grain);
+  void Divide(int64_t count, int64_t piece, int64_t parts, Body body, void* data);
   void Serve(int number);
 
   int threads_;

@@ -66,6 +66,35 @@ TEST(ThreadPool, WorksAfterAPause) {
   }
 }
 
+// Threads that are late, or help others, when the next loop is there already.
+TEST(ThreadPool, LoopsInARowAreNotMixedUp) {
+  ThreadPool pool(5);
+  uint32_t draw = 1;
+  for (int round = 0; round < 20000; ++round) {
+    draw = draw * 1664525 + 1013904223;
+    auto count = static_cast<int64_t>(1 + draw % 97);
+    std::vector<int> runs(static_cast<size_t>(count));
+    pool.For(count, 1 + (draw >> 8) % 4, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        if ((draw >> 12) % 16 == 0 && i % 7 == 0) std::this_thread::yield();
+        ++runs[static_cast<size_t>(i)];
+      }
+    });
+    for (int run : runs) ASSERT_EQ(run, 1) << round;
+    if ((draw >> 16) % 1024 == 0) std::this_thread::sleep_for(std::chrono::microseconds(300));
+  }
+}
+
+TEST(ThreadPool, WaitsForALongPiece) {
+  ThreadPool pool(2);
+  std::atomic<int> done{0};
+  pool.For(64, 1, [&](int64_t begin, int64_t end) {
+    if (begin == 63) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    done += static_cast<int>(end - begin);
+  });
+  EXPECT_EQ(done.load(), 64);
+}
+
 TEST(ThreadPool, AForkedChildRunsAlone) {
   ThreadPool pool(2);
   std::atomic<int64_t> sum{0};

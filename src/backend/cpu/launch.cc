@@ -16,9 +16,6 @@
 namespace tokamak::cpu {
 namespace {
 
-// A divided loop costs its caller 0.3 us when the threads are awake and 4 when they sleep
-// (bench/cpu_kernels.cc, two threads), more on a busy machine: pieces of this many are worth it.
-constexpr double kPieceNs = 20000;
 // Trips of a loop that only the run decides.
 constexpr double kUnknownTrips = 16;
 
