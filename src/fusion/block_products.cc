@@ -113,13 +113,15 @@ void BlockLongProducts(Computation& computation, const Machine& machine, Decisio
 }  // namespace
 
 void BlockProducts(Module& module, const Machine& machine, DecisionLog& log) {
-  if (!machine.HasShortVectors()) return;
+  if (machine.is_gpu()) return;
   ForEditableLoops(module, [&](const WhileLoop& loop) {
     InLoop in_loop(loop, machine);
     if (!in_loop.Find()) return false;
     in_loop.Run(log);
     return true;
   });
+  // Long vectors read a panel's rows as fast, and tiles put it in order beside the others.
+  if (!machine.HasShortVectors()) return;
   std::set<const Computation*> in_loops = ComputationsOfLoops(module);
   for (size_t i = 0, count = module.computations().size(); i < count; ++i)
     if (Computation& computation = *module.computations()[i]; !in_loops.contains(&computation))

@@ -83,13 +83,21 @@ int64_t PartsOfColumns(const Parts& parts) {
   std::optional<int64_t> count;
   int64_t elements = parts.dot->shape().ElementCount();
   for (const Instr* root : parts.rest.roots) {
-    if (!root->shape().IsArray() || root->shape().ElementCount() == 0) return 0;
-    int64_t of_root = elements / root->shape().ElementCount();
-    bool even = of_root * root->shape().ElementCount() == elements;
+    int64_t own = root->shape().IsArray() ? DomainOf(*root).ElementCount() : 0;
+    if (own == 0) return 0;
+    int64_t of_root = elements / own;
+    bool even = of_root * own == elements;
     if (!even || of_root > kMost || count.value_or(of_root) != of_root) return 0;
     count = of_root;
   }
   return parts.IsChain() && count != 1 ? 0 : count.value_or(0);
+}
+
+// Without those of one element.
+Dims Squeezed(const Dims& dims) {
+  Dims squeezed;
+  std::ranges::copy_if(dims, std::back_inserter(squeezed), [](int64_t size) { return size != 1; });
+  return squeezed;
 }
 
 // Why the region is no contraction; "" when it is.
@@ -210,8 +218,9 @@ class ContractBuilder {
     if (!tile_->TakesParts()) return false;
     Dims dims = tile_->result().shape().dims();
     dims.back() /= parts_.columns;
-    return std::ranges::all_of(parts_.rest.roots,
-                               [&](const Instr* root) { return root->shape().dims() == dims; });
+    return std::ranges::all_of(parts_.rest.roots, [&](const Instr* root) {
+      return Squeezed(DomainOf(*root).dims()) == Squeezed(dims);
+    });
   }
 
   // Rows of results, whole, are what the reductions fold.
@@ -306,8 +315,13 @@ class ContractBuilder {
     for (Scalar c : Delinearized(b_, column_ + j, tile_->ColumnDims())) at.push_back(c);
     emitter_.Bind(tile_->result(), 0, at, SumAt(begin, j));
     Scalar linear = row * b_.Index(tile_->sides().n) + (column_ + j);
-    for (const Instr* root : parts_.rest.roots)
-      StoreContractRoot(b_, emitter_, *root, tile_->result(), at, linear);
+    for (const Instr* root : parts_.rest.roots) {
+      if (IsSliceUpdate(*root)) {
+        StoreAll({ReadyAt(*root, tile_->result().shape().dims(), at, linear)});
+      } else {
+        StoreContractRoot(b_, emitter_, *root, tile_->result(), at, linear);
+      }
+    }
   }
 
   // Of each part one result.
@@ -322,8 +336,39 @@ class ContractBuilder {
     }
     at.push_back(column_ + j);
     Scalar linear = row * b_.Index(of_part) + (column_ + j);
-    for (const Instr* root : parts_.rest.roots)
-      emitter_.StoreLinear(*root, 0, linear, emitter_.At(*root, at));
+    Dims dims = tile_->result().shape().dims();
+    dims.back() = of_part;
+    std::vector<Ready> ready;
+    for (const Instr* root : parts_.rest.roots) ready.push_back(ReadyAt(*root, dims, at, linear));
+    StoreAll(ready);
+  }
+
+  // An element of a root, which all are made of before one is written.
+  struct Ready {
+    const Instr* root;
+    Scalar index;
+    Element value;
+  };
+
+  // At this place of `dims`, which the root has too, or its update.
+  Ready ReadyAt(const Instr& root, const Dims& dims, const Coordinates& at, Scalar linear) {
+    const Dims& own = DomainOf(root).dims();
+    Coordinates here = own == dims ? at : Delinearized(b_, linear, own);
+    if (own != dims && Squeezed(own) == Squeezed(dims)) {
+      size_t from = 0;
+      for (size_t d = 0; d < own.size(); ++d) {
+        while (own[d] != 1 && dims[from] == 1) ++from;
+        here[d] = own[d] == 1 ? b_.Index(0) : at[from++];
+      }
+    }
+    if (!IsSliceUpdate(root)) return {&root, linear, emitter_.At(root, here)};
+    Element value = emitter_.At(*root.operand(1), here);
+    Coordinates place = emitter_.UpdatePlace(root, here);
+    return {&root, Linearized(b_, place, root.shape().dims()), value};
+  }
+
+  void StoreAll(const std::vector<Ready>& ready) {
+    for (const Ready& r : ready) emitter_.StoreLinear(*r.root, 0, r.index, r.value);
   }
 
   const Region& region_;

@@ -35,12 +35,16 @@ Cut CutInto(int64_t total, int64_t most, int64_t unit) {
 
 }  // namespace
 
+int64_t BlockVectors(const Machine& machine) {
+  return machine.HasShortVectors() ? 4 : 2;
+}
+
 int64_t BlockForRhs(const Instr& dot, const Machine& machine) {
-  if (!machine.HasShortVectors() || !IsForContract(dot, machine)) return 0;
+  if (machine.is_gpu() || !IsForContract(dot, machine)) return 0;
   ScalarType type = ContractType(dot, machine);
   DotSides sides(dot);
   ElementType of = dot.operand(1)->shape().type();
-  int64_t block = kBlockVectors * machine.Lanes(type == ScalarType::kF64 ? 64 : 32);
+  int64_t block = BlockVectors(machine) * machine.Lanes(type == ScalarType::kF64 ? 64 : 32);
   bool fits = GroupOf(type) == 1 && StorageType(of) == type && !IsComplex(of) &&
               sides.attrs.rhs_batch.empty() && sides.n % block == 0;
   return fits ? block : 0;

@@ -41,15 +41,15 @@ struct Tiling {
   int64_t Width() const { return parts * columns.size; }
 };
 
-// Columns of a block, where rhs (n / block, k, block) lies as short vectors want it: 0 where it
-// does not.
+// Columns of a block, where rhs (n / block, k, block) lies as vectors want it: 0 where it does not.
 int64_t BlocksOfRhs(const Instr& dot, const Machine& machine);
 // The block that its rhs should be moved to, once, for tiles that would each put it in order; 0
 // where there is none.
 int64_t BlockForRhs(const Instr& dot, const Machine& machine);
 
-// Vectors of such a block, and of those that panels are put in.
-constexpr int64_t kBlockVectors = 4;
+// Vectors of such a block, and of those that panels are put in: as many as stay in registers with
+// the sums that they are multiplied into.
+int64_t BlockVectors(const Machine& machine);
 
 // The longest rows of results that a tile may have.
 constexpr int64_t kMaxWhole = 8192;

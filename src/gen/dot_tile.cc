@@ -45,7 +45,7 @@ int64_t DotTile::Apart(int64_t row) const {
 int64_t DotTile::BlockColumns() const {
   if (rhs_lies_in_blocks_) return t_.rhs_block;
   if (!machine_.HasShortVectors() || GroupOf(t_.type) > 1) return t_.columns.size;
-  int64_t blocks = CeilDiv(t_.columns.size, kBlockVectors * t_.lanes);
+  int64_t blocks = CeilDiv(t_.columns.size, BlockVectors(machine_) * t_.lanes);
   return RoundUp(CeilDiv(t_.columns.size, blocks), t_.lanes);
 }
 
