@@ -207,6 +207,42 @@ def dots(type_, result, lhs, rhs, batch=1):
     return program
 
 
+def vectors(type_):
+    """A vector by matrices, and matrices by a vector, as they lie; with what follows."""
+    program = Program()
+    for n, k in [(n, 33) for n in SIZES] + [(33, n) for n in SIZES] + [(7, 9), (8, 8), (64, 520), (1030, 300)]:
+        x, whole = program.parameter(f"{type_}[{k}]"), f"{type_}[{n}]"
+        for shape, d in ((f"{type_}[{k},{n}]", 0), (f"{type_}[{n},{k}]", 1)):
+            matrix = program.parameter(shape)
+            y = program.put(whole, f"dot({x}, {matrix}), lhs_contracting_dims={{0}}, rhs_contracting_dims={{{d}}}")
+            program.result(whole, program.put(whole, f"negate({y})"))
+    return program
+
+
+def columns(type_, op, first):
+    """Columns, folded: of small arrays and of such as do not fit into caches; much and little is computed for an element."""
+    program = Program()
+    program.body("fold", binary(type_, op))
+    for rows, width in [(n, 40) for n in SIZES] + [(17, n) for n in SIZES] + [(n, 4100) for n in (64, 67)] + [(517, 523), (1300, 260), (9000, 33)]:
+        whole, row = f"{type_}[{rows},{width}]", f"{type_}[{width}]"
+        x, z = program.parameter(whole), program.put(f"{type_}[]", f"constant({first})")
+        weights_ = program.put(whole, f"broadcast({program.parameter(f'{type_}[{rows}]')}), dimensions={{0}}")
+        scaled = program.put(whole, f"multiply({x}, {weights_})")
+        computed = program.put(whole, f"tanh({scaled})") if type_ != "s32" else program.put(whole, f"xor({scaled}, {x})")
+        for of in (x, scaled, computed):
+            program.result(row, program.put(row, f"reduce({of}, {z}), dimensions={{0}}, to_apply=fold"))
+        both = program.put(f"({row}, {row})", f"reduce({scaled}, {computed}, {z}, {z}), dimensions={{0}}, to_apply=two")
+        program.result(row, program.put(row, f"get-tuple-element({both}), index=1"))
+    program.body("two", f"""  a = {type_}[] parameter(0)
+  b = {type_}[] parameter(1)
+  c = {type_}[] parameter(2)
+  d = {type_}[] parameter(3)
+  e = {type_}[] {op}(a, c)
+  f = {type_}[] {op}(b, d)
+  ROOT r = ({type_}[], {type_}[]) tuple(e, f)""")  # fmt: skip
+    return program
+
+
 def weights(type_, lhs, rhs, values=0):
     """Rows of products, folded where they are made: their greatest, and each one's share of the sum. Or so many values, weighed by the
     shares: attention."""
@@ -388,6 +424,12 @@ PROGRAMS = {
     "products of bytes": lambda: dots("s8", "s32", "mk", "kn"),
     "products of integers": lambda: dots("s32", "s32", "km", "nk"),
     "products of complex numbers": lambda: dots("c64", "c64", "mk", "nk"),
+    "vectors and matrices": lambda: vectors("f32"),
+    "vectors and matrices of bf16": lambda: vectors("bf16"),
+    "vectors and matrices of doubles": lambda: vectors("f64"),
+    "sums of columns": lambda: columns("f32", "add", "0"),
+    "maxima of columns": lambda: columns("f64", "maximum", "-inf"),
+    "sums of columns of integers": lambda: columns("s32", "add", "0"),
     "rows of products": lambda: weights("f32", "mk", "nk"),
     "rows of products of bf16": lambda: weights("bf16", "mk", "kn"),
     "attention": lambda: weights("f32", "mk", "nk", 17),

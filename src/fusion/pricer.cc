@@ -6,21 +6,25 @@
 #include "fusion/values.h"
 #include "gen/folds.h"
 #include "gen/gpu/gpu.h"
+#include "gen/roots.h"
 
 namespace tokamak {
 namespace {
 
 // An update writes over what others must not read in the same kernel, but for the very slice that
 // is written again.
-std::string WhyNotUpdate(const Region& region, RegionKind kind) {
+std::string WhyNotUpdate(const Region& region, RegionKind kind, const Machine& machine) {
+  bool by_element =
+      kind == RegionKind::kLoop || (kind == RegionKind::kContract && !machine.is_gpu());
   for (const Instr* instr : region.instrs) {
     if (!IsUpdate(*instr)) continue;
-    if (region.roots.size() != 1 || region.roots[0] != instr) return "an update is made in place";
+    bool alone =
+        region.roots.size() == 1 || (by_element && !machine.is_gpu() && IsSliceUpdate(*instr));
+    if (!alone || std::ranges::count(region.roots, instr) == 0) return "an update is made in place";
     for (const Instr* reader : region.instrs) {
       bool same_slice = instr->op() == Op::kDynamicUpdateSlice && reader->op() == Op::kDynamicSlice;
       if (reader == instr || same_slice) continue;
-      if (kind != RegionKind::kLoop && kind != RegionKind::kScatter)
-        return "an update in place folds nothing";
+      if (!by_element && kind != RegionKind::kScatter) return "an update in place folds nothing";
       for (const Instr* operand : reader->operands())
         if (operand == instr->operand(0)) return "it reads what the region overwrites";
     }
@@ -31,7 +35,7 @@ std::string WhyNotUpdate(const Region& region, RegionKind kind) {
 bool HasSeveralSizes(const Region& region) {
   if (region.roots.size() == 1) return false;
   return std::any_of(region.roots.begin(), region.roots.end(), [&](const Instr* root) {
-    return root->shape().ElementCount() != region.roots[0]->shape().ElementCount();
+    return ElementsOf(*root) != ElementsOf(*region.roots[0]);
   });
 }
 
@@ -57,12 +61,23 @@ std::string WhyNotRoots(const Region& region, RegionKind kind, const Machine& ma
   }
 }
 
-std::string WhyNotFolds(const Region& region, RegionKind kind) {
+// Rows of a few elements each are no vectors, and a processor waits for each.
+bool HasTinyRows(const Region& region) {
+  constexpr int64_t kTiny = 4;
+  return std::ranges::any_of(region.instrs, [](const Instr* instr) {
+    return instr->op() == Op::kReduce && CountOf(*instr) > 1 &&
+           CountOf(*instr->operand(0)) / CountOf(*instr) < kTiny;
+  });
+}
+
+std::string WhyNotFolds(const Region& region, RegionKind kind, const Machine& machine) {
   Folds folds;
   if (kind == RegionKind::kColumns) return FindFolds(region, folds);
   bool contracts = std::any_of(region.instrs.begin(), region.instrs.end(),
                                [](const Instr* instr) { return instr->op() == Op::kDot; });
-  return kind == RegionKind::kRows && contracts ? "a contraction and rows do not go together" : "";
+  if (kind != RegionKind::kRows) return "";
+  if (!machine.is_gpu() && HasTinyRows(region)) return "its rows are folded sooner side by side";
+  return contracts ? "a contraction and rows do not go together" : "";
 }
 
 // What no generator takes, as far as is known without asking one.
@@ -72,8 +87,8 @@ std::string WhyNot(const Region& region, RegionKind kind, const Machine& machine
     for (const Instr* instr : region.instrs)
       if (instr->op() == Op::kSort && !(machine.is_gpu() && gpu::TakesProducers(region)))
         return "a sort stands alone";
-  if (std::string why = WhyNotUpdate(region, kind); !why.empty()) return why;
-  if (std::string why = WhyNotFolds(region, kind); !why.empty()) return why;
+  if (std::string why = WhyNotUpdate(region, kind, machine); !why.empty()) return why;
+  if (std::string why = WhyNotFolds(region, kind, machine); !why.empty()) return why;
   return WhyNotRoots(region, kind, machine);
 }
 

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 
+#include "gen/dot_sides.h"
 #include "gen/folds.h"
 #include "gen/roots.h"
 
@@ -18,7 +19,10 @@ namespace tokamak {
 namespace {
 
 // Rows of a large input are read in stretches of at most so many vectors, when columns are long.
-constexpr int64_t kLargeInput = 256 << 10, kLongColumn = 16, kMostVectors = 16;
+constexpr int64_t kLargeInput = 1 << 20, kLongColumn = 16, kMostVectors = 16;
+
+// Operations for an element.
+constexpr int64_t kLittle = 4, kSome = 16;
 
 // Dimensions that are looped over, those that stand together as one.
 struct Run {
@@ -50,6 +54,7 @@ class ColumnsBuilder {
     reducers_ = std::move(found.reducers);
     dots_ = std::move(found.dots);
     dims_ = std::move(found.dims);
+    for (const Instr* instr : region_.instrs) flops_ += instr->info().flops_per_element;
     size_t rank = dims_.size();
     split_ = rank - std::min(inner_, rank);
     rows_ = ProductOf(dims_, 0, split_);
@@ -93,12 +98,26 @@ class ColumnsBuilder {
   int64_t StepsOfRow() const { return (row_ + width() - 1) / width(); }
 
   // Of short vectors, as many as are worked on side by side; of other rows where rows are short.
+  // Of all vectors, where little is done for an element, as many as there are sums to be added to
+  // while one addition takes its time.
   int64_t PlacesBeside(int64_t places) const {
-    constexpr int64_t kTeamsOfCore = 8;
-    if (!machine_.HasShortVectors() || vectors_ > 1) return 1;
-    int64_t beside = VectorsTogether(machine_) * machine_.Lanes(32) / lanes_;
-    while (beside > 1 && places / beside < kTeamsOfCore * machine_.cores) beside /= 2;
+    constexpr int64_t kTeamsOfCore = 8, kSums = 8, kWorthSharing = 1 << 17;
+    if (vectors_ > 1) return 1;
+    int64_t vectors = machine_.HasShortVectors() ? VectorsTogether(machine_) : 1;
+    if (lanes_ >= machine_.Lanes(32) && flops_ <= kLittle && reducers_.size() + dots_.size() == 1)
+      vectors = kSums;
+    int64_t beside = std::min(vectors * machine_.Lanes(32) / lanes_, places);
+    bool is_shared = places * lanes_ * Depth() >= kWorthSharing;
+    int64_t teams = is_shared ? kTeamsOfCore * machine_.cores : 1;
+    while (beside > 1 && places / beside < teams) beside /= 2;
     return std::max<int64_t>(beside, 1);
+  }
+
+  // Elements that are folded into a result.
+  int64_t Depth() const {
+    if (!dots_.empty()) return DotSides(*dots_[0]).k;
+    const Reducer& like = reducers_[0];
+    return like.input().ElementCount() / std::max<int64_t>(ProductOf(dims_, 0, dims_.size()), 1);
   }
 
   // The results' coordinates of a lane.
@@ -152,12 +171,41 @@ class ColumnsBuilder {
     ForLanes([&](Scalar lane) {
       for (Accumulators& sum : sums) sum.Write(lane, sum.Begin());
     });
-    ForRuns(RunsOf(like.reduced), like.input().dims(), {}, [&](const Coordinates& reduced) {
-      ForLanes([&](Scalar lane) {
-        Coordinates at = FoldedElement(like, ResultAt(lane), reduced);
+    if (vectors_ > 1 && RunsOf(like.reduced).size() == 1) return ReduceRows(sums);
+    ForRuns(RunsOf(like.reduced), like.input().dims(), {},
+            [&](const Coordinates& reduced) { FoldAll(sums, {reduced}); });
+  }
+
+  // Into each lane what is at these places, one after the other.
+  void FoldAll(std::vector<Accumulators>& sums, const std::vector<Coordinates>& places) {
+    ForLanes([&](Scalar lane) {
+      for (const Coordinates& reduced : places) {
+        Coordinates at = FoldedElement(reducers_[0], ResultAt(lane), reduced);
         for (Accumulators& sum : sums) sum.Fold(lane, at, {});
-      });
+      }
     });
+  }
+
+  // Sums of many vectors are not in registers: each is read and written once for a few rows.
+  void ReduceRows(std::vector<Accumulators>& sums) {
+    const int64_t at_once = flops_ <= kLittle ? 8 : flops_ <= kSome ? 4 : 1;
+    const Reducer& like = reducers_[0];
+    Run run = RunsOf(like.reduced)[0];
+    const Dims& dims = like.input().dims();
+    Dims own(dims.begin() + static_cast<int64_t>(run.begin),
+             dims.begin() + static_cast<int64_t>(run.end));
+    int64_t rows = ProductOf(own, 0, own.size());
+    auto fold = [&](int64_t first, int64_t times, int64_t count) {
+      b_.For("r", LoopRole::kSerial, b_.Index(times), [&](Scalar r) {
+        std::vector<Coordinates> places;
+        for (int64_t i = 0; i < count; ++i)
+          places.push_back(Delinearized(b_, r * b_.Index(count) + b_.Index(first + i), own));
+        FoldAll(sums, places);
+      });
+    };
+    int64_t whole = rows / at_once;
+    if (whole > 0) fold(0, whole, at_once);
+    if (rows % at_once != 0) fold(whole * at_once, rows % at_once, 1);
   }
 
   void Contract(const Instr& dot) {
@@ -229,6 +277,7 @@ class ColumnsBuilder {
   std::vector<const Instr*> dots_;
   std::vector<Sum> dot_sums_;
   Dims dims_;
+  int64_t flops_ = 0;
   size_t split_ = 0;
   int64_t rows_ = 1, row_ = 1, lanes_ = 1, vectors_ = 1, beside_ = 1;
   Scalar first_place_, row_at_, begin_;  // begin_: of a place, less the sums before its own
