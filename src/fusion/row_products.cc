@@ -15,17 +15,9 @@ namespace {
 // Fewer elements in a row are no vector; more of a column are not added up one by one.
 constexpr int64_t kLeastRow = 8, kMostDeep = 16384;
 
-// More multiplications of one product are as soon done by a library, if it takes the numbers as
-// they are (Neoverse V1, matrix by vector and vector by matrix: 128 x 128 1.1 and 1.0 us against
-// 1.9, two threads, 2048 x 2048 220 and 280 us against 236 and 1042).
-int64_t MostWork(const Machine& machine) {
-  return machine.HasShortVectors() ? int64_t{1} << 23 : 65536;
-}
-
 class RowProduct {
  public:
-  RowProduct(Instr& dot, const Machine& machine)
-      : dot_(dot), most_work_(MostWork(machine)), sides_(dot), attrs_(sides_.attrs), make_(dot) {}
+  explicit RowProduct(Instr& dot) : dot_(dot), sides_(dot), attrs_(sides_.attrs), make_(dot) {}
 
   // Whether it is such a product. One of two vectors is: either is the matrix.
   bool Find() { return IsFit() && ((sides_.n == 1 && Choose(0)) || (sides_.m == 1 && Choose(1))); }
@@ -53,13 +45,9 @@ class RowProduct {
   bool IsFit() const {
     ElementType type = dot_.shape().type();
     if (!IsPlainArray(dot_.shape()) || !IsReal(type) || sides_.IsEmpty()) return false;
-    bool narrow = false;
-    for (const Instr* operand : dot_.operands()) {
-      ElementType of = operand->shape().type();
-      if (!IsPlainArray(operand->shape()) || !IsReal(of)) return false;
-      narrow = narrow || of != WideType(type);
-    }
-    return sides_.k >= kLeastRow && (narrow || sides_.m * sides_.n <= most_work_ / sides_.k);
+    for (const Instr* operand : dot_.operands())
+      if (!IsPlainArray(operand->shape()) || !IsReal(operand->shape().type())) return false;
+    return sides_.k >= kLeastRow;
   }
 
   // Whether this operand is a matrix (batch, results, row) or (batch, row, results), and the other
@@ -93,7 +81,6 @@ class RowProduct {
   }
 
   Instr& dot_;
-  int64_t most_work_;
   DotSides sides_;
   const DotAttrs& attrs_;
   Expansion make_;
@@ -111,13 +98,11 @@ int64_t WorkOf(const Instr& dot) {
 }
 
 // Whether it calls products of at least so many multiplications.
-bool HasRowProducts(const Computation& computation, const Machine& machine, int64_t least = 0) {
+bool HasRowProducts(const Computation& computation, int64_t least = 0) {
   return std::ranges::any_of(computation.Instrs(), [&](Instr* instr) {
-    return (MayBeRowProduct(*instr) && WorkOf(*instr) >= least &&
-            RowProduct(*instr, machine).Find()) ||
-           std::ranges::any_of(instr->called(), [&](Computation* called) {
-             return HasRowProducts(*called, machine, least);
-           });
+    return (MayBeRowProduct(*instr) && WorkOf(*instr) >= least && RowProduct(*instr).Find()) ||
+           std::ranges::any_of(instr->called(),
+                               [&](Computation* called) { return HasRowProducts(*called, least); });
   });
 }
 
@@ -129,10 +114,9 @@ void AddCalled(const Instr& instr, std::unordered_set<const Computation*>& to) {
 }
 
 // Whether a kernel of all rounds would have no vectors to multiply by.
-bool IsSlowInOnePlace(const Instr& loop, const Machine& machine) {
+bool IsSlowInOnePlace(const Instr& loop) {
   constexpr int64_t kWorthVectors = 128;
-  return RoundsRegionOf(loop).form.Places() == 1 &&
-         HasRowProducts(*loop.called(1), machine, kWorthVectors);
+  return RoundsRegionOf(loop).form.Places() == 1 && HasRowProducts(*loop.called(1), kWorthVectors);
 }
 
 // What loops call that are one kernel each, which has code for dots, and no long reductions.
@@ -141,10 +125,9 @@ std::unordered_set<const Computation*> InLoopKernels(const Module& module, const
   for (const auto& computation : module.computations())
     for (const Instr* instr : computation->Instrs()) {
       if (instr->op() != Op::kWhile || found.contains(instr->called(1)) ||
-          !HasRowProducts(*instr->called(1), machine))
+          !HasRowProducts(*instr->called(1)))
         continue;
-      if (IsOneKernel(*instr, machine) && !IsSlowInOnePlace(*instr, machine))
-        AddCalled(*instr, found);
+      if (IsOneKernel(*instr, machine) && !IsSlowInOnePlace(*instr)) AddCalled(*instr, found);
     }
   return found;
 }
@@ -160,7 +143,7 @@ void FoldRowProducts(Module& module, const Machine& machine, DecisionLog& log) {
     bool changed = false;
     for (Instr* instr : computation.Instrs()) {
       if (!MayBeRowProduct(*instr)) continue;
-      RowProduct product(*instr, machine);
+      RowProduct product(*instr);
       if (!product.Find()) continue;
       log.Add({.pass = "fuse",
                .rule = "contraction.rows",
