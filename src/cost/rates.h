@@ -41,7 +41,7 @@ struct Rates {
   // threads may be one core's. Empty: none.
   std::vector<double> crowd;
   double grain_us = 5;  // work that is worth a thread's while
-  double softness = 6;   // of the greater of memory and compute: a p-norm
+  double softness = 6;  // of the greater of memory and compute: a p-norm
 
   // Of GPUs.
   double stream_gap_us = 0, graph_gap_us = 0, barrier_us = 0;

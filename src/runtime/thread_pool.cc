@@ -143,8 +143,10 @@ struct ThreadPool::State {
     for (size_t i = 1; i < lines.size() && !until(); ++i)
       Take(number, (number + i) % lines.size(), of_loop);
   }
-  // Threads wake each other: each two more, if they have a share and sleep.
+  // Threads wake each other: each two more, if they have a share and sleep. Who falls asleep
+  // meanwhile looks for a share first.
   void Wake(size_t number, uint32_t of_loop) {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
     if (sleepers.load(std::memory_order_seq_cst) == 0) return;
     for (size_t i = 2 * number + 1; i <= 2 * number + 2 && i < lines.size(); ++i)
       if (ShareOf(i).loop == of_loop && lines[i].sleeps.load(std::memory_order_seq_cst)) Ring(i);
@@ -249,7 +251,7 @@ void ThreadPool::Divide(int64_t count, int64_t piece, int64_t parts, Body body, 
   // Ranges are whole pieces, so that none but the last is shorter than the grain.
   int64_t pieces = (count + piece - 1) / piece;
   uint32_t loop = ++state.loop;
-  for (int64_t i = 0; i < parts; ++i) {
+  for (int64_t i = parts; i-- > 0;) {  // those first whom others wake
     State::Thread& line = state.lines[static_cast<size_t>(i)];
     line.body = body;
     line.data = data;
@@ -260,7 +262,6 @@ void ThreadPool::Divide(int64_t count, int64_t piece, int64_t parts, Body body, 
     line.share.store(share.word(), std::memory_order_release);
   }
   state.total += static_cast<uint64_t>(pieces);
-  std::atomic_thread_fence(std::memory_order_seq_cst);
   state.Wake(0, loop);
   state.Take(0, 0, loop);
   auto done = [&] { return state.AllDone(static_cast<size_t>(parts)); };
