@@ -31,11 +31,11 @@ double AtThreads(const std::vector<double>& known, double threads, double otherw
   return known[low] * (1 - share) + known[low + 1] * share;
 }
 
-// How a grid is shared out (runtime/thread_pool.cc): pieces of the grain at least, four a thread
-// where there are enough.
+// How a grid is shared out (runtime/thread_pool.cc): pieces of the grain at least, twelve a
+// thread where there are enough.
 struct Shares {
   Shares(double tasks, double grain, double cores) {
-    constexpr double kPieces = 4;
+    constexpr double kPieces = 12;
     double parts = std::min(cores, std::floor(tasks / grain));
     if (parts < 2) return;
     double piece = std::max(grain, std::floor(tasks / (parts * kPieces)));
@@ -119,9 +119,9 @@ struct Parts {
 };
 
 // Iterations of the grid that are worth a thread's while; `alone`: what one thread takes.
-double GrainOf(const Work& work, const Parts& alone, const Rates& rates) {
+double GrainOf(const Work& work, const Parts& alone, const Rates& rates, double times = 1) {
   double task = alone.both / std::max(work.tasks, 1.0) + rates.task_us;
-  return std::clamp(std::ceil(rates.grain_us / std::max(task, 1e-6)), 1.0, 1e15);
+  return std::clamp(std::ceil(times * rates.grain_us / std::max(task, 1e-6)), 1.0, 1e15);
 }
 
 Price PriceOnCpu(const Work& work, const Machine& machine, const Rates& rates) {
@@ -207,9 +207,10 @@ Price PriceOf(const Work& work, const Machine& machine) {
   return machine.is_gpu() ? PriceOnGpu(work, machine, rates) : PriceOnCpu(work, machine, rates);
 }
 
-int64_t GrainOf(const Work& work, const Machine& machine) {
+int64_t GrainOf(const Work& work, const Machine& machine, int64_t times) {
   const Rates& rates = RatesOf(machine);
-  return static_cast<int64_t>(GrainOf(work, Parts(work, rates, Shares(1, 1, 1)), rates));
+  return static_cast<int64_t>(
+      GrainOf(work, Parts(work, rates, Shares(1, 1, 1)), rates, static_cast<double>(times)));
 }
 
 }  // namespace tokamak

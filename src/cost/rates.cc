@@ -26,7 +26,7 @@ Rates CpuDefault() {
   rates.step_us = 0.2;
   rates.task_us = 0.002;
   rates.fork_us = {0, 3, 5, 8, 12};
-  rates.grain_us = 5;
+  rates.grain_us = 2.5;
   return rates;
 }
 

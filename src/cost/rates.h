@@ -40,8 +40,8 @@ struct Rates {
   // How many times as long products of matrices take when 1, 2, 4, 8 ... threads are at them: two
   // threads may be one core's. Empty: none.
   std::vector<double> crowd;
-  double grain_us = 5;  // work that is worth a thread's while
-  double softness = 6;  // of the greater of memory and compute: a p-norm
+  double grain_us = 2.5;  // work that is worth a thread's while
+  double softness = 6;    // of the greater of memory and compute: a p-norm
 
   // Of GPUs.
   double stream_gap_us = 0, graph_gap_us = 0, barrier_us = 0;

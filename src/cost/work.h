@@ -70,8 +70,8 @@ struct Price {
 };
 
 Price PriceOf(const Work& work, const Machine& machine);
-// Iterations of the grid that are worth a thread's while.
-int64_t GrainOf(const Work& work, const Machine& machine);
+// Iterations of the grid that are worth a thread's while, or so many times as much.
+int64_t GrainOf(const Work& work, const Machine& machine, int64_t times = 1);
 
 // What a kernel does, counted from its statements. Of a verified kernel; `grid`: iterations of its
 // grid, 0: as many as it says.

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "cost/rates.h"
+#include "runtime/thread_pool.h"
 
 namespace tokamak {
 namespace {
@@ -87,8 +88,11 @@ Work WorkOfProduct(const ProductCall& call, const Machine& machine) {
 void SetGrainsOf(std::vector<RunStep>& steps, const LoweredProgram& program,
                  const Machine& machine) {
   for (RunStep& step : steps) {
-    if (step.kind == StepKind::kLaunch)
-      step.grain = GrainOf(WorkOf(step, program, machine), machine);
+    if (step.kind == StepKind::kLaunch) {
+      Work work = WorkOf(step, program, machine);
+      step.grain = GrainOf(work, machine);
+      step.grain_asleep = GrainOf(work, machine, kPiecesAsleep);
+    }
     for (std::vector<RunStep>& block : step.blocks) SetGrainsOf(block, program, machine);
     if (step.kind == StepKind::kPack) ShareOut(step);
   }

@@ -166,6 +166,8 @@ class ContractBuilder {
     if (std::string why = WhyNoRows(); !why.empty()) return {std::nullopt, why};
     if (parts_.columns > 1 && !AreRootsOfParts())
       return {std::nullopt, "its columns are not taken in parts"};
+    bool is_all = MakesAll();
+    if (is_all) tile_->WriteTo(emitter_.OutputOf(*parts_.rest.roots[0]));
     tile_->MakeArrays();
     const Cut &rows = tile_->tiling().rows, &columns = tile_->tiling().columns;
     int64_t teams = tile_->sides().batch * rows.count * columns.count;
@@ -176,9 +178,18 @@ class ContractBuilder {
       batch_ = rest / b_.Index(rows.count);
       tile_->BeginBatch(batch_);
       tile_->Emit(row_, column_);
-      Finish();
+      if (!is_all) Finish();
     });
     return FinishLoop(b_, emitter_, region_, teams, false);
+  }
+
+  // Whether nothing follows from the results: what is multiplied is written.
+  bool MakesAll() const {
+    const std::vector<const Instr*>& roots = parts_.rest.roots;
+    const Instr& dot = *parts_.dot;
+    bool alone = roots.size() == 1 &&
+                 (roots[0] == &dot || (dot.users().size() == 1 && roots[0] == &tile_->result()));
+    return alone && !stitched_ && tile_->MayWriteTo();
   }
 
   BuildOutcome BuildChain() {

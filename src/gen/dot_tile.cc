@@ -51,7 +51,7 @@ int64_t DotTile::BlockColumns() const {
 
 // Rows whose left side stays in the first cache while blocks of the right side pass.
 int64_t DotTile::BlockRows() const {
-  constexpr int64_t kBytes = 20 << 10, kLeast = 8;
+  constexpr int64_t kBytes = 32 << 10, kLeast = 8;
   if (BlockColumns() == t_.Width()) return t_.rows.size;
   int64_t most = std::max(kBytes / (t_.depth.size * BytesOf(t_.type)), kLeast);
   return CeilDiv(t_.rows.size, CeilDiv(t_.rows.size, most));
@@ -91,7 +91,15 @@ void DotTile::PadLhs() {
   zero(valid, t_.rows.size - valid, 0, t_.PaddedDepth());
 }
 
+// Sums of one panel are the results.
+bool DotTile::MayWriteTo() const {
+  ElementType type = result_->shape().type();
+  return t_.depth.count == 1 && t_.parts == 1 && !t_.rows.IsPadded() && !t_.columns.IsPadded() &&
+         !IsComplex(type) && type == sum_type();
+}
+
 void DotTile::BeginBatch(Scalar batch) {
+  batch_ = batch;
   batch_at_ = Delinearized(b_, batch, SizesOf(sides_.lhs, sides_.attrs.lhs_batch));
 }
 
@@ -162,7 +170,8 @@ bool DotTile::IsInput(const Side& side) const {
 }
 
 void DotTile::MakeArrays() {
-  sums_ = b_.Local("sums", *SumTypeOf(t_.type), Space::kTeam, t_.rows.size * t_.Width());
+  sums_ = output_ ? *output_
+                  : b_.Local("sums", *SumTypeOf(t_.type), Space::kTeam, t_.rows.size * t_.Width());
   if (!lhs_.direct && !lhs_is_made_)
     lhs_panel_ = b_.Local("lhs_panel", t_.type, Space::kTeam, t_.rows.size * t_.depth.size);
   if (!RhsIsReady())
@@ -334,6 +343,8 @@ void DotTile::ShareRhs(Scalar column) {
 void DotTile::Emit(Scalar row, Scalar column) {
   row_ = row;
   column_ = column;
+  output_at_ =
+      output_ ? (batch_ * b_.Index(sides_.m) + row) * b_.Index(sides_.n) + column : b_.Index(0);
   if (t_.depth.count == 1) return Panel(b_.Index(0), true);
   b_.For("i", LoopRole::kSerial, b_.Index(t_.rows.size), [&](Scalar i) {
     ForVectors(b_, t_.Width(), t_.lanes, [&](Scalar j) {
@@ -350,7 +361,7 @@ void DotTile::Panel(Scalar panel, bool fresh) {
   if (!emitter_.fault().empty()) return;
   bool across = LhsLiesAcross();
   Multiplication product{
-      .fresh = fresh, .rows = t_.rows.size, .columns = t_.columns.size, .to_row = t_.Width()};
+      .fresh = fresh, .rows = t_.rows.size, .columns = t_.columns.size, .to_row = SumsPitch()};
   product.depth = b_.Index(t_.depth.size).id();
   if (lhs_.direct) {
     product.lhs = InputArray(*lhs_.instr);
@@ -372,7 +383,7 @@ void DotTile::Panel(Scalar panel, bool fresh) {
     product.rhs = InputArray(*rhs_.instr);
     product.rhs_at = PlaceOf(rhs_, column_, panel).id();
     product.rhs_row = rhs_.depth_distance;
-    return b_.Multiply(sums_, b_.Index(0), product);
+    return b_.Multiply(sums_, output_at_, product);
   }
   product.rhs = rhs_panel_;
   product.rhs_row = BlockColumns() * GroupOf(t_.type);
@@ -390,7 +401,7 @@ void DotTile::Panel(Scalar panel, bool fresh) {
     product.lhs_at = (lhs_at + first * b_.Index(product.lhs_row)).id();
     ForBlocks(t_.parts, 1, [&](Scalar part, int64_t) {
       Scalar part_at = rhs_at + part * b_.Index(sides_.n / t_.parts / BlockColumns() * next_block);
-      Scalar to = first * b_.Index(t_.Width()) + part * b_.Index(t_.columns.size);
+      Scalar to = output_at_ + first * b_.Index(SumsPitch()) + part * b_.Index(t_.columns.size);
       ForBlocks(t_.columns.size, BlockColumns(), [&](Scalar block, int64_t columns) {
         product.columns = columns;
         product.rhs_at = (part_at + block * b_.Index(next_block)).id();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 
 #include "gen/contract_tiling.h"
 #include "gen/dot_operand.h"
@@ -31,6 +32,10 @@ class DotTile {
   // Writes what it is padded with; once for all tiles of a task.
   void PadLhs();
   void MakeArrays();
+  // Sums go to this array, whose rows are as the result's, in place of one of their own: before
+  // MakeArrays, where MayWriteTo says so.
+  void WriteTo(ArrayId array) { output_ = array; }
+  bool MayWriteTo() const;
 
   // The batch of the tiles that follow.
   void BeginBatch(Scalar batch);
@@ -75,6 +80,7 @@ class DotTile {
   void Turn(const Side& side, Scalar panel);
   void StoreTurned(bool is_lhs, int64_t lanes, Scalar free_at, Scalar depth_at);
   bool RhsMeets() const;
+  int64_t SumsPitch() const { return output_ ? sides_.n : t_.Width(); }
   bool RhsIsReady() const { return rhs_.direct || rhs_lies_in_blocks_; }
   int64_t Apart(int64_t row) const;
   int64_t BlockColumns() const;
@@ -97,8 +103,10 @@ class DotTile {
   bool lhs_is_made_ = false, rhs_is_shared_ = false;
   bool rhs_lies_in_blocks_ = false;  // as it is in memory
   int64_t lhs_pitch_ = 0;
+  std::optional<ArrayId> output_;
+  Scalar output_at_;
   Coordinates batch_at_;
-  Scalar row_, column_;
+  Scalar batch_, row_, column_;
 };
 
 // Runs body(element) for vectors of `lanes` over `count`, the last one overlapping.

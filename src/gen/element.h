@@ -76,6 +76,7 @@ class ElementEmitter {
   Coordinates UpdatePlace(const Instr& instr, const Coordinates& at);
   // Writes an element of a root.
   void Store(const Instr& root, size_t part, const Coordinates& at, Element value);
+  ArrayId OutputOf(const Instr& root) const { return outputs_.at({&root, 0}); }
   void StoreLinear(const Instr& root, size_t part, Scalar index, Element value);
   // The words of the state that random bits are made of; of two words the first is the third, too.
   std::array<Scalar, 3> RandomState(const Instr& instr);

@@ -388,9 +388,13 @@ class StmtVerifier {
     if (product.IsTeams()) return TeamMultiply(stmt);
     if (lhs.type == ScalarType::kF16)
       return Fault(ErrorCode::kKernelTypes, "multiply: only teams multiply f16");
-    if (to.space != Space::kTeam || stmt.array == product.lhs || stmt.array == product.rhs)
+    bool writes = to.space == Space::kArgument && to.access == Access::kWrite && product.fresh;
+    if ((to.space != Space::kTeam && !writes) || stmt.array == product.lhs ||
+        stmt.array == product.rhs)
       return Fault(ErrorCode::kKernelMemory,
-                   fmt::format("multiply: into {}, which is no team memory of its own", to.name));
+                   fmt::format("multiply: into {}, which is neither team memory of its own nor "
+                               "written only",
+                               to.name));
     bool registers = lhs.space == Space::kRegisters || rhs.space == Space::kRegisters;
     bool overlaps = !lhs.distinct || !rhs.distinct;
     if (registers || overlaps)

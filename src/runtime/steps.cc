@@ -169,9 +169,10 @@ class Stepper {
     const KernelCode& code = *context_.kernels[step.target];
     WithPointers(step, [&](std::span<void* const> arguments) {
       if (step.grid <= step.grain) return code.Run(arguments.data(), nullptr, 0, step.grid);
-      ThreadPool::OfProcess().For(step.grid, step.grain, [&](int64_t begin, int64_t end) {
-        code.Run(arguments.data(), nullptr, begin, end);
-      });
+      ThreadPool::OfProcess().For(
+          step.grid, step.grain,
+          [&](int64_t begin, int64_t end) { code.Run(arguments.data(), nullptr, begin, end); },
+          step.grain_asleep);
     });
   }
 

@@ -83,10 +83,11 @@ struct RunStep {
   // Launch: iterations, and how many a thread takes at least. Pack: the same in units (ShareOut).
   int64_t grid = 1;
   int64_t grain = 1;
-  int64_t first_unit = 0;   // launch of a pack
-  int64_t bytes = 0;        // copy, poison
-  bool is_pred = false;     // conditional: true is block 0
-  bool runs_first = false;  // while: the condition is looked at after a round, which looks itself
+  int64_t grain_asleep = 0;  // launch: as thread_pool.h has it
+  int64_t first_unit = 0;    // launch of a pack
+  int64_t bytes = 0;         // copy, poison
+  bool is_pred = false;      // conditional: true is block 0
+  bool runs_first = false;   // while: the condition is looked at after a round, which looks itself
   // Pack: launches that need nothing of each other and run as one.
   // While: condition, body, and copies of what the body made to where it is carried. Two more,
   // where both places of each copy change roles every round instead: condition and body of odd

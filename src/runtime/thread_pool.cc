@@ -30,8 +30,6 @@ constexpr auto kLookFor = std::chrono::microseconds(100);
 constexpr auto kLetOthers = std::chrono::microseconds(1);
 // Loops that follow each other this closely are worth waking threads for.
 constexpr auto kInARow = std::chrono::microseconds(200);
-// What a loop must have, of what is worth a piece, to wake threads by itself.
-constexpr int64_t kWorthWaking = 8;
 // Pieces of a share: enough to even out threads of different speed. Taking one costs some 50 ns.
 constexpr int64_t kPieces = 12;
 
@@ -217,17 +215,18 @@ void ThreadPool::Serve(int thread) {
   }
 }
 
-void ThreadPool::For(int64_t count, int64_t grain, Body body, void* data) {
+void ThreadPool::For(int64_t count, int64_t grain, int64_t asleep, Body body, void* data) {
   if (count <= 0) return;
   grain = std::max<int64_t>(grain, 1);
+  if (asleep == 0) asleep = grain == 1 ? 1 : kPiecesAsleep * grain;
   int64_t parts = std::min<int64_t>(threads_, count / grain);
   if (parts < 2 || WasForked() || state_->busy.exchange(true, std::memory_order_acquire)) {
     body(data, 0, count);
     return;
   }
-  if (IsWorthIt(count, grain)) {
+  if (IsWorthIt(count, asleep)) {
     // Rather a small piece more than larger ones, of which a thread may have one too many.
-    Divide(count, std::max(grain, count / (parts * kPieces)), parts, body, data);
+    Divide(count, std::max(grain, count / (parts * kPieces)), body, data);
     state_->busy.store(false, std::memory_order_release);
   } else {
     state_->busy.store(false, std::memory_order_release);
@@ -235,21 +234,20 @@ void ThreadPool::For(int64_t count, int64_t grain, Body body, void* data) {
   }
 }
 
-// Threads that are awake are had for little. Others are woken for a large loop, or for one of many;
-// how much there is in iterations that are each worth a thread, nobody knows.
-bool ThreadPool::IsWorthIt(int64_t count, int64_t grain) {
+// Threads that are awake are had for little. Others are woken for a large loop, or for one of many.
+bool ThreadPool::IsWorthIt(int64_t count, int64_t asleep) {
   State& state = *state_;
   bool awake = !state.threads.empty() && state.sleepers.load(std::memory_order_relaxed) == 0;
-  if (awake || grain == 1 || count / grain >= kWorthWaking) return true;
+  if (awake || count / asleep >= 2) return true;
   auto now = std::chrono::steady_clock::now();
   return now - std::exchange(state.last, now) < kInARow;
 }
 
-void ThreadPool::Divide(int64_t count, int64_t piece, int64_t parts, Body body, void* data) {
+void ThreadPool::Divide(int64_t count, int64_t piece, Body body, void* data) {
   State& state = *state_;
   if (state.threads.empty()) Start();
   // Ranges are whole pieces, so that none but the last is shorter than the grain.
-  int64_t pieces = (count + piece - 1) / piece;
+  int64_t pieces = (count + piece - 1) / piece, parts = std::min<int64_t>(threads_, pieces);
   uint32_t loop = ++state.loop;
   for (int64_t i = parts; i-- > 0;) {  // those first whom others wake
     State::Thread& line = state.lines[static_cast<size_t>(i)];
