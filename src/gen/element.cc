@@ -296,7 +296,27 @@ Element ElementEmitter::Immediate(const Instr& instr) {
   return FromStorage(b_, type, {b_.ConstantBits(storage, literal.BitsAt(0)), {}});
 }
 
+// c + e^x, as sigmoids have it: what e^x is where c is all of the sum does not matter.
+std::optional<Element> ElementEmitter::SumWithExp(const Instr& instr, const Coordinates& at) {
+  constexpr double kLeast = 0x1p-60;
+  if (instr.op() != Op::kAdd || instr.shape().type() != ElementType::kF32) return std::nullopt;
+  for (size_t i = 0; i < 2; ++i) {
+    const Instr& exp = *instr.operand(i);
+    if (exp.op() != Op::kExp || !inside_.contains(&exp) || exp.users().size() != 1 ||
+        outputs_.contains({&exp, 0}))
+      continue;
+    Element other = Operand(instr, 1 - i, at);
+    const ScalarNode& node = b_.kernel().node(other[0].id());
+    if (node.prim != Prim::kConst || !(DoubleOfBits(node.type, node.bits) >= kLeast)) continue;
+    Element x = Operand(exp, 0, at);
+    if (!fault_.empty()) return Zero(instr.shape().type());
+    return Element{other[0] + formulas::ExpOfTerm(x[0]), {}};
+  }
+  return std::nullopt;
+}
+
 Element ElementEmitter::Elementwise(const Instr& instr, const Coordinates& at) {
+  if (std::optional<Element> sum = SumWithExp(instr, at)) return *sum;
   std::vector<Element> operands;
   for (size_t i = 0; i < instr.operand_count(); ++i) operands.push_back(Operand(instr, i, at));
   if (!fault_.empty()) return Zero(instr.shape().type());

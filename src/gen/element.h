@@ -111,6 +111,7 @@ class ElementEmitter {
   Element LoadLinear(const Instr& instr, Scalar index);
   Element Immediate(const Instr& instr);
   Element Operand(const Instr& instr, size_t i, const Coordinates& at);
+  std::optional<Element> SumWithExp(const Instr& instr, const Coordinates& at);
   Element Elementwise(const Instr& instr, const Coordinates& at);
   Element Reshape(const Instr& instr, const Coordinates& at);
   Element Iota(const Instr& instr, const Coordinates& at);

@@ -47,6 +47,12 @@ std::optional<Element> ApplyOp(KernelBuilder& b, const OpCall& call);
 // One element as another type: what convert does.
 Element ConvertElement(KernelBuilder& b, ElementType from, ElementType to, Element x);
 
+namespace formulas {
+// e^x of an f32, to be added to a number of at least 2^-60: where it is far below, it may be
+// anything that is.
+Scalar ExpOfTerm(Scalar x);
+}  // namespace formulas
+
 // The words that threefry2x32 makes of a counter under a key, each a u32.
 std::array<Scalar, 2> ThreefryWords(std::array<Scalar, 2> counter, std::array<Scalar, 2> key);
 // The four words of Philox 4x32 with ten rounds.

@@ -1,6 +1,7 @@
 // e^x and what is made of it. x = n ln 2 + r with |r| <= ln 2 / 2; e^r by a polynomial
 // (tools/fit_formulas.py), 2^n by its bits.
 
+#include "kernel/formulas.h"
 #include "kernel/formulas/functions.h"
 
 namespace tokamak::formulas {
@@ -129,6 +130,14 @@ Scalar Tanh(Scalar x) {
   Scalar t = (Fma(r * r, Tail(r), r) + 1) * scale;  // e^-2|x|
   Scalar large = 1 - NearQuotient(t * 2, t + 1);
   return CopySign(Choose(size < 0.6, small, large), x);
+}
+
+// Below e^-86 nothing is told apart: 2^n is a normal number, and so is the half of the largest.
+Scalar ExpOfTerm(Scalar x) {
+  if (IsWide(x) || HasApproximations(x)) return Exp(x);
+  auto [rounder, r] = ByLn2(Clamped(x, -86, 89));
+  Scalar half = FromExponentField(PowerPlus(rounder, 126), x.type());
+  return (Fma(r * r, Tail(r), r) + 1) * half * 2;
 }
 
 }  // namespace tokamak::formulas
