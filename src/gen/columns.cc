@@ -54,7 +54,10 @@ class ColumnsBuilder {
     reducers_ = std::move(found.reducers);
     dots_ = std::move(found.dots);
     dims_ = std::move(found.dims);
-    for (const Instr* instr : region_.instrs) flops_ += instr->info().flops_per_element;
+    int64_t results = ProductOf(dims_, 0, dims_.size());
+    for (const Instr* instr : region_.instrs)
+      if (instr->shape().IsArray() && instr->shape().ElementCount() > results)
+        flops_ += instr->info().flops_per_element;
     size_t rank = dims_.size();
     split_ = rank - std::min(inner_, rank);
     rows_ = ProductOf(dims_, 0, split_);
@@ -110,7 +113,16 @@ class ColumnsBuilder {
     bool is_shared = places * lanes_ * Depth() >= kWorthSharing;
     int64_t teams = is_shared ? kTeamsOfCore * machine_.cores : 1;
     while (beside > 1 && places / beside < teams) beside /= 2;
-    return std::max<int64_t>(beside, 1);
+    if (beside <= 1) return 1;
+    // The last ones would do again what those before them did: as many as come out even, or one
+    // more.
+    auto evened = [&](int64_t most) {
+      int64_t count = (places + most - 1) / most;
+      return (places + count - 1) / count;
+    };
+    auto all = [&](int64_t some) { return (places + some - 1) / some * some; };
+    int64_t even = evened(beside), more = evened(beside + 1);
+    return all(more) < all(even) ? more : even;
   }
 
   // Elements that are folded into a result.
@@ -277,7 +289,7 @@ class ColumnsBuilder {
   std::vector<const Instr*> dots_;
   std::vector<Sum> dot_sums_;
   Dims dims_;
-  int64_t flops_ = 0;
+  int64_t flops_ = 0;  // of an element that is folded
   size_t split_ = 0;
   int64_t rows_ = 1, row_ = 1, lanes_ = 1, vectors_ = 1, beside_ = 1;
   Scalar first_place_, row_at_, begin_;  // begin_: of a place, less the sums before its own

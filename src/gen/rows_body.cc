@@ -46,16 +46,18 @@ void RowsBody::Emit(Scalar row, const RowPlace& source, const RowPlace& sink) {
 }
 
 int64_t RowsBody::RowsAtATime() const {
-  constexpr int64_t kMost = 4, kTasksOfCore = 4, kMostReducers = 2, kLongRow = 16384;
+  constexpr int64_t kMost = 4, kTasksOfCore = 4, kMostReducers = 2, kLongRow = 16384,
+                    kWorthSharing = 1 << 17;
   bool plain = levels_.size() == 1 && levels_[0].size() <= kMostReducers && kept_.empty() &&
                row_ >= machine_.Lanes(32);
   for (const Instr* root : region_.roots)
     plain = plain && PartsOf(root->shape())[0].ElementCount() == rows_;
   // Of what comes from far, only long rows: short ones follow one another in memory.
   bool is_far = levels_[0][0].input().ByteSize() > kMaxNear;
-  if (!machine_.HasShortVectors() || !plain || (is_far && row_ < kLongRow)) return 1;
+  if (!plain || (is_far && (row_ < kLongRow || !machine_.HasShortVectors()))) return 1;
   int64_t rows = kMost;
-  while (rows > 1 && rows_ / rows < kTasksOfCore * machine_.cores) rows /= 2;
+  int64_t tasks = rows_ * row_ >= kWorthSharing ? kTasksOfCore * machine_.cores : 1;
+  while (rows > 1 && rows_ / rows < tasks) rows /= 2;
   return rows;
 }
 
