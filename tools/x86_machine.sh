@@ -23,7 +23,7 @@ elif ! { cmake "${options[@]}" && ninja -C build-x86 -j "$(nproc)" tokamak libto
   grep -E 'error|FAILED|Error' "$OUT/build.log" | head -20
   exit 1
 fi
-echo "built with LLVM in $(($(date +%s) - begin)) s"
+echo "ready with LLVM in $(($(date +%s) - begin)) s"
 bin=build-x86/bin
 failed=0
 check() {  # what, command...

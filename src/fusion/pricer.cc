@@ -14,13 +14,13 @@ namespace {
 // An update writes over what others must not read in the same kernel, but for the very slice that
 // is written again.
 std::string WhyNotUpdate(const Region& region, RegionKind kind, const Machine& machine) {
-  bool by_element =
-      kind == RegionKind::kLoop || (kind == RegionKind::kContract && !machine.is_gpu());
+  bool on_cpu = !machine.is_gpu();
+  bool by_element = kind == RegionKind::kLoop || (kind == RegionKind::kContract && on_cpu);
   for (const Instr* instr : region.instrs) {
     if (!IsUpdate(*instr)) continue;
-    bool alone =
-        region.roots.size() == 1 || (by_element && !machine.is_gpu() && IsSliceUpdate(*instr));
-    if (!alone || std::ranges::count(region.roots, instr) == 0) return "an update is made in place";
+    bool others = on_cpu && by_element && IsSliceUpdate(*instr);  // roots, beside it
+    if ((region.roots.size() != 1 && !others) || std::ranges::count(region.roots, instr) == 0)
+      return "an update is made in place";
     for (const Instr* reader : region.instrs) {
       bool same_slice = instr->op() == Op::kDynamicUpdateSlice && reader->op() == Op::kDynamicSlice;
       if (reader == instr || same_slice) continue;

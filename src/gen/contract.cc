@@ -328,7 +328,7 @@ class ContractBuilder {
     Scalar linear = row * b_.Index(tile_->sides().n) + (column_ + j);
     for (const Instr* root : parts_.rest.roots) {
       if (IsSliceUpdate(*root)) {
-        StoreAll({ReadyAt(*root, tile_->result().shape().dims(), at, linear)});
+        StoreElements(emitter_, {ElementAt(*root, tile_->result().shape().dims(), at, linear)});
       } else {
         StoreContractRoot(b_, emitter_, *root, tile_->result(), at, linear);
       }
@@ -349,20 +349,13 @@ class ContractBuilder {
     Scalar linear = row * b_.Index(of_part) + (column_ + j);
     Dims dims = tile_->result().shape().dims();
     dims.back() = of_part;
-    std::vector<Ready> ready;
-    for (const Instr* root : parts_.rest.roots) ready.push_back(ReadyAt(*root, dims, at, linear));
-    StoreAll(ready);
+    std::vector<RootElement> ready;
+    for (const Instr* root : parts_.rest.roots) ready.push_back(ElementAt(*root, dims, at, linear));
+    StoreElements(emitter_, ready);
   }
 
-  // An element of a root, which all are made of before one is written.
-  struct Ready {
-    const Instr* root;
-    Scalar index;
-    Element value;
-  };
-
   // At this place of `dims`, which the root has too, or its update.
-  Ready ReadyAt(const Instr& root, const Dims& dims, const Coordinates& at, Scalar linear) {
+  RootElement ElementAt(const Instr& root, const Dims& dims, const Coordinates& at, Scalar linear) {
     const Dims& own = DomainOf(root).dims();
     Coordinates here = own == dims ? at : Delinearized(b_, linear, own);
     if (own != dims && Squeezed(own) == Squeezed(dims)) {
@@ -372,14 +365,8 @@ class ContractBuilder {
         here[d] = own[d] == 1 ? b_.Index(0) : at[from++];
       }
     }
-    if (!IsSliceUpdate(root)) return {&root, linear, emitter_.At(root, here)};
-    Element value = emitter_.At(*root.operand(1), here);
-    Coordinates place = emitter_.UpdatePlace(root, here);
-    return {&root, Linearized(b_, place, root.shape().dims()), value};
-  }
-
-  void StoreAll(const std::vector<Ready>& ready) {
-    for (const Ready& r : ready) emitter_.StoreLinear(*r.root, 0, r.index, r.value);
+    if (IsSliceUpdate(root)) return UpdateAt(b_, emitter_, root, here);
+    return {&root, 0, linear, emitter_.At(root, here)};
   }
 
   const Region& region_;

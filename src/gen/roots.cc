@@ -25,30 +25,34 @@ std::string WhyNoLoop(const Region& region) {
   return "";
 }
 
+RootElement UpdateAt(KernelBuilder& b, ElementEmitter& emitter, const Instr& root,
+                     const Coordinates& here) {
+  Element value = emitter.At(*root.operand(1), here);
+  Coordinates place = emitter.UpdatePlace(root, here);
+  return {&root, 0, Linearized(b, place, root.shape().dims()), value};
+}
+
+void StoreElements(ElementEmitter& emitter, const std::vector<RootElement>& elements) {
+  for (const RootElement& element : elements)
+    emitter.StoreLinear(*element.root, element.part, element.index, element.value);
+}
+
 void StoreRoots(KernelBuilder& b, ElementEmitter& emitter, const Region& region,
                 const Coordinates& at, Scalar linear) {
-  struct Ready {
-    const Instr* root;
-    size_t part;
-    Scalar index;
-    Element value;
-  };
   const Dims& dims = DomainOf(*region.roots[0]).dims();
-  std::vector<Ready> ready;
+  std::vector<RootElement> ready;
   FoldLongWindows(b, emitter, region, dims, at);
   for (const Instr* root : region.roots) {
     const Dims& own = DomainOf(*root).dims();
     Coordinates here = own == dims ? at : Delinearized(b, linear, own);
-    if (!IsSliceUpdate(*root)) {
-      for (size_t i = 0; i < PartsOf(root->shape()).size(); ++i)
-        ready.push_back({root, i, linear, emitter.At(*root, here, i)});
+    if (IsSliceUpdate(*root)) {
+      ready.push_back(UpdateAt(b, emitter, *root, here));
       continue;
     }
-    Element value = emitter.At(*root->operand(1), here);
-    Coordinates place = emitter.UpdatePlace(*root, here);
-    ready.push_back({root, 0, Linearized(b, place, root->shape().dims()), value});
+    for (size_t i = 0; i < PartsOf(root->shape()).size(); ++i)
+      ready.push_back({root, i, linear, emitter.At(*root, here, i)});
   }
-  for (const Ready& r : ready) emitter.StoreLinear(*r.root, r.part, r.index, r.value);
+  StoreElements(emitter, ready);
 }
 
 namespace {

@@ -16,6 +16,18 @@ const Shape& DomainOf(const Instr& root);
 // Why one loop cannot make all roots of a region; "" when it can.
 std::string WhyNoLoop(const Region& region);
 
+// An element of a root, which is made before any root is written.
+struct RootElement {
+  const Instr* root = nullptr;
+  size_t part = 0;
+  Scalar index;  // where it is written, row-major
+  Element value;
+};
+// Of a slice update, at a place of its domain.
+RootElement UpdateAt(KernelBuilder& b, ElementEmitter& emitter, const Instr& root,
+                     const Coordinates& here);
+void StoreElements(ElementEmitter& emitter, const std::vector<RootElement>& elements);
+
 // Computes all roots at one element of the domain of the first one, then writes them. `at` are its
 // coordinates, `linear` its number, row-major.
 void StoreRoots(KernelBuilder& b, ElementEmitter& emitter, const Region& region,
