@@ -14,6 +14,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "python"))
 
+import own_python  # noqa: F401, the first: it may begin anew
 import jax
 import jax.numpy as jnp
 import numpy as np

@@ -41,7 +41,7 @@ SCALE = {"n": 1e-9, "u": 1e-6, "m": 1e-3, "K": 1e3, "M": 1e6, "G": 1e9}
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--workloads", type=Path, default=ROOT / "../shared/bench/workloads.py")
+    parser.add_argument("--workloads", type=Path, default=ROOT / "bench/workloads.py")
     parser.add_argument("--only", default=DEFAULT, help="NAME:SIZE, commas between them")
     parser.add_argument("--out", type=Path, default=ROOT / "docs/results")
     parser.add_argument("--limit", type=float, default=60, help="seconds for one program on one side")

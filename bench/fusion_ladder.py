@@ -24,6 +24,8 @@ import tempfile
 import time
 from pathlib import Path
 
+import own_python  # noqa: F401
+
 ROOT = Path(__file__).resolve().parent.parent
 PASSES = ["instruction-fusion", "fusion-merger", "multi-output-fusion", "horizontal-fusion"]
 RUNGS = {"none": ["--fusion=none"]}
@@ -143,7 +145,7 @@ def write(rows, note=""):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tokamak", default=str(ROOT / "build/bin/tokamak"))
-    parser.add_argument("--workloads", default=str(ROOT / "../shared/bench"), help="the folder of workloads.py")
+    parser.add_argument("--workloads", default=str(ROOT / "bench"), help="the folder of workloads.py")
     parser.add_argument("--only", default="*", help="names, with commas between them")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--no-time", action="store_true")

@@ -7,7 +7,7 @@
     bench/model_error.py --device cuda      the same of the machine's GPU: model_cuda.md, beginning with machines/raw/h200.json
     bench/model_error.py --split 1          halves of the workloads that are drawn otherwise: does the fit hold there, too?
 
-Programs are the workloads of ../shared/bench at several sizes, fused, and some of them also one kernel an instruction. A
+Programs are the workloads of bench/workloads.py at several sizes, fused, and some of them also one kernel an instruction. A
 kernel is measured by `tokamak explain --measure`: the median of repeated runs by itself, with the arguments that the program
 has for it. Workloads are divided in two by name: on one half `tokamak calibrate --fit` moves the rates of the machine file, the
 other half is judged. Run it on a machine that has nothing else to do.
@@ -50,6 +50,7 @@ def export(arguments, folder):
     """Writes each workload as StableHLO text."""
     os.environ["JAX_PLATFORMS"] = "cpu"
     sys.path.insert(0, str(arguments.workloads.resolve().parent))
+    import own_python  # noqa: F401
     import jax
     import workloads
 
@@ -245,7 +246,7 @@ def page(facts, rows, bars, split):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--workloads", type=Path, default=ROOT / "../shared/bench/workloads.py")
+    parser.add_argument("--workloads", type=Path, default=ROOT / "bench/workloads.py")
     parser.add_argument("--tokamak", type=Path, default=ROOT / "build/bin/tokamak")
     parser.add_argument("--export", type=Path, help="write the programs into this folder, and stop")
     parser.add_argument("--programs", type=Path, help="where they are, or go (build/model_programs)")

@@ -79,6 +79,11 @@ def facts(told):
             f"commit {d['commit']}; N = {d['n']:,} simulations where nothing else is said; took {d['took_s']:.0f} s.", *[f"Rows that this did not measure: `{old}`." for old in d.get("added_to", [])], ""]  # fmt: skip
 
 
+def has_ladder(told):
+    """Whether there is a rung to show: a run of some experiments alone has none."""
+    return any("ms" in record for record in told.all("ladder"))
+
+
 def ladder(told):
     lines = ["### The ladder (E0, E1, E3, E4)", "",
              f"Milliseconds for {STEPS:,} steps by the clock, the least turn; in brackets the median turn over the least; then how many times faster than the same column's first row. "
@@ -393,7 +398,8 @@ def headline(told):
 
 
 def one(told, suffix, out):
-    plots = {f"paper_ladder{suffix}.svg": ladder_plot(told)}
+    rungs = has_ladder(told)
+    plots = {f"paper_ladder{suffix}.svg": ladder_plot(told)} if rungs else {}
     unroll, factors = unrolled(told)
     cross, series = crossing(told)
     if factors:
@@ -411,7 +417,7 @@ def one(told, suffix, out):
     for name, text in plots.items():
         (out / name).write_text(text)
     image = lambda name, alt: [f"![{alt}]({name}{suffix}.svg)", ""] if f"{name}{suffix}.svg" in plots else []  # noqa: E731
-    return [f"## On {where(told).split(';')[0]}", "", *facts(told), *image("paper_ladder", "the ladder"), *ladder(told), *kernel_ends(told), *lifted(told), *unroll,
+    return [f"## On {where(told).split(';')[0]}", "", *facts(told), *image("paper_ladder", "the ladder"), *(ladder(told) + kernel_ends(told) if rungs else []), *lifted(told), *unroll,
             *image("paper_unroll", "unrolling"), *cross, *image("paper_sizes", "sizes"), *others(told), *counted(told), *first_calls(told)]  # fmt: skip
 
 
@@ -430,7 +436,8 @@ def write(out):
         tried = told.data.get("flags", {})
         if tried:
             lines += ["Flags tried on XLA: " + "; ".join(f"{name} (`{flags}`{refused(told, name)})" for name, flags in tried.items()) + ".", ""]
-    (out / "paper_headline.svg").write_text(headline(read[0][0]))
+    if has_ladder(read[0][0]):
+        (out / "paper_headline.svg").write_text(headline(read[0][0]))
     (out / "paper.md").write_text("\n".join(lines).rstrip() + "\n")
     print(f"{out}/paper.md")
     return 0

@@ -1,4 +1,4 @@
-"""What others reach on CartPole: PyTorch, Triton and CUDA by hand, from the scripts of ../shared/bench/peers. A peer that is not there is a row
+"""What others reach on CartPole: PyTorch, Triton and CUDA by hand, from the programs of bench/peers. A peer that is not there is a row
 that says why."""
 import json
 import re

@@ -5,7 +5,7 @@
     bench/plan_times.py --folder DIR --only bert --rounds 3
 
 Writes docs/results/planning.md and planning.json. Programs: *.mlir of the folder (bench/run_passes.py --folder makes
-them of ../shared/bench), and those of bench/make_large.py. A time is what the thread worked in a process of its own,
+them of workloads.py), and those of bench/make_large.py. A time is what the thread worked in a process of its own,
 bound to one core; the best of some rounds counts. Nothing else should run: caches are shared.
 """
 import argparse
@@ -21,7 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 LARGE = ("chain", "ladder", "parameters", "concatenate", "mixed")
 COUNTS = (1_000, 10_000, 100_000)
-# What issue 8 asks for.
+# Bars of the fast tier and of the search.
 TIER_0_MS, TIER_1_MS = 10.0, 1000.0
 
 

@@ -21,7 +21,7 @@ import exact
 import workload
 
 SIDES = ("tokamak", "cpu")
-# Issues 6 and 7: ratios of time to JAX's.
+# Bars: ratios of time to JAX's.
 MEAN_BAR, EACH_BAR, COMPILE_BAR = 2.5, 0.95, 0.5
 BARS = {"transpose": 8.0, "dropout": 3.0, "layernorm_bwd": 3.0, "nbody": 3.0, "ew_chain_transc": 3.0, "sort": 6.0, "cumsum": 6.0,
         "maxpool": 2.0, "embedding_grad": 2.0, "attn_fwd": 3.0, "matmul_f32": 1.0, "matmul_bias_gelu": 1.2, "resnet_block_fwd": 1.0}  # fmt: skip

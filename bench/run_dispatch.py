@@ -5,7 +5,7 @@
     bench/run_dispatch.py --script FILE --runs 5 --cores 2,3
 
 Writes docs/results/dispatch.md and dispatch.json. A figure is the median over the runs of what dispatch.py
-(../shared/bench/peers) gives, itself a median; the runs alternate, so that a busy minute hits both alike. Run it on a
+(bench/peers) gives, itself a median; the runs alternate, so that a busy minute hits both alike. Run it on a
 machine that has nothing else to do. The last rows are ours: how long Execute takes while its input is still being
 computed, and the memory before and after 100,000 calls.
 """
@@ -19,8 +19,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import own_python  # noqa: F401
+
 ROOT = Path(__file__).resolve().parent.parent
-# Variant -> how many times JAX's own time is allowed (issue 4). Others are measured and have no bar.
+# Variant -> how many times JAX's own time is allowed . Others are measured and have no bar.
 BARS = {
     "jit_1arg_async": 1.3, "jit_1arg_sync": 1.3, "jit_16args_16outs_async": 1.1, "jit_16args_16outs_sync": 1.1,
     "jit_pytree200_async": 1.1, "jit_pytree200_sync": 1.1, "device_put_tiny_async": 1.2, "device_put_tiny_sync": 1.2,
@@ -104,7 +106,7 @@ def page(facts, times, own):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--script", type=Path, default=ROOT / "../shared/bench/peers/dispatch.py")
+    parser.add_argument("--script", type=Path, default=ROOT / "bench/peers/dispatch.py")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--cores", default="", help="bind to these: 2,3 (all that this process may use)")
     parser.add_argument("--out", type=Path, default=ROOT / "docs/results")

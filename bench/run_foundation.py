@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures the readers, the verifier and the interpreter, and compares them with the targets of issue 3.
+"""Measures the readers, the verifier and the interpreter, and compares them with their targets.
 
     cmake --build build --target foundation && bench/run_foundation.py
 

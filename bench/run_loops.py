@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Loops on the CPU: what issue 10 asks of them, and plain programs as users write them (loop_programs.py), against JAX's CPU backend.
+"""Loops on the CPU: bars for them, and plain programs as users write them (loop_programs.py), against JAX's CPU backend.
 
     bench/run_loops.py                 all of it
     bench/run_loops.py --only bars     some of it, the rest as measured before: bars, plain
@@ -163,7 +163,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", choices=["bars", "plain"])
     parser.add_argument("--programs", default="", help="names of loop_programs.py, commas between them")
-    parser.add_argument("--workloads", type=Path, default=ROOT / "../shared/bench/workloads.py")
+    parser.add_argument("--workloads", type=Path, default=ROOT / "bench/workloads.py")
     parser.add_argument("--out", type=Path, default=ROOT / "docs/results")
     arguments = parser.parse_args()
     sys.path.insert(0, str(arguments.workloads.resolve().parent))

@@ -24,6 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 os.environ["JAX_PLATFORMS"] = "tokamak,cpu"
 sys.path.insert(0, str(ROOT / "python"))
 
+import own_python  # noqa: F401, the first: it may begin anew
 import jax
 import jax.numpy as jnp
 import numpy as np

@@ -1,4 +1,4 @@
-"""What the benchmarks over ../shared/bench share: which workloads, a process for each, what a page says of the machine."""
+"""What the benchmarks over workloads.py share: which workloads, a process for each, what a page says of the machine."""
 import argparse
 import datetime
 import fnmatch
@@ -11,6 +11,8 @@ import sys
 import time
 from pathlib import Path
 
+import own_python  # noqa: F401
+
 ROOT = Path(__file__).resolve().parent.parent
 NOT_BEGUN = "not begun in time"
 
@@ -18,7 +20,7 @@ NOT_BEGUN = "not begun in time"
 def parser(text, name):
     """Arguments that all take; `name` is the page's."""
     made = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
-    made.add_argument("--workloads", type=Path, default=ROOT / "../shared/bench/workloads.py")
+    made.add_argument("--workloads", type=Path, default=ROOT / "bench/workloads.py")
     made.add_argument("--only", default="", help="NAME[:SIZE], with * and ?; commas between them")
     made.add_argument("--quick", action="store_true", help="the first size of each")
     made.add_argument("--seconds", type=float, default=math.inf, help="begin no workload after this time")

@@ -2,7 +2,7 @@
 #
 #   TOK_WITH_LLVM    AUTO (when it is found), ON, OFF
 #   TOK_LLVM_SHARED  link libLLVM.so instead of the archives: quicker links, and what
-#                    ../shared/tools/llvm-x86_64 packs for another machine. There:
+#                    tools/pack_llvm.sh packs for another machine. There:
 #                      -DLLVM_DIR=$PWD/sys/usr/lib/llvm-19/lib/cmake/llvm -DTOK_LLVM_SHARED=ON
 include_guard()
 

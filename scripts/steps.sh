@@ -42,6 +42,9 @@ count_tests() {
   ctest --test-dir "$folder" -N "$@" 2>/dev/null | sed -n 's/^Total Tests: //p'
 }
 
+# has_corpora: $TOKAMAK_CORPUS names a folder with the corpora.
+has_corpora() { [ -n "${TOKAMAK_CORPUS:-}" ] && compgen -G "$TOKAMAK_CORPUS/*.jsonl*" >/dev/null; }
+
 # can_fuzz: clang, with the runtime of libFuzzer.
 can_fuzz() {
   command -v clang++ >/dev/null && [ -n "$(find "$(clang++ -print-resource-dir)/lib" -name 'libclang_rt.fuzzer*.a' 2>/dev/null)" ]

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Builds, tests and measures the CPU backend on an x86_64 machine that has compilers but no packages of LLVM.
-#   here:   tools/bare_machine.sh pack                  .cache/device: LLVM, corpora, ninja, what bench/ needs (60 MB)
+#   here:   tools/bare_machine.sh pack                  .cache/device: LLVM and the corpora of $TOKAMAK_CORPUS (60 MB)
 #   there:  tools/bare_machine.sh build tests ...       in the root of a copy of this checkout, with .cache/device in it
 # Steps: build, tests, random, plans, corpora, harnesses, jaxtests (JAX's, in .cache/device/jaxtests), calibrate, bench, slower, memory.
 # What they write goes to $OUT; each prints how long it took. SEEDS, SECONDS_EACH, ARGS change what a step does.
@@ -9,16 +9,16 @@ cd "$(dirname "$0")/.."
 carried=$PWD/.cache/device
 if [ "${1:-}" = pack ]; then
   set -e
-  mkdir -p "$carried/shared"
-  [ -s "$carried/llvm.tar.xz" ] || ../shared/tools/llvm-x86_64 "$carried/llvm.tar.xz"
-  cp -r ../shared/corpus ../shared/bench "$carried/shared/"
+  mkdir -p "$carried"
+  [ -s "$carried/llvm.tar.xz" ] || tools/pack_llvm.sh "$carried/llvm.tar.xz"
+  cp -rT "${TOKAMAK_CORPUS:?says where the corpora are}" "$carried/corpus"
   du -sh "$carried"
   exit 0
 fi
 OUT=${OUT:-/tmp/out}
 jobs=$(nproc)
 system=/tmp/sys
-export TOKAMAK_CORPUS=$carried/shared/corpus
+export TOKAMAK_CORPUS=$carried/corpus
 export LD_LIBRARY_PATH=$system/usr/lib/x86_64-linux-gnu:$system/usr/lib/llvm-19/lib:${LD_LIBRARY_PATH:-}
 export PYTHONPATH=$PWD/python PYTHONUNBUFFERED=1
 mkdir -p "$OUT" /tmp/logs
@@ -39,7 +39,7 @@ step_corpora() { tools/corpus.py --backend cpu -j 8 2>&1 | tail -40; }
 step_harnesses() { python3 tools/jax_tests.py harnesses --out "$OUT/harnesses" -j "$jobs" --package "$PWD/python" 2>&1 | tail -15; }
 step_jaxtests() { python3 tools/jax_tests.py tests "$carried/jaxtests" --peer misses --out "$OUT" -j "$jobs" --package "$PWD/python" ${ARGS:-} 2>&1 | tail -60; }
 step_calibrate() { build/bin/tokamak calibrate -o "$OUT/cpu.json" 2>&1 | tail -5; }
-bench() { python3 "bench/$1.py" --workloads "$carried/shared/bench/workloads.py" --out "$OUT" ${ARGS:-} "${@:2}" 2>&1 | tail -"${LINES_EACH:-70}"; }
+bench() { python3 "bench/$1.py" --out "$OUT" ${ARGS:-} "${@:2}" 2>&1 | tail -"${LINES_EACH:-70}"; }
 step_bench() { bench run_cpu; }
 step_slower() { bench never_slower; }
 step_memory() { bench run_memory; }

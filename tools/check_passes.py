@@ -140,7 +140,7 @@ def main():
         return 0
     files = [f for p in args.places for f in programs_in(p)] if args.places else corpus_files()
     if files is None:
-        print("skipped: no corpora")
+        print("skipped: there are no corpora (TOKAMAK_CORPUS says where they are)")
         return 1 if os.environ.get("TOKAMAK_REQUIRE_CORPUS") == "1" else SKIPPED
     files = [f for f in files if args.filter in str(f)]
     with concurrent.futures.ThreadPoolExecutor(args.j) as pool:

@@ -163,12 +163,21 @@ class Tally(unittest.TestCase):
     def test_counts(self):
         code, output = self.tally(
             '<testcase name="a"/><testcase name="b"><skipped/><system-out>skipped: no GPU\n</system-out></testcase>'
-            '<testcase name="c"><system-out>x\ntally: 7 passed, 0 failed, 2 skipped\n</system-out></testcase>'
-            '<testcase name="d"><system-out>[  SKIPPED ] 1 test, listed below:\n[  PASSED  ] 4 tests.\n</system-out></testcase>',
+            '<testcase name="c"><system-out>x\nskipped: no clang\ntally: 7 passed, 0 failed, 2 skipped\n</system-out></testcase>'
+            '<testcase name="d"><system-out>src/a_test.cc:7: Skipped\nno NVRTC\n[  PASSED  ] 4 tests.\n[  SKIPPED ] 1 test.\n</system-out></testcase>'
+            '<testcase name="e"><skipped type="pytest.skip" message="no torch">b.py:3: no torch</skipped></testcase>',
             "--skipped", "no corpora")
         self.assertEqual(code, 0)
-        self.assertIn("no GPU", output)
-        self.assertEqual(output.splitlines()[-1], "12 passed, 0 failed, 5 skipped")
+        for reason in ("no GPU", "no clang", "no NVRTC", "no torch"):
+            self.assertIn(f"1 skipped: {reason}\n" if reason != "no clang" else "2 skipped: no clang\n", output)
+        self.assertEqual(output.splitlines()[-1], "12 passed, 0 failed, 6 skipped")
+
+    def test_a_skip_needs_a_reason(self):
+        for case in ('<testcase name="a"><skipped message="SKIP_RETURN_CODE=77"/></testcase>',
+                     '<testcase name="a"><system-out>tally: 7 passed, 0 failed, 2281 skipped\n</system-out></testcase>'):
+            code, output = self.tally(case)
+            self.assertEqual(code, 1)
+            self.assertIn("no reason given", output)
 
     def test_a_failure_is_never_lost(self):
         crashed = '<testcase name="a"><failure/><system-out>tally: 7 passed, 0 failed, 0 skipped\n</system-out></testcase>'

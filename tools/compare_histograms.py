@@ -59,8 +59,9 @@ def main():
     repo = Path(__file__).resolve().parent.parent
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--program", default=str(repo / "build/bin/foundation"))
-    parser.add_argument("--facts", default=str(repo.parent / "shared/facts"))
-    parser.add_argument("paths", nargs="*", default=[os.environ.get("TOKAMAK_CORPUS", "")])
+    corpora = os.environ.get("TOKAMAK_CORPUS", "")
+    parser.add_argument("--facts", default=str(Path(corpora).parent / "facts"))
+    parser.add_argument("paths", nargs="*", default=[corpora])
     args = parser.parse_args()
 
     files = find_files([p for p in args.paths if p])

@@ -6,7 +6,7 @@
     tools/corpus.py --filter scatter         files whose path holds this text
     tools/corpus.py --json out.json          the results as JSON
 
-The corpora are looked for in $TOKAMAK_CORPUS (default: ../shared/corpus) and unpacked once into build/corpus.
+The corpora are looked for in $TOKAMAK_CORPUS and unpacked once into build/corpus.
 Needs NumPy and ml_dtypes: those of .venv are used when this Python has none.
 """
 import argparse
@@ -52,7 +52,8 @@ class Result:
 
 
 def corpus_folder():
-    return Path(os.environ.get("TOKAMAK_CORPUS") or ROOT / "../shared/corpus")
+    """What $TOKAMAK_CORPUS names; without it, a place below which nothing is."""
+    return Path(os.environ.get("TOKAMAK_CORPUS") or os.devnull)
 
 
 def unpack(name, cache):
@@ -481,7 +482,7 @@ def jax_run(runner, group, program, form, ran):
     expected = dict(np.load(data))
 
     # As `run --expect` does: a tolerance is a question to the oracle too, which rounds nothing on the way, and XLA CPU,
-    # which made the expected values, takes subnormal numbers for 0 (design.md).
+    # which made the expected values, takes subnormal numbers for 0 (docs/numerics.md).
     opinions = []
     for flags in ([], ["--oracle"], ["--flush-subnormals"]):
         got, reason, taken = runner.outputs(program / form, data, *flags) if flags else ran[program / form]
@@ -630,7 +631,7 @@ def parse_arguments():
 def main():
     args = parse_arguments()
     if not corpus_folder().is_dir() or not list(corpus_folder().glob("*.jsonl*")):
-        print(f"skipped: there are no corpora at {corpus_folder()} (set TOKAMAK_CORPUS)")
+        print("skipped: there are no corpora (TOKAMAK_CORPUS says where they are)")
         return 1 if os.environ.get("TOKAMAK_REQUIRE_CORPUS") == "1" else SKIPPED
     if not Path(args.tokamak).exists():
         sys.exit(f"{args.tokamak} is not built")

@@ -8,7 +8,7 @@
 
 Lowerings: `cpu` (threefry as a loop), `written out` (any other platform), `cuda call` (jax_threefry_gpu_kernel_lowering),
 each partitionable and not. `left` counts words that are still shifted to the left, as a rotation does: there must be none.
-Needs JAX; programs of flax and of ../shared/bench are left out where these are not there. Exit 77 without JAX.
+Needs JAX; programs of flax are left out where it is not there. Exit 77 without JAX.
 """
 import argparse
 import re
@@ -24,7 +24,7 @@ DRAWS = {"random_bits", "random_split", "random_fold_in", "threefry2x32"}
 LOWERINGS = {"cpu": "cpu", "written out": "tpu", "cuda call": "cuda"}
 
 
-def programs(bench=None):
+def programs():
     """name -> (function, arguments). Keys are arguments: what is drawn from a constant key is a constant."""
     import jax
     import jax.numpy as jnp
@@ -66,7 +66,7 @@ def programs(bench=None):
         "scan of split": (chain, (key,)),
     }
     found.update(flax_step())
-    found.update(bench_programs(bench))
+    found.update(bench_programs())
     return found
 
 
@@ -100,13 +100,8 @@ def flax_step():
     return {"flax training step": (step, (params, x, np.array([3, 7], np.uint32)))}
 
 
-def bench_programs(bench):
-    bench = Path(bench) if bench else ROOT.parent / "shared/bench"
-    if not (bench / "workloads.py").exists():
-        bench = Path("/work/shared/bench")
-    if not (bench / "workloads.py").exists():
-        return {}
-    sys.path.insert(0, str(bench))
+def bench_programs():
+    sys.path.insert(0, str(ROOT / "bench"))
     import workloads
 
     found = {}
@@ -198,7 +193,6 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--tokamak", default=ROOT / "build/bin/tokamak", type=Path)
     parser.add_argument("--filter", default="")
-    parser.add_argument("--bench")
     parser.add_argument("--values", action="store_true")
     parser.add_argument("--write", action="store_true")
     args = parser.parse_args()
@@ -209,7 +203,7 @@ def main():
         return SKIPPED
     jax.config.update("jax_platforms", "cpu")
     rows, bad = [], 0
-    for name, (fn, arguments) in programs(args.bench).items():
+    for name, (fn, arguments) in programs().items():
         if args.filter not in name:
             continue
         for lowering in LOWERINGS:

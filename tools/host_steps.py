@@ -8,8 +8,7 @@
     tools/host_steps.py FILE|FOLDER...     these programs
 
 Constants become arguments, so that there is something to compute. Checks, host calls, LAPACK, collectives and programs
-with shapes that are not fixed are the host's by their meaning: counted apart. Needs the corpora in $TOKAMAK_CORPUS (default:
-../shared/corpus).
+with shapes that are not fixed are the host's by their meaning: counted apart. Needs the corpora in $TOKAMAK_CORPUS.
 """
 import argparse
 import collections
@@ -90,7 +89,7 @@ def main():
     files = nvrtc_kernels.given_files(args.files) if args.files else nvrtc_kernels.corpus_files()
     files = [(name, path) for name, path in files if args.filter in name]
     if not files:
-        print("skipped: there are no programs (set TOKAMAK_CORPUS)")
+        print("skipped: there are no corpora (TOKAMAK_CORPUS says where they are)")
         return SKIPPED
     begin = time.time()
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:

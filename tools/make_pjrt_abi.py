@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Writes src/pjrt/abi.def from pjrt_abi.json, the measured tables of the PJRT C ABI.
 
-    tools/make_pjrt_abi.py ../shared/facts/pjrt_abi.json            # writes the table
-    tools/make_pjrt_abi.py --check ../shared/facts/pjrt_abi.json    # exit 1 when it differs, 77 without the json
+    tools/make_pjrt_abi.py pjrt_abi.json    # writes the table
+    tools/make_pjrt_abi.py --check          # exit 1 when it differs, 77 without the json, which lies in facts/ beside the corpora
 """
 import argparse
 import json
+import os
 import pathlib
 import re
 import sys
@@ -100,11 +101,11 @@ def table(abi):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("json", type=pathlib.Path)
+    parser.add_argument("json", type=pathlib.Path, nargs="?", default=pathlib.Path(os.environ.get("TOKAMAK_CORPUS") or os.devnull).parent / "facts/pjrt_abi.json")
     parser.add_argument("--check", action="store_true")
     args = parser.parse_args()
     if not args.json.exists():
-        print(f"skipped: no {args.json}")
+        print("skipped: there are no corpora, and no facts/pjrt_abi.json beside them (TOKAMAK_CORPUS says where they are)")
         return 77
     made = table(json.loads(args.json.read_text()))
     if not args.check:

@@ -7,7 +7,7 @@
     tools/nvrtc_kernels.py --no-spills FILE...   a kernel that spills registers is a failure
 
 Constants of a program become arguments, so that there is something to compile. The last lines: programs, kernels,
-those that spill, and a tally. Needs the corpora in $TOKAMAK_CORPUS (default: ../shared/corpus).
+those that spill, and a tally. Needs the corpora in $TOKAMAK_CORPUS.
 """
 import argparse
 import concurrent.futures
@@ -90,7 +90,7 @@ def main():
     else:
         files = corpus_files()
         if not files:
-            print("skipped: there are no corpora")
+            print("skipped: there are no corpora (TOKAMAK_CORPUS says where they are)")
             return SKIPPED
         if not args.all:
             tenth = int(time.time() // 86400) % 10

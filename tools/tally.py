@@ -3,7 +3,7 @@
 
 A ctest entry counts as one case, unless its output says more: a line
 `tally: 12 passed, 0 failed, 3 skipped` (our own runners print it last), or googletest's closing
-lines. A line `skipped: <reason>` gives the reason of a skip.
+lines. A line `skipped: <reason>`, googletest's message and pytest's give the reason of a skip; one without a reason is a failure.
 
 usage: tally.py [--skipped REASON]... [--failed REASON]... FILE.xml...
 The last line printed is `N passed, N failed, N skipped`; the exit code is 1 when something failed."""
@@ -14,7 +14,7 @@ import xml.etree.ElementTree as xml
 
 OURS = re.compile(r"^tally: (\d+) passed, (\d+) failed, (\d+) skipped\s*$", re.M)
 GTEST = {word: re.compile(rf"^\[  {word} +\] (\d+) tests?\b", re.M) for word in ("PASSED", "FAILED", "SKIPPED")}
-REASON = re.compile(r"^skipped: (.+)$", re.M)
+REASON = re.compile(r"^skipped: (.+)$|^\S+:\d+: Skipped\n(.+)$", re.M)
 
 
 def counts(case):
@@ -32,6 +32,15 @@ def counts(case):
     return (0, 0, 1) if case.find("skipped") is not None or case.get("status") == "disabled" else (1, 0, 0)
 
 
+def reasons(case):
+    """Why something of a JUnit case was skipped, each reason once."""
+    told = ["".join(match) for match in REASON.findall(case.findtext("system-out") or "")]
+    skipped = case.find("skipped")
+    if not told and skipped is not None and skipped.get("type", "").startswith("pytest"):
+        told = [skipped.get("message", "")]
+    return list(dict.fromkeys(reason for reason in told if reason))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--skipped", action="append", default=[], metavar="REASON")
@@ -43,14 +52,16 @@ def main():
     for path in args.files:
         build = path.rpartition("/")[2].removesuffix(".xml")
         for case in xml.parse(path).getroot().iter("testcase"):
-            numbers = counts(case)
+            numbers, why = counts(case), reasons(case)
+            if numbers[2] and not why:
+                why = ["no reason given, which is a failure"]
+                numbers = (numbers[0], numbers[1] + 1, numbers[2])
             total = [a + b for a, b in zip(total, numbers)]
             name = f"{build}: {case.get('name')}"
             if numbers[1]:
                 lines.append(f"FAILED   {name}: {numbers[1]} failed")
             if numbers[2]:
-                reasons = REASON.findall(case.findtext("system-out") or "") or ["no reason given"]
-                lines.append(f"skipped  {name}: {numbers[2]} skipped: {'; '.join(dict.fromkeys(reasons[:4]))}")
+                lines.append(f"skipped  {name}: {numbers[2]} skipped: {'; '.join(why[:4])}")
     for line in sorted(lines, key=lambda line: line.startswith("FAILED")):
         print(line)
     print(f"{total[0]} passed, {total[1]} failed, {total[2]} skipped")

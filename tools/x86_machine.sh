@@ -1,7 +1,7 @@
 #!/bin/bash
 # The CPU backend on the x86_64 machine, which has no LLVM: builds it there, runs tests of values and the loops against XLA.
 #
-#   ../shared/tools/llvm-x86_64 build/llvm_x86.tar.xz && tests/gpu/pack     where Tokamak is developed
+#   tools/pack_llvm.sh build/llvm_x86.tar.xz && tests/gpu/pack     where Tokamak is developed
 #   tools/x86_machine.sh [PART...]       there, with both of build/ carried; parts: tests loops calibrate; results in $OUT
 #
 # Where build/x86_binaries is carried too (tests/gpu/pack --binaries BUILD build/x86_binaries, of a build for that machine), nothing
@@ -41,7 +41,7 @@ fi
 has loops || exit $failed
 export TOKAMAK_DEVICE=cpu JAX_PLATFORMS=tokamak,cpu PYTHONPATH=$PWD/python PJRT_NAMES_AND_LIBRARY_PATHS=tokamak:$PWD/build-x86/lib/libtokamak.so
 for part in bars plain; do  # bars are written before the other programs run
-  python3 bench/run_loops.py --only $part --workloads build/gpu_carry/bench/workloads.py --out "$OUT" >> "$OUT/loops.log" 2>&1 || failed=1
+  python3 bench/run_loops.py --only $part --out "$OUT" >> "$OUT/loops.log" 2>&1 || failed=1
 done
 sed -n '1,20p' "$OUT/loops_cpu.md" 2> /dev/null || tail -5 "$OUT/loops.log"
 exit $failed

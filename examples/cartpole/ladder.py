@@ -5,7 +5,7 @@
 
 The five are the paper's ladder (arXiv 2301.13062) and the step called from Python: plain (threefry in the step, the state stacked, lax.scan), the same with
 its random numbers drawn before, without the stacked state, and unrolled by ten. Both platforms run in one process, in turn; a time is the least of several.
-CUDA by hand is measured where there is a GPU, nvcc and --peers (../shared/bench/peers)."""
+CUDA by hand is measured where there is a GPU, nvcc and --peers (bench/peers)."""
 
 import argparse
 import os
@@ -124,7 +124,7 @@ def main():
     parser.add_argument("--sizes", help="numbers of simulations, commas between them")
     parser.add_argument("--most-bytes", type=float, default=3e9 if GPU else 3e8, help="of random numbers drawn before")
     parser.add_argument("--turns", type=int, default=5)
-    parser.add_argument("--peers", type=pathlib.Path, default=ROOT / "../shared/bench/peers")
+    parser.add_argument("--peers", type=pathlib.Path, default=ROOT / "bench/peers")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("cartpole_ladder.svg"))
     args = parser.parse_args()
     sizes = [int(n) for n in args.sizes.split(",")] if args.sizes else (16, 256, 2048) if args.quick else SIZES if GPU else SIZES[:5]

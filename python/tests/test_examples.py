@@ -47,8 +47,6 @@ def test_the_ladder_of_cartpole_is_drawn(tmp_path):
 @pytest.mark.slow
 def test_the_paper_is_measured_and_written(tmp_path):
     """A short part of bench/paper on the CPU: every column has a figure, and what is not there says why."""
-    if not (ROOT / "../shared/bench/workloads.py").is_file():
-        pytest.skip("the workloads are not here")
     command = [sys.executable, str(ROOT / "bench/paper"), "--device", "cpu", "--quick", "--only", "E2,E6,E7", "--n", "16", "--out", str(tmp_path)]
     done = subprocess.run(command, env=environment(), text=True, capture_output=True, timeout=600)
     assert done.returncode == 0, done.stderr

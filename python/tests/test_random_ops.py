@@ -32,7 +32,7 @@ def programs():
 ])  # fmt: skip
 def test_draws(programs, name, partitionable, lowering):
     if name not in programs:
-        pytest.skip("flax or the bench is not here")
+        pytest.skip("flax is not here")
     fn, args = programs[name]
     row = count_random.count(TOKAMAK, name, fn, args, lowering, partitionable)
     assert (row["ops"], row["left"]) == (row["drawn"], 0)

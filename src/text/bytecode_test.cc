@@ -1,8 +1,3 @@
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-
 #include <gtest/gtest.h>
 
 #include "ir/infer.h"
@@ -249,22 +244,6 @@ TEST(Bytecode, ConstantsOfTheWrongSizeAreRefused) {
   EXPECT_EQ(ErrorOf(ConstantProgram({Signed(3)}, 13, "12345678")).code,
             ErrorCode::kBytecodeConstant);
   EXPECT_EQ(ErrorOf(ConstantProgram({Signed(-3)}, 13, "1234")).code, ErrorCode::kBytecodeNumber);
-}
-
-// Every .bc and .mlirbc below $TOKAMAK_CORPUS is read.
-TEST(Bytecode, ReadsTheCorpora) {
-  const char* folder = std::getenv("TOKAMAK_CORPUS");
-  if (folder == nullptr) GTEST_SKIP() << "TOKAMAK_CORPUS is not set";
-  size_t count = 0;
-  for (const auto& file : std::filesystem::recursive_directory_iterator(folder)) {
-    const std::string extension = file.path().extension();
-    if (extension != ".bc" && extension != ".mlirbc") continue;
-    std::ifstream in(file.path(), std::ios::binary);
-    auto module = Read(std::string(std::istreambuf_iterator<char>(in), {}));
-    EXPECT_TRUE(module.ok()) << file.path() << ": " << Render(module.error());
-    ++count;
-  }
-  if (count == 0) GTEST_SKIP() << "no bytecode below " << folder;
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Figures of the CUDA issue that no other part measures, each against its bar: exit 1 when one is missed.
+"""Figures that no other part measures, each against its bar: exit 1 when one is missed.
 
     TOKAMAK_DEVICE=cuda JAX_PLATFORMS=tokamak,cuda,cpu tests/gpu/bars.py TOKAMAK [--workloads FILE] [--out DIR] [--no-adam]
 
@@ -189,7 +189,7 @@ def judged(what, unit, value, sign, bar):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tokamak", nargs="?", default=ROOT / "build/bin/tokamak")
-    parser.add_argument("--workloads", type=Path, default=ROOT / "../shared/bench/workloads.py")
+    parser.add_argument("--workloads", type=Path, default=ROOT / "bench/workloads.py")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--no-adam", action="store_true", help="leave out Adam, which takes half of the time")
     parser.add_argument("--worker", action="store_true", help="measure compilations in this process, and print them")

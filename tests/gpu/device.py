@@ -109,20 +109,20 @@ class Parts:
 
     def plans(self):
         """Never slower: plans of the search"""
-        command = [sys.executable, ROOT / "bench/never_slower.py", "--device", self.backend, "--seconds", "50", "--out", self.out, *self.workloads()]
+        command = [sys.executable, ROOT / "bench/never_slower.py", "--device", self.backend, "--seconds", "50", "--out", self.out]
         return Part(command, 90, "unfused and greedy plans, in turn; bar: 1.03 beyond the spread", self.plugin(), alone=True)
 
     def speed(self):
         """Micro workloads, time a call"""
         command = [sys.executable, ROOT / "bench/run_cuda.py", "--quick", "--judge", "--seconds", "60", "--skip", "unrolled_py,adam", "--out",
-                   self.out, *self.workloads()]  # fmt: skip
+                   self.out]  # fmt: skip
         return Part(command, 110, "XLA in the same process, in turn; bars: mean 1.3, none below 0.95, compiling 0.7",
                     {**self.plugin(), "JAX_PLATFORMS": "tokamak,cuda,cpu"}, alone=True, verbose=True)  # fmt: skip
 
     def bars(self):
         """Compiling and calling of tiny programs, a graph of 200 launches, Adam over BERT-base"""
-        command = self.script("bars.py", self.bin / "tokamak", "--out", self.out, *self.workloads())
-        return Part(command, 70, "the bars of the CUDA issue, XLA in the same process",
+        command = self.script("bars.py", self.bin / "tokamak", "--out", self.out)
+        return Part(command, 70, "XLA in the same process",
                     {**self.plugin(), "JAX_PLATFORMS": "tokamak,cuda,cpu"}, alone=True, verbose=True)  # fmt: skip
 
     def loops(self):
@@ -139,13 +139,9 @@ class Parts:
         return {"TOKAMAK_DEVICE": self.backend, "PYTHONPATH": str(ROOT / "python"), "JAX_PLATFORMS": "tokamak,cpu",
                 "PJRT_NAMES_AND_LIBRARY_PATHS": f"tokamak:{self.lib}"}  # fmt: skip
 
-    def workloads(self):
-        carried = ROOT / "build/gpu_carry/bench/workloads.py"
-        return ["--workloads", carried] if carried.exists() else []
-
     def programs(self):
         carried = ROOT / "build/gpu_carry/model_programs"
-        return ["--programs", carried] if carried.exists() else self.workloads()
+        return ["--programs", carried] if carried.exists() else []
 
 
 ALL = ["device", "kernels", "text", "random", "checked", "corpora", "bits", "faults", "sanitizer", "harnesses", "examples", "jax", "model", "plans", "speed", "bars", "loops"]  # fmt: skip
