@@ -13,28 +13,28 @@ constexpr std::array<uint64_t, 8> kDistances = {13, 15, 26, 6, 17, 29, 16, 24};
 constexpr uint64_t kParity = 0x1BD11BDA;  // key[2] = key[0] ^ key[1] ^ this
 // So many runs may begin or go on at one term: more are no threefry, but somebody's puzzle.
 constexpr int kMaxStatesAtOne = 8;
-constexpr size_t kMaxParts = 4;  // of an exclusive or that ends a round: it has two, or few
+constexpr size_t kMaxDrawParts = 4;  // of an exclusive or that ends a round: it has two, or few
 
 }  // namespace
 
 void ThreefryFinder::Update() {
   for (; seen_ < terms_.xors().size(); ++seen_) {
-    Term found = terms_.xors()[seen_];
-    const std::vector<std::pair<Term, uint32_t>> parts = terms_.node(found).parts;
-    if (parts.size() > kMaxParts) continue;
+    WordTerm found = terms_.xors()[seen_];
+    const std::vector<std::pair<WordTerm, uint32_t>> parts = terms_.node(found).parts;
+    if (parts.size() > kMaxDrawParts) continue;
     for (auto [part, times] : parts)
       if (terms_.node(part).kind == TermKind::kRotate) Look(found, part);
   }
 }
 
-void ThreefryFinder::Look(Term found, Term rotation) {
+void ThreefryFinder::Look(WordTerm found, WordTerm rotation) {
   const uint64_t distance = terms_.node(rotation).number;
-  const Term rotated = terms_.node(rotation).parts[0].first;
-  const Term v0 = terms_.Without(found, rotation);
+  const WordTerm rotated = terms_.node(rotation).parts[0].first;
+  const WordTerm v0 = terms_.Without(found, rotation);
   if (v0 == kNoTerm) return;
   if (distance == kDistances[0]) Begin(found, rotated, v0);
-  std::vector<std::pair<int, Term>> open;
-  auto collect = [&](Term summand) {
+  std::vector<std::pair<int, WordTerm>> open;
+  auto collect = [&](WordTerm summand) {
     auto [begin, end] = by_v1_.equal_range(summand);
     int count = 0;
     for (auto it = begin; it != end && count < kMaxStatesAtOne; ++it, ++count)
@@ -47,14 +47,14 @@ void ThreefryFinder::Look(Term found, Term rotation) {
   for (auto [state, summand] : open) Continue(state, summand, found, rotated, distance, v0);
 }
 
-void ThreefryFinder::Begin(Term v1, Term rotated, Term v0) {
-  Term start0 = terms_.Subtract(v0, rotated);
+void ThreefryFinder::Begin(WordTerm v1, WordTerm rotated, WordTerm v0) {
+  WordTerm start0 = terms_.Subtract(v0, rotated);
   if (start0 == kNoTerm) return;
   Put({v0, v1, start0, rotated, {kNoTerm, kNoTerm, kNoTerm}, 1, false});
 }
 
-void ThreefryFinder::Continue(int number, Term summand, Term v1, Term rotated, uint64_t distance,
-                              Term v0) {
+void ThreefryFinder::Continue(int number, WordTerm summand, WordTerm v1, WordTerm rotated,
+                              uint64_t distance, WordTerm v0) {
   State state = states_[static_cast<size_t>(number)];
   if (distance != kDistances[static_cast<size_t>(state.rounds) % 8]) return;
   if (state.rounds % 4 == 0) {
@@ -71,20 +71,20 @@ void ThreefryFinder::Continue(int number, Term summand, Term v1, Term rotated, u
 }
 
 // What was added to both words since the last round must be the keys.
-bool ThreefryFinder::Inject(State& state, Term summand, Term rotated, Term v0) {
+bool ThreefryFinder::Inject(State& state, WordTerm summand, WordTerm rotated, WordTerm v0) {
   auto time = static_cast<size_t>(state.rounds) / 4;
-  Term first = terms_.Subtract(terms_.Subtract(v0, rotated), state.v0);
-  Term second = terms_.Subtract(terms_.Subtract(rotated, summand), terms_.Number(time));
+  WordTerm first = terms_.Subtract(terms_.Subtract(v0, rotated), state.v0);
+  WordTerm second = terms_.Subtract(terms_.Subtract(rotated, summand), terms_.Number(time));
   return Learn(state, time % 3, first) && Learn(state, (time + 1) % 3, second);
 }
 
-bool ThreefryFinder::Learn(State& state, size_t key, Term value) {
+bool ThreefryFinder::Learn(State& state, size_t key, WordTerm value) {
   if (value == kNoTerm) return false;
   if (state.keys[key] != kNoTerm) return state.keys[key] == value;
   state.keys[key] = value;
-  for (Term known : state.keys)
+  for (WordTerm known : state.keys)
     if (known == kNoTerm) return true;
-  Term third = terms_.Xor(terms_.Xor(state.keys[0], state.keys[1]), terms_.Number(kParity));
+  WordTerm third = terms_.Xor(terms_.Xor(state.keys[0], state.keys[1]), terms_.Number(kParity));
   return third == state.keys[2];
 }
 
@@ -99,17 +99,17 @@ void ThreefryFinder::Put(State state) {
 }
 
 void ThreefryFinder::Finish(const State& state) {
-  Term v0 = terms_.Add(state.v0, state.v1);
-  Term rotated = terms_.Or(terms_.ShiftLeft(state.v1, kDistances[kRounds % 8]),
-                           terms_.ShiftRight(state.v1, 32 - kDistances[kRounds % 8]));
-  Term v1 = terms_.Xor(v0, rotated);
+  WordTerm v0 = terms_.Add(state.v0, state.v1);
+  WordTerm rotated = terms_.Or(terms_.ShiftLeft(state.v1, kDistances[kRounds % 8]),
+                               terms_.ShiftRight(state.v1, 32 - kDistances[kRounds % 8]));
+  WordTerm v1 = terms_.Xor(v0, rotated);
   Found found{
       state.keys[0],
       state.keys[1],
       terms_.Subtract(state.start0, state.keys[0]),
       terms_.Subtract(state.start1, state.keys[1]),
       {terms_.Add(v0, state.keys[2]), terms_.Add(terms_.Add(v1, state.keys[0]), terms_.Number(5))}};
-  for (Term term : {found.x0, found.x1, found.words[0], found.words[1]})
+  for (WordTerm term : {found.x0, found.x1, found.words[0], found.words[1]})
     if (term == kNoTerm) return;
   int first = static_cast<int>(found_.size()) * 2;
   words_.emplace(found.words[0], first);
@@ -117,7 +117,7 @@ void ThreefryFinder::Finish(const State& state) {
   found_.push_back(found);
 }
 
-int ThreefryFinder::WordOf(Term term) const {
+int ThreefryFinder::WordOf(WordTerm term) const {
   auto it = words_.find(term);
   return it == words_.end() ? -1 : it->second;
 }

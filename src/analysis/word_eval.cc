@@ -8,7 +8,7 @@ namespace {
 constexpr int kMaxDepth = 8;
 constexpr int kMaxRounds = 32;  // of a loop; threefry has 5 or 20
 
-uint64_t MaskOf(ElementType type) {
+uint64_t WordMaskOf(ElementType type) {
   int bits = InfoOf(type).bits;
   return bits >= 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1;
 }
@@ -45,7 +45,8 @@ bool Holds(CompareDirection direction, bool less, bool equal) {
 // Arithmetic on numbers: what counts the rounds of a loop and picks rotations from a list.
 std::optional<uint64_t> FoldNumbers(const Instr& instr, std::span<const uint64_t> x) {
   ElementType from = instr.operand(0)->shape().type();
-  uint64_t mask = MaskOf(instr.shape().type()), width = static_cast<uint64_t>(InfoOf(from).bits);
+  uint64_t mask = WordMaskOf(instr.shape().type()),
+           width = static_cast<uint64_t>(InfoOf(from).bits);
   switch (instr.op()) {
     case Op::kAdd:
       return from == ElementType::kPred ? x[0] | x[1] : (x[0] + x[1]) & mask;
@@ -187,16 +188,17 @@ TermList WordEval::Opaque(const Instr& instr, bool inside) {
       continue;
     }
     bool known = shape->IsArray() && !shape->HasDynamicDims();
-    Term leaf = !known   ? kNoTerm
-                : inside ? terms_.NewLeaf(shape->dims())
-                         : terms_.Leaf(&instr, static_cast<uint32_t>(all.size()), shape->dims());
+    WordTerm leaf = !known ? kNoTerm
+                    : inside
+                        ? terms_.NewLeaf(shape->dims())
+                        : terms_.Leaf(&instr, static_cast<uint32_t>(all.size()), shape->dims());
     all.push_back(leaf);
   }
   return all;
 }
 
 // Shifts, sums and exclusive ors of words.
-Term WordEval::OfWords(const Instr& instr, Term x, Term y) {
+WordTerm WordEval::OfWords(const Instr& instr, WordTerm x, WordTerm y) {
   switch (instr.op()) {
     case Op::kAdd:
       return terms_.Add(x, y);
@@ -219,7 +221,7 @@ Term WordEval::OfWords(const Instr& instr, Term x, Term y) {
   }
 }
 
-Term WordEval::OfMovement(const Instr& instr, Term x, TermOperands operands) {
+WordTerm WordEval::OfMovement(const Instr& instr, WordTerm x, TermOperands operands) {
   if (terms_.IsNumber(x)) return x;
   bool one = instr.shape().ElementCount() == 1;
   const Instr* base = terms_.node(x).kind == TermKind::kLeaf ? terms_.leaf(x).base : nullptr;
@@ -242,7 +244,7 @@ Term WordEval::OfMovement(const Instr& instr, Term x, TermOperands operands) {
   return spreading ? terms_.Spread(x, *spreading) : kNoTerm;
 }
 
-Term WordEval::OfArray(const Instr& instr, TermOperands operands) {
+WordTerm WordEval::OfArray(const Instr& instr, TermOperands operands) {
   if (instr.op() == Op::kConstant) {
     const Literal& literal = instr.attrs<ConstantAttrs>().literal;
     bool one = literal.is_splat() || literal.shape().ElementCount() == 1;
@@ -316,7 +318,7 @@ TermList WordEval::Of(const Instr& instr, TermOperands operands, bool inside, in
     default:
       break;
   }
-  Term term = IsIntegerOrPred(instr.shape()) ? OfArray(instr, operands) : kNoTerm;
+  WordTerm term = IsIntegerOrPred(instr.shape()) ? OfArray(instr, operands) : kNoTerm;
   return term == kNoTerm ? Opaque(instr, inside) : TermList{term};
 }
 

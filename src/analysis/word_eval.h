@@ -10,7 +10,7 @@
 namespace tokamak {
 
 // One term per leaf of an instruction's shape, depth first.
-using TermList = std::vector<Term>;
+using TermList = std::vector<WordTerm>;
 
 // Those of the operands of an instruction.
 using TermOperands = std::span<const TermList* const>;
@@ -41,9 +41,9 @@ class WordEval {
  private:
   bool IsWorthLookingInto(const Instr& instr) const;
   TermList Opaque(const Instr& instr, bool inside);
-  Term OfArray(const Instr& instr, TermOperands operands);
-  Term OfWords(const Instr& instr, Term x, Term y);
-  Term OfMovement(const Instr& instr, Term x, TermOperands operands);
+  WordTerm OfArray(const Instr& instr, TermOperands operands);
+  WordTerm OfWords(const Instr& instr, WordTerm x, WordTerm y);
+  WordTerm OfMovement(const Instr& instr, WordTerm x, TermOperands operands);
   std::optional<TermList> Run(const Computation& computation, const TermList& arguments, int depth);
   std::optional<TermList> RunLoop(const Instr& loop, TermList state, int depth);
 

@@ -9,7 +9,7 @@ namespace {
 
 // More parts than any of twenty rounds and three keys makes: longer sums of a program are leaves,
 // so that a chain of a million additions stays linear.
-constexpr size_t kMaxParts = 64;
+constexpr size_t kMaxTermParts = 64;
 // A term of this size is still rebuilt to move a broadcast to its leaves.
 constexpr uint32_t kMaxSpreadWeight = 48;
 constexpr uint64_t kWord = 0xffffffff;
@@ -39,7 +39,8 @@ bool SameLeaf(const TermLeaf& a, const TermLeaf& b) {
 }
 
 // Parts of a sum or exclusive or; a term of another kind is its own only part.
-std::vector<std::pair<Term, uint32_t>> PartsOf(const TermNode& node, Term term, TermKind kind) {
+std::vector<std::pair<WordTerm, uint32_t>> PartsOf(const TermNode& node, WordTerm term,
+                                                   TermKind kind) {
   if (node.kind == kind) return node.parts;
   if (node.kind == TermKind::kNumber) return {};
   return {{term, 1}};
@@ -51,7 +52,7 @@ uint64_t ConstantOf(const TermNode& node, TermKind kind) {
 
 }  // namespace
 
-Term WordTerms::Intern(TermNode node) {
+WordTerm WordTerms::Intern(TermNode node) {
   uint64_t hash = HashOf(node);
   auto [begin, end] = table_.equal_range(hash);
   for (auto it = begin; it != end; ++it) {
@@ -62,55 +63,55 @@ Term WordTerms::Intern(TermNode node) {
   uint64_t weight = 1;
   for (auto [term, times] : node.parts) weight += nodes_[term].weight;
   node.weight = static_cast<uint32_t>(std::min<uint64_t>(weight, uint64_t{1} << 20));
-  Term term = static_cast<Term>(nodes_.size());
+  WordTerm term = static_cast<WordTerm>(nodes_.size());
   if (node.kind == TermKind::kXor) xors_.push_back(term);
   nodes_.push_back(std::move(node));
   table_.emplace(hash, term);
   return term;
 }
 
-Term WordTerms::Number(uint64_t bits) {
+WordTerm WordTerms::Number(uint64_t bits) {
   return Intern({TermKind::kNumber, bits, {}, 1});
 }
 
-Term WordTerms::InternLeaf(TermLeaf leaf) {
+WordTerm WordTerms::InternLeaf(TermLeaf leaf) {
   uint64_t hash = HashOf(leaf);
   auto [begin, end] = table_.equal_range(hash);
   for (auto it = begin; it != end; ++it) {
     const TermNode& other = nodes_[it->second];
     if (other.kind == TermKind::kLeaf && SameLeaf(leaves_[other.number], leaf)) return it->second;
   }
-  Term term = static_cast<Term>(nodes_.size());
+  WordTerm term = static_cast<WordTerm>(nodes_.size());
   nodes_.push_back({TermKind::kLeaf, leaves_.size(), {}, 1});
   leaves_.push_back(std::move(leaf));
   table_.emplace(hash, term);
   return term;
 }
 
-Term WordTerms::Leaf(const Instr* base, uint32_t part, const Dims& dims) {
+WordTerm WordTerms::Leaf(const Instr* base, uint32_t part, const Dims& dims) {
   TermLeaf leaf{base, part, {dims, {}}};
   for (size_t i = 0; i < dims.size(); ++i)
     leaf.spreading.sources.push_back(dims[i] == 1 ? -1 : static_cast<int>(i));
   return InternLeaf(std::move(leaf));
 }
 
-Term WordTerms::AddTimes(Term a, Term b, uint32_t times) {
+WordTerm WordTerms::AddTimes(WordTerm a, WordTerm b, uint32_t times) {
   if (a == kNoTerm || b == kNoTerm) return kNoTerm;
   if (times == 1) {
     if (nodes_[b].kind == TermKind::kShiftLeft) std::swap(a, b);
-    Term rotation = RotationOf(a, b);
+    WordTerm rotation = RotationOf(a, b);
     if (rotation != kNoTerm) return Shift(TermKind::kRotate, nodes_[a].parts[0].first, rotation);
   }
-  std::vector<std::pair<Term, uint32_t>> left = PartsOf(nodes_[a], a, TermKind::kSum);
-  std::vector<std::pair<Term, uint32_t>> right = PartsOf(nodes_[b], b, TermKind::kSum);
+  std::vector<std::pair<WordTerm, uint32_t>> left = PartsOf(nodes_[a], a, TermKind::kSum);
+  std::vector<std::pair<WordTerm, uint32_t>> right = PartsOf(nodes_[b], b, TermKind::kSum);
   uint64_t number = ConstantOf(nodes_[a], TermKind::kSum);
   number += times * ConstantOf(nodes_[b], TermKind::kSum);
-  std::vector<std::pair<Term, uint32_t>> parts;
+  std::vector<std::pair<WordTerm, uint32_t>> parts;
   size_t i = 0, j = 0;
   while (i < left.size() || j < right.size()) {
     bool from_left = j == right.size() || (i < left.size() && left[i].first <= right[j].first);
     bool from_right = i == left.size() || (j < right.size() && right[j].first <= left[i].first);
-    Term term = from_left ? left[i].first : right[j].first;
+    WordTerm term = from_left ? left[i].first : right[j].first;
     uint32_t count = (from_left ? left[i++].second : 0) +
                      (from_right ? static_cast<uint32_t>(times * right[j++].second) : 0);
     if (count != 0) parts.push_back({term, count});
@@ -118,18 +119,18 @@ Term WordTerms::AddTimes(Term a, Term b, uint32_t times) {
   number &= kWord;
   if (parts.empty()) return Number(number);
   if (parts.size() == 1 && parts[0].second == 1 && number == 0) return parts[0].first;
-  if (parts.size() > kMaxParts) return kNoTerm;
+  if (parts.size() > kMaxTermParts) return kNoTerm;
   return Intern({TermKind::kSum, number, std::move(parts), 1});
 }
 
-Term WordTerms::MakeXor(std::vector<std::pair<Term, uint32_t>> parts, uint64_t number) {
+WordTerm WordTerms::MakeXor(std::vector<std::pair<WordTerm, uint32_t>> parts, uint64_t number) {
   // (x << r) ^ (x >> (32 - r)) is a rotation.
   for (size_t i = 0; i < parts.size(); ++i) {
     if (nodes_[parts[i].first].kind != TermKind::kShiftLeft) continue;
     for (size_t j = 0; j < parts.size(); ++j) {
-      Term distance = RotationOf(parts[i].first, parts[j].first);
+      WordTerm distance = RotationOf(parts[i].first, parts[j].first);
       if (i == j || distance == kNoTerm) continue;
-      Term rotated = Shift(TermKind::kRotate, nodes_[parts[i].first].parts[0].first, distance);
+      WordTerm rotated = Shift(TermKind::kRotate, nodes_[parts[i].first].parts[0].first, distance);
       parts.erase(parts.begin() + static_cast<ptrdiff_t>(std::max(i, j)));
       parts.erase(parts.begin() + static_cast<ptrdiff_t>(std::min(i, j)));
       return Xor(MakeXor(std::move(parts), number), rotated);
@@ -137,46 +138,46 @@ Term WordTerms::MakeXor(std::vector<std::pair<Term, uint32_t>> parts, uint64_t n
   }
   if (parts.empty()) return Number(number);
   if (parts.size() == 1 && number == 0) return parts[0].first;
-  if (parts.size() > kMaxParts) return kNoTerm;
+  if (parts.size() > kMaxTermParts) return kNoTerm;
   return Intern({TermKind::kXor, number, std::move(parts), 1});
 }
 
-Term WordTerms::Xor(Term a, Term b) {
+WordTerm WordTerms::Xor(WordTerm a, WordTerm b) {
   if (a == kNoTerm || b == kNoTerm) return kNoTerm;
-  std::vector<std::pair<Term, uint32_t>> left = PartsOf(nodes_[a], a, TermKind::kXor);
-  std::vector<std::pair<Term, uint32_t>> right = PartsOf(nodes_[b], b, TermKind::kXor);
-  std::vector<std::pair<Term, uint32_t>> parts;
+  std::vector<std::pair<WordTerm, uint32_t>> left = PartsOf(nodes_[a], a, TermKind::kXor);
+  std::vector<std::pair<WordTerm, uint32_t>> right = PartsOf(nodes_[b], b, TermKind::kXor);
+  std::vector<std::pair<WordTerm, uint32_t>> parts;
   std::ranges::set_symmetric_difference(left, right, std::back_inserter(parts));
   uint64_t number = ConstantOf(nodes_[a], TermKind::kXor) ^ ConstantOf(nodes_[b], TermKind::kXor);
   return MakeXor(std::move(parts), number);
 }
 
-Term WordTerms::Without(Term xor_term, Term part) {
+WordTerm WordTerms::Without(WordTerm xor_term, WordTerm part) {
   const TermNode& node = nodes_[xor_term];
-  std::vector<std::pair<Term, uint32_t>> parts = node.parts;
+  std::vector<std::pair<WordTerm, uint32_t>> parts = node.parts;
   std::erase_if(parts, [part](const auto& p) { return p.first == part; });
   return MakeXor(std::move(parts), node.number);
 }
 
 // The distance when the two are the halves of a rotation, the left shift first.
-Term WordTerms::RotationOf(Term a, Term b) const {
+WordTerm WordTerms::RotationOf(WordTerm a, WordTerm b) const {
   const TermNode &left = nodes_[a], &right = nodes_[b];
   bool halves = left.kind == TermKind::kShiftLeft && right.kind == TermKind::kShiftRight &&
                 left.number + right.number == 32 && left.parts[0] == right.parts[0];
-  return halves ? static_cast<Term>(left.number) : kNoTerm;
+  return halves ? static_cast<WordTerm>(left.number) : kNoTerm;
 }
 
-Term WordTerms::Or(Term a, Term b) {
+WordTerm WordTerms::Or(WordTerm a, WordTerm b) {
   if (a == kNoTerm || b == kNoTerm) return kNoTerm;
   if (a == b || (IsNumber(b) && nodes_[b].number == 0)) return a;
   if (IsNumber(a) && nodes_[a].number == 0) return b;
   if (nodes_[a].kind != TermKind::kShiftLeft) std::swap(a, b);
-  Term distance = RotationOf(a, b);
+  WordTerm distance = RotationOf(a, b);
   if (distance == kNoTerm) return kNoTerm;
   return Shift(TermKind::kRotate, nodes_[a].parts[0].first, distance);
 }
 
-Term WordTerms::Shift(TermKind kind, Term a, uint64_t distance) {
+WordTerm WordTerms::Shift(TermKind kind, WordTerm a, uint64_t distance) {
   if (a == kNoTerm || distance == 0) return a;
   if (IsNumber(a)) {
     uint64_t x = nodes_[a].number & kWord;
@@ -190,15 +191,15 @@ Term WordTerms::Shift(TermKind kind, Term a, uint64_t distance) {
   return Intern({kind, distance, {{a, 1}}, 1});
 }
 
-Term WordTerms::ShiftLeft(Term a, uint64_t distance) {
+WordTerm WordTerms::ShiftLeft(WordTerm a, uint64_t distance) {
   return distance >= 32 ? Number(0) : Shift(TermKind::kShiftLeft, a, distance);
 }
 
-Term WordTerms::ShiftRight(Term a, uint64_t distance) {
+WordTerm WordTerms::ShiftRight(WordTerm a, uint64_t distance) {
   return distance >= 32 ? Number(0) : Shift(TermKind::kShiftRight, a, distance);
 }
 
-Term WordTerms::Spread(Term a, const Spreading& spreading) {
+WordTerm WordTerms::Spread(WordTerm a, const Spreading& spreading) {
   if (a == kNoTerm || nodes_[a].weight > kMaxSpreadWeight) return kNoTerm;
   const TermNode node = nodes_[a];
   switch (node.kind) {
@@ -215,12 +216,12 @@ Term WordTerms::Spread(Term a, const Spreading& spreading) {
       return InternLeaf(std::move(outer));
     }
     case TermKind::kSum: {
-      Term sum = Number(node.number);
+      WordTerm sum = Number(node.number);
       for (auto [part, times] : node.parts) sum = AddTimes(sum, Spread(part, spreading), times);
       return sum;
     }
     case TermKind::kXor: {
-      Term result = Number(node.number);
+      WordTerm result = Number(node.number);
       for (auto [part, times] : node.parts) result = Xor(result, Spread(part, spreading));
       return result;
     }

@@ -2,8 +2,8 @@
 
 // What an array of 32-bit words holds, element by element, as a term: sums and exclusive ors of
 // other arrays, rotations and shifts. Terms that are equal modulo 2^32 by the laws of + and xor are
-// one number: however a program writes x + (y + 1), however it orders and folds, the Term is the
-// same. Two equal Terms hold equal bits; nothing follows from two that differ.
+// one number: however a program writes x + (y + 1), however it orders and folds, the WordTerm is
+// the same. Two equal Terms hold equal bits; nothing follows from two that differ.
 
 #include <array>
 #include <cstdint>
@@ -15,8 +15,8 @@
 
 namespace tokamak {
 
-using Term = uint32_t;
-inline constexpr Term kNoTerm = ~Term{0};  // what is too large, or no word
+using WordTerm = uint32_t;
+inline constexpr WordTerm kNoTerm = ~WordTerm{0};  // what is too large, or no word
 
 enum class TermKind : uint8_t { kNumber, kLeaf, kSum, kXor, kRotate, kShiftLeft, kShiftRight };
 
@@ -26,7 +26,7 @@ struct TermNode {
   // kLeaf: the number of the leaf.
   uint64_t number = 0;
   // kSum: terms and how often each is there; kXor: terms; rotations and shifts: one term.
-  std::vector<std::pair<Term, uint32_t>> parts;
+  std::vector<std::pair<WordTerm, uint32_t>> parts;
   uint32_t weight = 1;  // of the term written out as a tree, saturated
 };
 
@@ -47,45 +47,45 @@ struct TermLeaf {
 
 class WordTerms {
  public:
-  const TermNode& node(Term term) const { return nodes_[term]; }
-  const TermLeaf& leaf(Term term) const { return leaves_[nodes_[term].number]; }
-  bool IsNumber(Term term) const {
+  const TermNode& node(WordTerm term) const { return nodes_[term]; }
+  const TermLeaf& leaf(WordTerm term) const { return leaves_[nodes_[term].number]; }
+  bool IsNumber(WordTerm term) const {
     return term != kNoTerm && nodes_[term].kind == TermKind::kNumber;
   }
 
-  Term Number(uint64_t bits);
-  Term Leaf(const Instr* base, uint32_t part, const Dims& dims);
-  Term NewLeaf(const Dims& dims) { return Leaf(nullptr, next_leaf_++, dims); }
+  WordTerm Number(uint64_t bits);
+  WordTerm Leaf(const Instr* base, uint32_t part, const Dims& dims);
+  WordTerm NewLeaf(const Dims& dims) { return Leaf(nullptr, next_leaf_++, dims); }
 
   // kNoTerm of kNoTerm, and when the result has too many parts.
-  Term Add(Term a, Term b) { return AddTimes(a, b, 1); }
-  Term Subtract(Term a, Term b) { return AddTimes(a, b, ~uint32_t{0}); }
-  Term Xor(Term a, Term b);
+  WordTerm Add(WordTerm a, WordTerm b) { return AddTimes(a, b, 1); }
+  WordTerm Subtract(WordTerm a, WordTerm b) { return AddTimes(a, b, ~uint32_t{0}); }
+  WordTerm Xor(WordTerm a, WordTerm b);
   // Of bits that are known not to meet, else kNoTerm.
-  Term Or(Term a, Term b);
-  Term ShiftLeft(Term a, uint64_t distance);
-  Term ShiftRight(Term a, uint64_t distance);
+  WordTerm Or(WordTerm a, WordTerm b);
+  WordTerm ShiftLeft(WordTerm a, uint64_t distance);
+  WordTerm ShiftRight(WordTerm a, uint64_t distance);
   // The term of the array that `a` becomes when its elements are spread. kNoTerm when that is more
   // than a few leaves.
-  Term Spread(Term a, const Spreading& spreading);
+  WordTerm Spread(WordTerm a, const Spreading& spreading);
   // An exclusive or without one of its parts.
-  Term Without(Term xor_term, Term part);
+  WordTerm Without(WordTerm xor_term, WordTerm part);
 
   // Exclusive ors in the order in which they came up first.
-  const std::vector<Term>& xors() const { return xors_; }
+  const std::vector<WordTerm>& xors() const { return xors_; }
 
  private:
-  Term Intern(TermNode node);
-  Term InternLeaf(TermLeaf leaf);
-  Term AddTimes(Term a, Term b, uint32_t times);
-  Term Shift(TermKind kind, Term a, uint64_t distance);
-  Term RotationOf(Term a, Term b) const;
-  Term MakeXor(std::vector<std::pair<Term, uint32_t>> parts, uint64_t number);
+  WordTerm Intern(TermNode node);
+  WordTerm InternLeaf(TermLeaf leaf);
+  WordTerm AddTimes(WordTerm a, WordTerm b, uint32_t times);
+  WordTerm Shift(TermKind kind, WordTerm a, uint64_t distance);
+  WordTerm RotationOf(WordTerm a, WordTerm b) const;
+  WordTerm MakeXor(std::vector<std::pair<WordTerm, uint32_t>> parts, uint64_t number);
 
   std::vector<TermNode> nodes_;
   std::vector<TermLeaf> leaves_;
-  std::unordered_multimap<uint64_t, Term> table_;
-  std::vector<Term> xors_;
+  std::unordered_multimap<uint64_t, WordTerm> table_;
+  std::vector<WordTerm> xors_;
   uint32_t next_leaf_ = 0;
 };
 

@@ -8,11 +8,11 @@ namespace {
 class Terms : public testing::Test {
  protected:
   WordTerms t;
-  Term x = t.NewLeaf({4}), y = t.NewLeaf({4}), z = t.NewLeaf({4});
+  WordTerm x = t.NewLeaf({4}), y = t.NewLeaf({4}), z = t.NewLeaf({4});
 };
 
 TEST_F(Terms, SumsAreEqualHoweverTheyAreWritten) {
-  Term one = t.Number(1), two = t.Number(2);
+  WordTerm one = t.Number(1), two = t.Number(2);
   EXPECT_EQ(t.Add(t.Add(x, y), t.Add(one, two)), t.Add(t.Number(3), t.Add(y, x)));
   EXPECT_EQ(t.Subtract(t.Add(x, y), y), x);
   EXPECT_EQ(t.Subtract(x, x), t.Number(0));
@@ -28,8 +28,8 @@ TEST_F(Terms, ExclusiveOrsCancel) {
 }
 
 TEST_F(Terms, RotationsByOrXorAndSum) {
-  Term left = t.ShiftLeft(x, 13), right = t.ShiftRight(x, 19);
-  Term rotated = t.Or(left, right);
+  WordTerm left = t.ShiftLeft(x, 13), right = t.ShiftRight(x, 19);
+  WordTerm rotated = t.Or(left, right);
   EXPECT_EQ(t.node(rotated).kind, TermKind::kRotate);
   EXPECT_EQ(t.Or(right, left), rotated);
   EXPECT_EQ(t.Add(right, left), rotated);
@@ -41,7 +41,7 @@ TEST_F(Terms, RotationsByOrXorAndSum) {
 }
 
 TEST_F(Terms, BroadcastsMoveToTheLeaves) {
-  Term a = t.NewLeaf({}), b = t.NewLeaf({});
+  WordTerm a = t.NewLeaf({}), b = t.NewLeaf({});
   Spreading wide{{4}, {-1}};
   EXPECT_EQ(t.Spread(t.Xor(a, b), wide), t.Xor(t.Spread(a, wide), t.Spread(b, wide)));
   EXPECT_EQ(t.Spread(t.Number(7), wide), t.Number(7));
@@ -51,7 +51,7 @@ TEST_F(Terms, BroadcastsMoveToTheLeaves) {
 }
 
 TEST_F(Terms, WhatIsTooLargeIsNone) {
-  Term sum = x;
+  WordTerm sum = x;
   for (int i = 0; i < 100; ++i) sum = t.Add(sum, t.NewLeaf({4}));
   EXPECT_EQ(sum, kNoTerm);
 }

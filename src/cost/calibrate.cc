@@ -9,7 +9,7 @@
 namespace tokamak {
 namespace {
 
-constexpr double kNsPerUs = 1000;
+constexpr double kNanosecondsPerUs = 1000;
 constexpr double kLeastFork = 0.05;  // microseconds: less is what measuring is off by
 
 class Calibration {
@@ -65,7 +65,7 @@ class Calibration {
       double begin = rates_.step_us + (threads > 1 ? rates_.fork_us.back() : 0);
       auto rate = [&](size_t kind) {
         double taken = us[3 * i + kind];
-        return sizes[i] / (std::max(taken - begin, taken / 2) * kNsPerUs);
+        return sizes[i] / (std::max(taken - begin, taken / 2) * kNanosecondsPerUs);
       };
       curve.push_back({sizes[i], rate(0), rate(1), rate(2)});
     }
@@ -78,7 +78,7 @@ class Calibration {
     for (const PipeKernel& kernel : kernels) forms.push_back(kernel.kernel);
     TOK_TRY(std::vector<double> us, measurer_.Micros(forms, 1));
     for (size_t i = 0; i < kernels.size(); ++i) {
-      double ns = us[i] * kNsPerUs;
+      double ns = us[i] * kNanosecondsPerUs;
       // What else the kernel does is known by now: kernels of plain operations come first.
       for (const auto& [pipe, count] : kernels[i].others)
         ns -= count * rates_.ns[static_cast<size_t>(pipe)];

@@ -8,9 +8,9 @@
 namespace tokamak {
 namespace {
 
-constexpr int64_t kRounds = 2000;   // of a loop of operations
-constexpr int64_t kAtOnce = 8;      // vectors that do not wait for one another
-constexpr int64_t kNumbers = 2048;  // of an array that the first cache holds
+constexpr int64_t kCalibrationRounds = 2000;  // of a loop of operations
+constexpr int64_t kAtOnce = 8;                // vectors that do not wait for one another
+constexpr int64_t kCalibratedNumbers = 2048;  // of an array that the first cache holds
 
 ArrayId AddArray(KernelBuilder& b, const std::string& name, ScalarType type, Access access,
                  int64_t size) {
@@ -35,7 +35,7 @@ Scalar TwoSimple(Scalar x) {
 // are stored after.
 template <typename Step>
 Kernel Rounds(const std::string& name, ScalarType type, int64_t at_once, const Machine& machine,
-              Step&& step, int64_t tasks = 1, int64_t rounds = kRounds) {
+              Step&& step, int64_t tasks = 1, int64_t rounds = kCalibrationRounds) {
   KernelBuilder b(name);
   int64_t lanes = LanesOf(type, machine);
   ArrayId x = AddArray(b, "x", type, Access::kRead, at_once * lanes);
@@ -69,10 +69,10 @@ PipeKernel OpKernel(Pipe pipe, ScalarType type, double ops, double simple, const
                     Step&& step) {
   PipeKernel made{.kernel = Rounds(std::string("pipe"), type, kAtOnce, machine, step),
                   .pipe = pipe,
-                  .count = ops * kRounds * kAtOnce,
+                  .count = ops * kCalibrationRounds * kAtOnce,
                   .others = {},
                   .latency = nullptr};
-  if (simple > 0) made.others = {{Pipe::kSimple, simple * kRounds * kAtOnce}};
+  if (simple > 0) made.others = {{Pipe::kSimple, simple * kCalibrationRounds * kAtOnce}};
   return made;
 }
 
@@ -82,12 +82,12 @@ PipeKernel MemoryKernel(Pipe pipe, const Machine& machine) {
   int64_t lanes = LanesOf(ScalarType::kF32, machine);
   bool table = pipe == Pipe::kGather || pipe == Pipe::kScatter;
   bool stores = pipe == Pipe::kStore || pipe == Pipe::kScatter;
-  ArrayId x = AddArray(b, "x", ScalarType::kF32, Access::kRead, kNumbers);
-  ArrayId places = AddArray(b, "places", ScalarType::kS32, Access::kRead, kNumbers);
-  ArrayId y =
-      AddArray(b, "y", ScalarType::kF32, stores ? Access::kReadWrite : Access::kWrite, kNumbers);
+  ArrayId x = AddArray(b, "x", ScalarType::kF32, Access::kRead, kCalibratedNumbers);
+  ArrayId places = AddArray(b, "places", ScalarType::kS32, Access::kRead, kCalibratedNumbers);
+  ArrayId y = AddArray(b, "y", ScalarType::kF32, stores ? Access::kReadWrite : Access::kWrite,
+                       kCalibratedNumbers);
   ArrayId sum = b.Local("sum", ScalarType::kF32, Space::kRegisters, kAtOnce * lanes);
-  int64_t vectors = kNumbers / lanes / kAtOnce;
+  int64_t vectors = kCalibratedNumbers / lanes / kAtOnce;
   constexpr int64_t kTimes = 50;
   auto each = [&](auto&& body) {
     for (int64_t i = 0; i < kAtOnce; ++i)
@@ -101,7 +101,7 @@ PipeKernel MemoryKernel(Pipe pipe, const Machine& machine) {
       each([&](int64_t i, Scalar l) {
         Scalar at = k * b.Index(kAtOnce * lanes) + b.Index(i * lanes) + l, to = at;
         if (table) {
-          Scalar place = b.Load(places, at) & b.Constant(ScalarType::kS32, kNumbers - 1);
+          Scalar place = b.Load(places, at) & b.Constant(ScalarType::kS32, kCalibratedNumbers - 1);
           to = place.As(ScalarType::kIndex);
         }
         if (stores) {
@@ -159,7 +159,7 @@ PipeKernel ProductKernel(Pipe pipe, ScalarType type, const Machine& machine) {
 // One number for all lanes after the other, in a short loop.
 PipeKernel TurnKernel() {
   KernelBuilder b("turns");
-  ArrayId x = AddArray(b, "x", ScalarType::kF32, Access::kReadWrite, kNumbers);
+  ArrayId x = AddArray(b, "x", ScalarType::kF32, Access::kReadWrite, kCalibratedNumbers);
   constexpr int64_t kOuter = 400, kInner = 16;
   b.For("g", LoopRole::kGrid, b.Index(kOuter), [&](Scalar) {
     b.For("k", LoopRole::kSerial, b.Index(kInner),
@@ -217,7 +217,7 @@ std::vector<PipeKernel> PipeKernels(const Machine& machine) {
   auto waits = [&](double Rates::*latency, double ops, auto&& step) {
     all.push_back({.kernel = Rounds("chain", f32, 1, machine, step),
                    .pipe = Pipe::kSimple,
-                   .count = ops * kRounds,
+                   .count = ops * kCalibrationRounds,
                    .others = {},
                    .latency = latency});
   };

@@ -23,7 +23,7 @@ namespace tokamak {
 namespace {
 
 // Rounds of a while: data decides.
-constexpr double kRounds = 16;
+constexpr double kRoundsUnknown = 16;
 
 class Counter {
  public:
@@ -104,9 +104,9 @@ class Counter {
         return;
       }
       case StmtKind::kWhile:
-        work_[Pipe::kTurn] += times * kRounds;
-        Walk(stmt.head, times * kRounds);
-        return Walk(stmt.body, times * kRounds);
+        work_[Pipe::kTurn] += times * kRoundsUnknown;
+        Walk(stmt.head, times * kRoundsUnknown);
+        return Walk(stmt.body, times * kRoundsUnknown);
       case StmtKind::kStore:
         AddAccess(stmt.array, stmt.index, true, times);
         return AddChain(stmt, times);

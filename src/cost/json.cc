@@ -14,7 +14,7 @@ namespace {
 using nlohmann::json;
 
 // The numbers of a machine file that are no list.
-constexpr std::pair<const char*, double Rates::*> kNumbers[] = {
+constexpr std::pair<const char*, double Rates::*> kRateNumbers[] = {
     {"l1_bytes", &Rates::l1_bytes},
     {"l2_bytes", &Rates::l2_bytes},
     {"l3_bytes", &Rates::l3_bytes},
@@ -129,7 +129,7 @@ std::string ToJson(const Rates& rates) {
   out["bandwidth"] = {{"one", CurveJson(rates.one)}, {"all", CurveJson(rates.all)}};
   for (size_t i = 0; i < kPipes; ++i)
     out["ns"][std::string(NameOf(static_cast<Pipe>(i)))] = Rounded(rates.ns[i]);
-  for (const auto& [name, member] : kNumbers) {
+  for (const auto& [name, member] : kRateNumbers) {
     double value = rates.*member;
     out[name] = value > 1000 ? std::round(value) : Rounded(value);
   }
@@ -157,7 +157,7 @@ Result<Rates> RatesFromJson(std::string_view text, const std::string& file) {
   json ns = in.value("ns", json::object());
   for (size_t i = 0; i < kPipes; ++i)
     rates.ns[i] = reader.Number(ns, std::string(NameOf(static_cast<Pipe>(i))), true);
-  for (const auto& [name, member] : kNumbers) rates.*member = reader.Number(in, name, true);
+  for (const auto& [name, member] : kRateNumbers) rates.*member = reader.Number(in, name, true);
   json fork = in.value("fork_us", json::array());
   for (const json& us : fork) rates.fork_us.push_back(us.is_number() ? us.get<double>() : 0);
   // Of GPUs there is none.

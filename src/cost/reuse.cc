@@ -11,10 +11,10 @@ namespace {
 // More accesses than this are not looked at one by one.
 constexpr size_t kMostAccesses = 512;
 
-class Traffic {
+class ReuseTraffic {
  public:
-  Traffic(Work& work, const Kernel& kernel, const std::vector<ArrayAccess>& accesses,
-          const Machine& machine)
+  ReuseTraffic(Work& work, const Kernel& kernel, const std::vector<ArrayAccess>& accesses,
+               const Machine& machine)
       : work_(work), kernel_(kernel), accesses_(accesses), rates_(RatesOf(machine)) {}
 
   void Add() {
@@ -125,7 +125,7 @@ class Traffic {
 
 void AddTraffic(Work& work, const Kernel& kernel, const std::vector<ArrayAccess>& accesses,
                 const Machine& machine) {
-  Traffic(work, kernel, accesses, machine).Add();
+  ReuseTraffic(work, kernel, accesses, machine).Add();
 }
 
 }  // namespace tokamak

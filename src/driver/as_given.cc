@@ -101,9 +101,9 @@ std::string CauseOf(FusionRule rule) {
   }
 }
 
-class Reader {
+class GivenReader {
  public:
-  Reader(const Module& module, const Machine& machine)
+  GivenReader(const Module& module, const Machine& machine)
       : module_(module),
         machine_(machine),
         context_(log_),
@@ -254,7 +254,7 @@ std::vector<std::string> SourceLines(const Instr& instr) {
 }
 
 GivenProgram ReadGiven(const Module& module, const Machine& machine) {
-  return Reader(module, machine).Run();
+  return GivenReader(module, machine).Run();
 }
 
 }  // namespace tokamak

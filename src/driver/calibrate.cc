@@ -15,7 +15,7 @@
 namespace tokamak {
 namespace {
 
-double NowUs() {
+double CalibrationNowUs() {
   auto now = std::chrono::steady_clock::now().time_since_epoch();
   return std::chrono::duration<double, std::micro>(now).count();
 }
@@ -100,12 +100,13 @@ class HostMeasurer final : public Measurer {
     // As many runs at a time as a clock can tell.
     int64_t runs = 1;
     std::vector<double> times;
-    double begin = NowUs();
+    double begin = CalibrationNowUs();
     constexpr double kLeastUs = 200, kMostUs = 100000;
-    for (int round = 0; round < 60 && (round < 4 || NowUs() - begin < kMostUs); ++round) {
-      double start = NowUs();
+    for (int round = 0; round < 60 && (round < 4 || CalibrationNowUs() - begin < kMostUs);
+         ++round) {
+      double start = CalibrationNowUs();
       for (int64_t i = 0; i < runs; ++i) static_cast<void>(RunSteps(steps, context));
-      double us = NowUs() - start;
+      double us = CalibrationNowUs() - start;
       times.push_back(us / static_cast<double>(runs));
       if (us < kLeastUs) runs *= 4;
     }

@@ -13,7 +13,7 @@
 namespace tokamak {
 namespace {
 
-double NowUs() {
+double DeviceNowUs() {
   auto now = std::chrono::steady_clock::now().time_since_epoch();
   return std::chrono::duration<double, std::micro>(now).count();
 }
@@ -94,10 +94,10 @@ class DeviceTimer final : public DeviceWatcher {
 
   // Microseconds until `runs` of it are done.
   Result<double> Time(const DeviceStep& step, int64_t runs) {
-    double begin = NowUs();
+    double begin = DeviceNowUs();
     for (int64_t i = 0; i < runs; ++i) TOK_RETURN_IF_ERROR(Ask(step));
     TOK_RETURN_IF_ERROR(gpu_.Synchronize());
-    return NowUs() - begin;
+    return DeviceNowUs() - begin;
   }
 
   Result<double> Measure(const DeviceStep& step) {
@@ -116,9 +116,9 @@ class DeviceTimer final : public DeviceWatcher {
       for (size_t i = 0; i < copies; ++i) all.insert(all.end(), pointers_.begin(), pointers_.end());
     }
     std::vector<double> times;
-    double begin = NowUs(), limit = options_.seconds * 1e6;
+    double begin = DeviceNowUs(), limit = options_.seconds * 1e6;
     for (bool warm = false; static_cast<int64_t>(times.size()) < options_.most &&
-                            (times.size() < 3 || NowUs() - begin < limit);
+                            (times.size() < 3 || DeviceNowUs() - begin < limit);
          warm = true) {
       double taken = 0;
       if (graph != nullptr) {
@@ -136,10 +136,10 @@ class DeviceTimer final : public DeviceWatcher {
   // Two graphs in a row, less one: what asking and waiting take is in both.
   Result<double> TimeGraph(cuda::StepGraph& graph, std::span<void* const> pointers) {
     auto timed = [&](int runs) -> Result<double> {
-      double begin = NowUs();
+      double begin = DeviceNowUs();
       for (int i = 0; i < runs; ++i) TOK_RETURN_IF_ERROR(gpu_.RunGraph(graph, pointers));
       TOK_RETURN_IF_ERROR(gpu_.Synchronize());
-      return NowUs() - begin;
+      return DeviceNowUs() - begin;
     };
     TOK_TRY(double one, timed(1));
     TOK_TRY(double three, timed(3));

@@ -20,7 +20,7 @@
 namespace tokamak {
 namespace {
 
-double NowUs() {
+double StepNowUs() {
   auto now = std::chrono::steady_clock::now().time_since_epoch();
   return std::chrono::duration<double, std::micro>(now).count();
 }
@@ -70,12 +70,12 @@ class StepTimer final : public StepWatcher {
       own_.reset();
       TOK_RETURN_IF_ERROR(measured);
     }
-    begin_ = NowUs();
+    begin_ = StepNowUs();
     return Ok();
   }
 
   Status After(const RunStep& step, std::span<void* const>) override {
-    double us = NowUs() - begin_;
+    double us = StepNowUs() - begin_;
     times_.try_emplace(KeyOf(step), us);
     return Ok();
   }
@@ -125,13 +125,13 @@ class StepTimer final : public StepWatcher {
     constexpr double kLeast = 20;  // microseconds that a clock can tell
     int64_t runs = 1;
     std::vector<double> times;
-    double begin = NowUs(), limit = options_.seconds * 1e6;
+    double begin = StepNowUs(), limit = options_.seconds * 1e6;
     while (static_cast<int64_t>(times.size()) < options_.most &&
-           (times.size() < 3 || NowUs() - begin < limit)) {
+           (times.size() < 3 || StepNowUs() - begin < limit)) {
       Restore();
-      double start = NowUs();
+      double start = StepNowUs();
       for (int64_t i = 0; i < runs; ++i) TOK_RETURN_IF_ERROR(RunSteps(one, context));
-      double taken = NowUs() - start;
+      double taken = StepNowUs() - start;
       if (taken < kLeast && runs < 10000) {
         runs *= 4;
         continue;

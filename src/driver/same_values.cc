@@ -23,10 +23,10 @@ namespace {
 // More elements in the parameters than an interpreter reads in a second, at 8 bytes each.
 constexpr int64_t kMaxParameterElements = int64_t{1} << 26;
 
-int64_t ElementsOf(const Shape& shape) {
+int64_t ComparedElements(const Shape& shape) {
   if (shape.IsArray()) return shape.HasDynamicDims() ? 0 : shape.ElementCount();
   int64_t count = 0;
-  for (const Shape& element : shape.elements()) count += ElementsOf(element);
+  for (const Shape& element : shape.elements()) count += ComparedElements(element);
   return count;
 }
 
@@ -209,7 +209,7 @@ Proof::Proof(const Module& module, const ProofOptions& options) : module_(CloneM
   }
   int64_t elements = 0;
   for (const Instr* parameter : module.entry()->parameters())
-    elements += ElementsOf(parameter->shape());
+    elements += ComparedElements(parameter->shape());
   if (elements > kMaxParameterElements) {
     why_not_ = fmt::format("its parameters hold {} elements", elements);
     return;

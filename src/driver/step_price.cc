@@ -12,7 +12,7 @@ namespace {
 // The interpreter's step and element; a loop.
 constexpr double kHostStep = 5, kHostElement = 0.02, kLoop = 1000;
 
-double ElementsOf(const Shape& shape) {
+double PricedElements(const Shape& shape) {
   double count = 0;
   for (const Shape& leaf : LeavesOf(shape))
     if (leaf.IsArray()) count += static_cast<double>(leaf.ElementCount());
@@ -20,8 +20,8 @@ double ElementsOf(const Shape& shape) {
 }
 
 double HostPrice(const Instr& instr) {
-  double elements = ElementsOf(instr.shape());
-  for (const Instr* operand : instr.operands()) elements += ElementsOf(operand->shape());
+  double elements = PricedElements(instr.shape());
+  for (const Instr* operand : instr.operands()) elements += PricedElements(operand->shape());
   bool any_time =
       instr.op() == Op::kConvolution || instr.op() == Op::kCustomCall || !instr.called().empty();
   return kHostStep + kHostElement * elements + (any_time ? kLoop : 0);

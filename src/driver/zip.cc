@@ -46,9 +46,9 @@ struct Record {
   uint64_t packed = 0, size = 0, offset = 0;
 };
 
-class Reader {
+class ZipReader {
  public:
-  Reader(const Bytes& archive, const std::string& file)
+  ZipReader(const Bytes& archive, const std::string& file)
       : archive_(archive), data_(archive.text()), file_(file) {}
 
   Result<std::vector<ZipEntry>> Read() {
@@ -224,7 +224,7 @@ constexpr uint64_t kDosDate = 0x0021;  // 1980-01-01: equal content gives equal 
 }  // namespace
 
 Result<std::vector<ZipEntry>> ReadZip(const Bytes& archive, const std::string& file) {
-  return Reader(archive, file).Read();
+  return ZipReader(archive, file).Read();
 }
 
 void ZipWriter::Add(std::string_view name, std::string_view head, std::string_view body) {

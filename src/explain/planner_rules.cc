@@ -6,7 +6,7 @@
 namespace tokamak {
 namespace {
 
-constexpr PlannerRuleInfo kRules[] = {
+constexpr PlannerRuleInfo kPlannerRules[] = {
 #define TOK_PLANNER_RULE(name, meaning, paragraph) {name, meaning, paragraph},
 #include "explain/planner_rules.def"
 };
@@ -14,13 +14,13 @@ constexpr PlannerRuleInfo kRules[] = {
 }  // namespace
 
 std::span<const PlannerRuleInfo> AllPlannerRules() {
-  return kRules;
+  return kPlannerRules;
 }
 
 const PlannerRuleInfo* FindPlannerRule(std::string_view name) {
-  const auto* it = std::find_if(std::begin(kRules), std::end(kRules),
+  const auto* it = std::find_if(std::begin(kPlannerRules), std::end(kPlannerRules),
                                 [&](const auto& row) { return row.name == name; });
-  return it == std::end(kRules) ? nullptr : it;
+  return it == std::end(kPlannerRules) ? nullptr : it;
 }
 
 }  // namespace tokamak

@@ -9,11 +9,11 @@ namespace {
 
 using enum RuleKind;
 
-constexpr FusionRuleInfo kRules[] = {
+constexpr FusionRuleInfo kFusionRules[] = {
 #define TOK_FUSION_RULE(id, name, kind, meaning, paragraph) {name, kind, meaning, paragraph},
 #include "explain/rules.def"
 };
-static_assert(std::size(kRules) <= 64, "LiftedRules has a bit for each");
+static_assert(std::size(kFusionRules) <= 64, "LiftedRules has a bit for each");
 
 std::string_view ReasonOf(std::string_view name) {
   return name.substr(name.find('.') + 1);
@@ -22,23 +22,23 @@ std::string_view ReasonOf(std::string_view name) {
 }  // namespace
 
 std::span<const FusionRuleInfo> AllFusionRules() {
-  return kRules;
+  return kFusionRules;
 }
 
 const FusionRuleInfo& InfoOf(FusionRule rule) {
-  return kRules[static_cast<size_t>(rule)];
+  return kFusionRules[static_cast<size_t>(rule)];
 }
 
 const FusionRuleInfo* FindFusionRule(std::string_view name) {
-  const auto* it = std::find_if(std::begin(kRules), std::end(kRules), [&](const auto& row) {
-    return row.name == name || ReasonOf(row.name) == name;
-  });
-  return it == std::end(kRules) ? nullptr : it;
+  const auto* it =
+      std::find_if(std::begin(kFusionRules), std::end(kFusionRules),
+                   [&](const auto& row) { return row.name == name || ReasonOf(row.name) == name; });
+  return it == std::end(kFusionRules) ? nullptr : it;
 }
 
 std::string_view NearestFusionRule(std::string_view name) {
   std::string_view reason = ReasonOf(name);
-  return std::min_element(std::begin(kRules), std::end(kRules),
+  return std::min_element(std::begin(kFusionRules), std::end(kFusionRules),
                           [&](const auto& a, const auto& b) {
                             return EditDistance(reason, ReasonOf(a.name)) <
                                    EditDistance(reason, ReasonOf(b.name));

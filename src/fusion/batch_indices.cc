@@ -9,7 +9,7 @@
 namespace tokamak {
 namespace {
 
-bool Contains(const Dims& dims, int64_t d) {
+bool IsBatched(const Dims& dims, int64_t d) {
   return std::ranges::find(dims, d) != dims.end();
 }
 
@@ -48,7 +48,7 @@ std::optional<size_t> CountingPart(const Instr& instr) {
     bool whole =
         along != use.vector_dim && part.shape().dim(static_cast<size_t>(along)) ==
                                        instr.operand(0)->shape().dim(static_cast<size_t>(to));
-    if (whole && Contains(use.alone, to) && !Contains(use.index_batch, along)) return k;
+    if (whole && IsBatched(use.alone, to) && !IsBatched(use.index_batch, along)) return k;
   }
   return std::nullopt;
 }

@@ -10,14 +10,14 @@
 namespace tokamak {
 namespace {
 
-constexpr uint64_t kLeastRounds = 4;
-constexpr int64_t kMostBytes = int64_t{1} << 30;
+constexpr uint64_t kBlockLeastRounds = 4;
+constexpr int64_t kBlockMostBytes = int64_t{1} << 30;
 constexpr int64_t kLeastRows = 1024;
 
 bool IsOne(const Instr& dot, const Machine& machine) {
   return dot.op() == Op::kDot && !dot.has_extras() &&
          dot.attrs<DotAttrs>().rhs_contracting.size() == 1 && BlockForRhs(dot, machine) > 0 &&
-         BlocksOfRhs(dot, machine) == 0 && dot.operand(1)->shape().ByteSize() <= kMostBytes &&
+         BlocksOfRhs(dot, machine) == 0 && dot.operand(1)->shape().ByteSize() <= kBlockMostBytes &&
          TilingOf(dot, DotSides(dot), machine, false).PaddedDepth() == DotSides(dot).k;
 }
 
@@ -71,7 +71,7 @@ class InLoop {
   InLoop(const WhileLoop& loop, const Machine& machine) : edit_(loop), machine_(machine) {}
 
   bool Find() {
-    if (*TripCount(edit_.loop()) < kLeastRounds) return false;
+    if (*TripCount(edit_.loop()) < kBlockLeastRounds) return false;
     for (Instr* instr : edit_.body().PostOrder())
       if (IsOne(*instr, machine_) && edit_.Stays(instr->operand(1))) found_.push_back(instr);
     return !found_.empty() && !IsOneKernel(*edit_.loop().instr, machine_);

@@ -15,7 +15,7 @@ namespace {
 // Fewer multiplications than this in one product are done sooner by a kernel, which does not call
 // and stores what follows instead of the product. 16 x 16 x 16, one product: 0.16 us against 0.19;
 // 64 of them: 14 us against 12.
-constexpr int64_t kLeastWork = 1024, kLeastWorkOfMany = 4096;
+constexpr int64_t kContractionLeastWork = 1024, kLeastWorkOfMany = 4096;
 // Of a GPU, in all products of a batch together. Not measured yet: below it a call takes longer
 // than what it computes.
 constexpr int64_t kLeastWorkOfGpu = int64_t{1} << 20;
@@ -91,7 +91,7 @@ bool IsLargeEnough(const Instr& dot, const Machine& machine) {
                                        static_cast<double>(sides.n) *
                                        static_cast<double>(sides.k) >=
                                    static_cast<double>(kLeastWorkOfGpu);
-  int64_t least = sides.batch == 1 ? kLeastWork : kLeastWorkOfMany;
+  int64_t least = sides.batch == 1 ? kContractionLeastWork : kLeastWorkOfMany;
   return !sides.IsEmpty() && sides.m * sides.n >= (least + sides.k - 1) / sides.k;
 }
 
@@ -121,9 +121,9 @@ bool IsForGenerator(const Instr& dot, const Machine& machine) {
   return followed && DotSides(dot).k <= kShallow;
 }
 
-class Preparer {
+class ContractionPreparer {
  public:
-  Preparer(Computation& computation, const Machine& machine, DecisionLog& log)
+  ContractionPreparer(Computation& computation, const Machine& machine, DecisionLog& log)
       : computation_(computation), machine_(machine), log_(log) {}
 
   bool Prepare(Instr& dot) {
@@ -320,7 +320,7 @@ bool SwapSides(Instr& dot, DecisionLog& log) {
 void PrepareContractions(Module& module, const Machine& machine, DecisionLog& log) {
   for (const auto& computation : module.computations()) {
     bool changed = false;
-    Preparer preparer(*computation, machine, log);
+    ContractionPreparer preparer(*computation, machine, log);
     for (Instr* instr : computation->Instrs()) {
       if (instr->op() != Op::kDot) continue;
       bool to_library = machine.matrix_library && !IsForGenerator(*instr, machine);

@@ -12,7 +12,7 @@
 namespace tokamak {
 namespace {
 
-bool Contains(const std::vector<const Instr*>& list, const Instr* instr) {
+bool IsDrafted(const std::vector<const Instr*>& list, const Instr* instr) {
   return std::find(list.begin(), list.end(), instr) != list.end();
 }
 
@@ -73,7 +73,7 @@ template <typename F>
 void ForNeeds(const Region& region, F&& f) {
   for (const Instr* input : region.inputs) f(input);
   for (const Instr* root : region.roots)
-    if (IsUpdate(*root) && !Contains(region.inputs, root->operand(0))) f(root->operand(0));
+    if (IsUpdate(*root) && !IsDrafted(region.inputs, root->operand(0))) f(root->operand(0));
 }
 
 }  // namespace
@@ -192,7 +192,7 @@ std::vector<const Instr*> Draft::ChainOf(const Instr& input) const {
 bool Draft::IsInput(uint32_t place, const Group& group, int number) const {
   const Value& value = values_[place];
   bool made = value.outside || value.home >= 0;
-  return made && value.home != number && !Contains(group.again, order_[place]);
+  return made && value.home != number && !IsDrafted(group.again, order_[place]);
 }
 
 void Draft::FindRegion(const Group& group, int number, Region& region) {
@@ -314,7 +314,7 @@ bool Draft::IsCurrent(const Change& change) const {
   };
   auto is_kept = [&](const Instr* root) {
     return std::any_of(change.added.begin(), change.added.end(),
-                       [&](const Group& group) { return Contains(group.roots, root); });
+                       [&](const Group& group) { return IsDrafted(group.roots, root); });
   };
   for (int i : change.removed) {
     if (!IsThere(i)) return false;

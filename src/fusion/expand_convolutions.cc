@@ -12,13 +12,13 @@ namespace {
 
 // Bytes of the matrix that is gathered, where it may be stored: for products with more columns,
 // which would gather it anew again and again, and of what no `contract` kernel multiplies.
-constexpr int64_t kMostBytes = int64_t{1} << 30, kFewColumns = 1024;
+constexpr int64_t kConvolutionMostBytes = int64_t{1} << 30, kFewColumns = 1024;
 
 // One convolution. Orders: the input is [batch group, batch, space..., feature group, feature], the
 // kernel [space..., feature, batch group, feature group, output feature]; of the groups one is 1.
-class Expander {
+class ConvolutionExpander {
  public:
-  explicit Expander(Instr& conv)
+  explicit ConvolutionExpander(Instr& conv)
       : conv_(conv),
         computation_(*conv.parent()),
         attrs_(conv.attrs<ConvolutionAttrs>()),
@@ -32,7 +32,7 @@ class Expander {
       return true;
     double elements = Products() / static_cast<double>(OutFeatures());
     return elements * static_cast<double>(BytesOf(conv_.operand(0)->shape().type())) <=
-           static_cast<double>(kMostBytes);
+           static_cast<double>(kConvolutionMostBytes);
   }
 
   void Run() {
@@ -311,7 +311,7 @@ void ExpandConvolutions(Module& module, const Machine& machine, DecisionLog& log
     bool changed = false;
     for (Instr* instr : computation->Instrs()) {
       if (instr->op() != Op::kConvolution || IsForConvolutionLibrary(*instr, machine)) continue;
-      Expander expander(*instr);
+      ConvolutionExpander expander(*instr);
       if (!expander.IsFit()) continue;
       log.Add({.pass = "fuse",
                .rule = expander.IsDirect() ? "convolution.as-sum" : "convolution.as-dot",

@@ -13,7 +13,7 @@ bool IsEmpty(const Instr* instr) {
   return shape.IsArray() && !shape.HasDynamicDims() && shape.ElementCount() == 0;
 }
 
-Shape Plain(const Shape& shape) {
+Shape PlainShape(const Shape& shape) {
   return Shape::Array(shape.type(), shape.dims());
 }
 
@@ -27,7 +27,8 @@ bool SpreadScalars(Instr& instr, size_t first) {
     results.push_back(scalar);
   }
   std::vector<Shape> parts = PartsOf(instr.shape());
-  for (size_t i = 0; i < results.size(); ++i) results[i] = make.Spread(results[i], Plain(parts[i]));
+  for (size_t i = 0; i < results.size(); ++i)
+    results[i] = make.Spread(results[i], PlainShape(parts[i]));
   if (instr.shape().IsTuple()) {
     make.Replace(make.Make(Op::kTuple, instr.shape(), results));
   } else {
@@ -40,7 +41,7 @@ bool SpreadZero(Instr& instr) {
   if (!IsPlainArray(instr.shape())) return false;
   Expansion make(instr);
   Instr* zero = make.Constant(Literal::Scalar(instr.shape().type(), 0));
-  make.Replace(make.Spread(zero, Plain(instr.shape())));
+  make.Replace(make.Spread(zero, PlainShape(instr.shape())));
   return true;
 }
 

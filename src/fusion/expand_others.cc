@@ -25,7 +25,7 @@ bool ExpandNarrowSolve(Instr& instr) {
 
 namespace {
 
-bool IsZero(const Instr* x) {
+bool IsZeroConstant(const Instr* x) {
   if (x->op() == Op::kBroadcast) x = x->operand(0);
   if (x->op() != Op::kConstant || !x->shape().IsArray() || !IsInteger(x->shape().type()))
     return false;
@@ -44,7 +44,7 @@ bool IsOnlyComparedWithZero(const Instr& call, int64_t result) {
       if (user->op() != Op::kCompare) return false;
       CompareDirection direction = user->attrs<CompareAttrs>().direction;
       if (direction != CompareDirection::kEq && direction != CompareDirection::kNe) return false;
-      if (!IsZero(user->operand(user->operand(0) == part ? 1 : 0))) return false;
+      if (!IsZeroConstant(user->operand(user->operand(0) == part ? 1 : 0))) return false;
     }
   }
   return true;

@@ -127,10 +127,10 @@ class Quantizer {
   Expansion make_;
 };
 
-Shape Plain(const Shape& shape) {
+Shape PlainQuantized(const Shape& shape) {
   if (!shape.IsTuple()) return shape.WithoutQuant();
   std::vector<Shape> elements;
-  for (const Shape& element : shape.elements()) elements.push_back(Plain(element));
+  for (const Shape& element : shape.elements()) elements.push_back(PlainQuantized(element));
   return Shape::Tuple(std::move(elements));
 }
 
@@ -164,7 +164,7 @@ void ExpandQuantized(Module& module, DecisionLog& log) {
       if (shape.quant() != nullptr) result->set_shape(shape);
     }
     for (Instr* instr : computation->Instrs())
-      if (HasQuant(instr->shape())) instr->set_shape(Plain(instr->shape()));
+      if (HasQuant(instr->shape())) instr->set_shape(PlainQuantized(instr->shape()));
     if (changed) computation->PutInOrder();
   }
 }

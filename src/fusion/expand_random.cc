@@ -7,9 +7,9 @@
 namespace tokamak {
 namespace {
 
-class Expander {
+class RandomExpander {
  public:
-  explicit Expander(Instr& random)
+  explicit RandomExpander(Instr& random)
       : random_(random), computation_(*random.parent()), state_(random.operand(0)) {}
 
   bool IsFit() const {
@@ -103,7 +103,7 @@ void ExpandRandom(Module& module, DecisionLog& log) {
     bool changed = false;
     for (Instr* instr : computation->PostOrder()) {
       if (instr->op() != Op::kRngBitGenerator) continue;
-      Expander expander(*instr);
+      RandomExpander expander(*instr);
       if (!expander.IsFit()) continue;
       log.Add({.pass = "fuse",
                .rule = "random.taken-apart",

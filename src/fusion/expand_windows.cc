@@ -22,9 +22,9 @@ int64_t OutSize(const WindowDim& dim, int64_t size) {
 }
 
 // A window of one array with an op that any order and any parts of the taps suit.
-class Splitter {
+class WindowSplitter {
  public:
-  Splitter(Instr& window, Op op, Literal neutral)
+  WindowSplitter(Instr& window, Op op, Literal neutral)
       : instr_(window), op_(op), make_(window), neutral_(make_.Constant(std::move(neutral))) {}
 
   // The dimensions one after the other; those that leave least come first.
@@ -105,13 +105,13 @@ bool SplitWindow(Instr& instr) {
     only = d;
   }
   if (count > 1) {
-    Splitter(instr, *op, std::move(*neutral)).ByDimension();
+    WindowSplitter(instr, *op, std::move(*neutral)).ByDimension();
     return true;
   }
   // A place must see more than a few elements, and what is in between must not be many more.
   const WindowDim& dim = window[only];
   if (dim.base_dilation != 1 || dim.stride > dim.size / 8) return false;
-  Splitter(instr, *op, std::move(*neutral)).InParts(only);
+  WindowSplitter(instr, *op, std::move(*neutral)).InParts(only);
   return true;
 }
 

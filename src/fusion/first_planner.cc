@@ -18,11 +18,11 @@
 namespace tokamak {
 namespace {
 
-constexpr int kMaxRounds = 20;
+constexpr int kFirstMaxRounds = 20;
 // Regions among which one is looked for that reads the same arrays.
 constexpr size_t kLookBack = 16;
 // A larger array of one value is written when it is needed, not kept.
-constexpr int64_t kMaxStoredSplat = 4096;
+constexpr int64_t kFirstMaxStoredSplat = 4096;
 
 class Planner {
  public:
@@ -44,7 +44,7 @@ class Planner {
       records_.clear();
       for (auto it = order_.rbegin(); it != order_.rend(); ++it) Place(**it, table);
       ComputationPlan plan(computation_);
-      if (Build(table, plan, round) || round == kMaxRounds) {
+      if (Build(table, plan, round) || round == kFirstMaxRounds) {
         for (Decision& record : records_) log_.Add(std::move(record));
         return plan;
       }
@@ -68,7 +68,7 @@ class Planner {
     bool wanted = table.IsNeededAsArray(instr);
     std::vector<int> users = table.RegionsOfUsers(instr);
     if (!wanted && users.empty()) return;  // dead
-    if (IsImmediate(instr) && (!wanted || instr.shape().ByteSize() <= kMaxStoredSplat)) return;
+    if (IsImmediate(instr) && (!wanted || instr.shape().ByteSize() <= kFirstMaxStoredSplat)) return;
     if (fuse_ && !alone_[&instr] && !users.empty() && Join(instr, wanted, users, table)) return;
     if (IsAlias(instr) && CanBeAlias(instr)) return;
     if (fuse_ && !alone_[&instr] && JoinBeside(instr, table)) return;
@@ -160,7 +160,7 @@ class Planner {
       if (!outcome.built) MarkRefused(regions.back(), outcome.why_not, round);
       all = all && outcome.built;
     }
-    if (!all && round < kMaxRounds) return false;
+    if (!all && round < kFirstMaxRounds) return false;
     for (size_t i = 0; i < regions.size(); ++i) {
       if (!made[i]->outcome.built) continue;
       for (const Instr* root : regions[i].roots)
@@ -186,7 +186,7 @@ class Planner {
     for (const Instr* instr : region.instrs) {
       // One that was by itself, and all of the last round, have no kernel. What began a region to
       // which others came is tried without them.
-      if (single || round + 1 >= kMaxRounds) host_[instr] = why;
+      if (single || round + 1 >= kFirstMaxRounds) host_[instr] = why;
       sealed_[instr] = alone_[instr];
       alone_[instr] = true;
     }

@@ -15,7 +15,7 @@ namespace tokamak {
 namespace {
 
 // Moves that are made, and groups whose moves are tried for one of them, at most.
-constexpr int kMaxMoves = 64;
+constexpr int kMemoryMaxMoves = 64;
 constexpr size_t kMaxGroups = 8, kMaxTries = 32;
 
 // The draft as a plan whose kernels nobody has made; and which group each kernel is.
@@ -55,7 +55,7 @@ class Fitter {
 
   void Run() {
     int64_t peak = PeakOf(draft_);
-    for (int made = 0; peak > limit_ && made < kMaxMoves; ++made) {
+    for (int made = 0; peak > limit_ && made < kMemoryMaxMoves; ++made) {
       int64_t less = MakeBest(peak);
       if (less >= peak) break;
       peak = less;

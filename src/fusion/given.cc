@@ -16,7 +16,7 @@ namespace tokamak {
 namespace {
 
 // A larger array of one value is written when it is needed, not kept.
-constexpr int64_t kMaxStoredSplat = 4096;
+constexpr int64_t kGivenMaxStoredSplat = 4096;
 
 // Numbers the parts of a pasted body that have no array in common.
 std::unordered_map<const Instr*, int> PartsOfBody(const std::vector<Instr*>& made) {
@@ -143,7 +143,8 @@ class Cutter {
     if (instr.op() == Op::kGetTupleElement) return false;
     if (IsForLibrary(instr, machine_) || IsForRuntime(instr, machine_)) return false;
     if (!WhyNoKernel(instr, machine_).empty()) return false;
-    return !IsImmediate(instr) || (NeedsArray(instr) && instr.shape().ByteSize() > kMaxStoredSplat);
+    return !IsImmediate(instr) ||
+           (NeedsArray(instr) && instr.shape().ByteSize() > kGivenMaxStoredSplat);
   }
 
   // It makes a step between two parts of the fusion that it is in.

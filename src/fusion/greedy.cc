@@ -13,7 +13,7 @@ namespace tokamak {
 namespace {
 
 // Moves that are made for each group of the beginning, at most.
-constexpr size_t kMaxMoves = 8;
+constexpr size_t kGreedyMaxMoves = 8;
 
 bool ComputesAgain(const Change& change) {
   return std::any_of(change.added.begin(), change.added.end(),
@@ -32,7 +32,7 @@ class Greedy {
 
   void Run(PlanningFacts& facts) {
     size_t built = pricer_.kernels_built();
-    left_ = kMaxMoves * draft_.size();
+    left_ = kGreedyMaxMoves * draft_.size();
     double before = Estimate();
     for (size_t i = 0; i < draft_.size(); ++i) fresh_.push_back(static_cast<int>(i));
     for (const Instr* value : draft_.order()) changed_.push_back(value);

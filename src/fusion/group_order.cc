@@ -9,7 +9,7 @@ namespace tokamak {
 namespace {
 
 // Groups that one question may look at.
-constexpr size_t kMaxVisited = 2000;
+constexpr size_t kOrderMaxVisited = 2000;
 
 using Node = int64_t;
 constexpr Node kNone = INT64_MAX;
@@ -131,9 +131,9 @@ bool GroupOrder::Reach(const Draft& draft, int from, Direction direction, int64_
     if (RankOf(node) > low && RankOf(node) < high) found.push_back(node);
   };
   Spread(draft, from, direction, add);
-  for (size_t i = 0; i < found.size() && found.size() <= kMaxVisited; ++i)
+  for (size_t i = 0; i < found.size() && found.size() <= kOrderMaxVisited; ++i)
     Spread(draft, found[i], direction, add);
-  return found.size() <= kMaxVisited;
+  return found.size() <= kOrderMaxVisited;
 }
 
 bool GroupOrder::Fits(const Draft& draft, const Region& region, int group) {
@@ -164,7 +164,7 @@ bool GroupOrder::LiesBetween(const Draft& draft, int x, int y) {
   for (int turn = 0; !meet; turn = 1 - turn) {
     Side& side = sides[turn];
     if (side.next == side.found.size()) return false;
-    if (side.found.size() > kMaxVisited) return true;
+    if (side.found.size() > kOrderMaxVisited) return true;
     Node from = side.found[side.next++];
     Spread(draft, from, side.direction, [&](Node node) {
       if (RankOf(node) <= low || RankOf(node) >= high) return;

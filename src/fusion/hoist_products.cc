@@ -8,9 +8,9 @@ namespace tokamak {
 namespace {
 
 // Multiplications of a round that are worth another array to carry.
-constexpr int64_t kLeastWork = int64_t{1} << 16;
-constexpr int64_t kMostBytes = int64_t{1} << 30;
-constexpr uint64_t kLeastRounds = 4;
+constexpr int64_t kHoistedLeastWork = int64_t{1} << 16;
+constexpr int64_t kHoistedMostBytes = int64_t{1} << 30;
+constexpr uint64_t kHoistedLeastRounds = 4;
 
 // A part of what is multiplied: `size` along the depth.
 struct Part {
@@ -19,7 +19,7 @@ struct Part {
   int64_t begin = 0, size = 0;
 };
 
-struct Product {
+struct HoistedProduct {
   Instr* dot = nullptr;
   std::vector<Part> parts;
 };
@@ -29,7 +29,7 @@ class Hoister {
   explicit Hoister(const WhileLoop& loop) : edit_(loop), rounds_(*TripCount(loop)) {}
 
   bool Find() {
-    if (rounds_ < kLeastRounds) return false;
+    if (rounds_ < kHoistedLeastRounds) return false;
     for (Instr* instr : edit_.body().PostOrder()) {
       if (instr->op() != Op::kDot) continue;
       if (IsSliced(*instr))
@@ -41,7 +41,7 @@ class Hoister {
   }
 
   void Run(DecisionLog& log) {
-    for (const Product& product : found_) {
+    for (const HoistedProduct& product : found_) {
       log.Add({.pass = "fuse",
                .rule = "loop.product",
                .subject = LabelOf(*product.dot),
@@ -112,7 +112,7 @@ class Hoister {
   void FindProduct(Instr* dot) {
     if (!IsWithMatrix(*dot)) return;
     const DotAttrs& attrs = dot->attrs<DotAttrs>();
-    Product product{dot, {}};
+    HoistedProduct product{dot, {}};
     Instr* lhs = dot->operand(0);
     int64_t depth = attrs.lhs_contracting[0], begin = 0, work = 0, bytes = 0;
     auto add = [&](Instr* value) {
@@ -132,7 +132,8 @@ class Hoister {
       for (Instr* operand : lhs->operands()) add(operand);
     else
       add(lhs);
-    if (work >= kLeastWork && bytes <= kMostBytes) found_.push_back(std::move(product));
+    if (work >= kHoistedLeastWork && bytes <= kHoistedMostBytes)
+      found_.push_back(std::move(product));
   }
 
   // ---- what becomes of it
@@ -168,7 +169,7 @@ class Hoister {
     return LoopEdit::Made(dot, edit_.body(), Op::kReshape, dot.shape(), {row});
   }
 
-  void Replace(const Product& product) {
+  void Replace(const HoistedProduct& product) {
     Instr *dot = product.dot, *sum = nullptr;
     Computation& body = edit_.body();
     for (const Part& part : product.parts) {
@@ -183,7 +184,7 @@ class Hoister {
 
   LoopEdit edit_;
   uint64_t rounds_;
-  std::vector<Product> found_;
+  std::vector<HoistedProduct> found_;
   std::vector<Instr*> sliced_;
 };
 

@@ -9,7 +9,7 @@
 namespace tokamak {
 namespace {
 
-bool Contains(const std::vector<const Instr*>& list, const Instr* instr) {
+bool IsPinned(const std::vector<const Instr*>& list, const Instr* instr) {
   return std::find(list.begin(), list.end(), instr) != list.end();
 }
 
@@ -58,10 +58,10 @@ class Holder {
       while (!open.empty()) {
         const Instr* value = open.back();
         open.pop_back();
-        if (!Contains(region.instrs, value)) continue;
+        if (!IsPinned(region.instrs, value)) continue;
         if (IsFree(*value) && ClassOf(*value) < 0) {
           open.insert(open.end(), value->operands().begin(), value->operands().end());
-        } else if (ClassOf(*value) != ClassOf(*user) && !Contains(borders, value)) {
+        } else if (ClassOf(*value) != ClassOf(*user) && !IsPinned(borders, value)) {
           borders.push_back(value);
         }
       }
@@ -145,12 +145,12 @@ class Holder {
       for (const Instr* root : draft_.group(group).roots)
         if (!inside || !IsOnlyFor(*root, groups)) both.roots.push_back(root);
       for (const Instr* instr : draft_.group(group).again)
-        if (!Contains(both.again, instr)) both.again.push_back(instr);
+        if (!IsPinned(both.again, instr)) both.again.push_back(instr);
       for (const Instr* input : draft_.region(group).inputs) {
         std::vector<const Instr*> chain = draft_.ChainOf(*input);
         if (chain.size() < 2 || !groups.contains(draft_.HomeOf(*chain.back()))) continue;
         for (const Instr* instr : chain)
-          if (!Contains(both.again, instr)) both.again.push_back(instr);
+          if (!IsPinned(both.again, instr)) both.again.push_back(instr);
       }
     }
     if (both.roots.empty()) return "nothing of it is stored";

@@ -14,7 +14,7 @@ using Form = LibraryConvolution::Form;
 using Space = LibraryConvolution::Space;
 
 // Fewer multiplications are done sooner by a kernel of ours, in the launch of what is around it.
-constexpr double kLeastWork = 1 << 22;
+constexpr double kConvolutionLeastWork = 1 << 22;
 
 int64_t At(const Shape& shape, int64_t d) {
   return shape.dim(static_cast<size_t>(d));
@@ -200,7 +200,7 @@ bool IsForOthers(const LibraryConvolution& c) {
     plain = plain && dim.w == 1 && dim.stride == 1 && dim.pad_low == 0 && dim.pad_high == 0;
   bool narrow = c.groups > 1 && c.inputs / c.groups < kFewInputs;
   return plain || narrow || HasManyTaps(c) || c.outputs == c.groups ||
-         Multiplications(c) < kLeastWork;
+         Multiplications(c) < kConvolutionLeastWork;
 }
 
 // The filter's gradient of a convolution with holes, which sees the larger image through the
@@ -252,9 +252,9 @@ Instr* WithSidesSwapped(Instr& conv) {
   return made;
 }
 
-class Preparer {
+class ConvolutionPreparer {
  public:
-  Preparer(Instr& conv, LibraryConvolution read)
+  ConvolutionPreparer(Instr& conv, LibraryConvolution read)
       : conv_(conv),
         computation_(*conv.parent()),
         attrs_(conv.attrs<ConvolutionAttrs>()),
@@ -426,7 +426,7 @@ bool PrepareConvolutions(Module& module, ConvolutionLibrary& library, DecisionLo
       }
       std::optional<LibraryConvolution> read = Reader(*instr).Read();
       if (!read || IsForOthers(*read) || IsSmallInLoop(*instr, Multiplications(*read))) continue;
-      Preparer preparer(*instr, *read);
+      ConvolutionPreparer preparer(*instr, *read);
       std::string why_not = preparer.Ask(library);
       log.Add({.pass = "fuse",
                .rule = "convolution.library",

@@ -13,7 +13,7 @@
 namespace tokamak {
 namespace {
 
-Shape Plain(const Shape& shape) {
+Shape PlainSorted(const Shape& shape) {
   return Shape::Array(shape.type(), shape.dims());
 }
 
@@ -37,7 +37,7 @@ class Maker {
   std::vector<Instr*> Sorted(std::vector<Instr*> operands, const SortAttrs& attrs,
                              Computation* less) {
     std::vector<Shape> shapes;
-    for (const Instr* operand : operands) shapes.push_back(Plain(operand->shape()));
+    for (const Instr* operand : operands) shapes.push_back(PlainSorted(operand->shape()));
     bool several = shapes.size() > 1;
     Instr* sort =
         Make(Op::kSort, several ? Shape::Tuple(shapes) : shapes[0], std::move(operands), attrs);
@@ -94,13 +94,13 @@ Instr* Reshaped(Maker& maker, Instr* x, const Dims& dims) {
 // ---- long lines
 
 // Lines of `count` stretches of `stretch` elements.
-struct Cut {
+struct KeyCut {
   int64_t count = 1, stretch = 1;
 };
 
-Cut CutOf(int64_t length, int64_t longest) {
+KeyCut CutOf(int64_t length, int64_t longest) {
   constexpr int64_t kUnit = 16;  // so that a thread's elements lie in one pair
-  Cut cut;
+  KeyCut cut;
   while (cut.count * longest < length) cut.count *= 2;
   cut.stretch = (length + cut.count - 1) / cut.count;
   cut.stretch = (cut.stretch + kUnit - 1) / kUnit * kUnit;
@@ -166,7 +166,7 @@ bool TryMergeSort(Instr& sort, DecisionLog& log) {
   int64_t longest = gpu::LongestStretch(sort);
   if (line.length <= longest || line.length > std::numeric_limits<int32_t>::max() / 2) return false;
   Maker maker(sort);
-  Cut cut = CutOf(line.length, longest);
+  KeyCut cut = CutOf(line.length, longest);
   bool is_even = cut.count * cut.stretch == line.length;
   std::vector<Instr*> arrays(sort.operands().begin(), sort.operands().end());
   Computation* less = sort.called(0);

@@ -15,7 +15,7 @@ constexpr size_t kMaxReaders = 16;
 // They have at least one of so many bytes in common.
 constexpr int64_t kLeastShared = 4;
 
-bool Contains(const std::vector<const Instr*>& list, const Instr* instr) {
+bool IsMoved(const std::vector<const Instr*>& list, const Instr* instr) {
   return std::find(list.begin(), list.end(), instr) != list.end();
 }
 
@@ -129,7 +129,7 @@ class MoveMaker {
       if (i == 0) {
         necks = std::move(own);
       } else {
-        std::erase_if(necks, [&](const Instr* neck) { return !Contains(own, neck); });
+        std::erase_if(necks, [&](const Instr* neck) { return !IsMoved(own, neck); });
       }
     }
     const Instr* smallest = &value;
@@ -156,7 +156,7 @@ class MoveMaker {
   // An input is computed, down to what is stored.
   void ComputeAgain(Group& group, const Instr& input) const {
     for (const Instr* instr : draft_.ChainOf(input))
-      if (!Contains(group.again, instr)) group.again.push_back(instr);
+      if (!IsMoved(group.again, instr)) group.again.push_back(instr);
   }
 
   // What concerns all readers of a value is looked at once.
@@ -215,7 +215,7 @@ class MoveMaker {
     Group with = draft_.group(group);
     for (const Instr* input : draft_.region(group).inputs) {
       const Instr* stored = draft_.StoredBehind(*input);
-      if (stored != nullptr && Contains(values, stored)) ComputeAgain(with, *input);
+      if (stored != nullptr && IsMoved(values, stored)) ComputeAgain(with, *input);
     }
     return with;
   }
@@ -230,11 +230,11 @@ class MoveMaker {
     InOrder(both.roots);
     DropUnread(both, with);
     for (const Instr* instr : other.again)
-      if (!Contains(both.again, instr)) both.again.push_back(instr);
+      if (!IsMoved(both.again, instr)) both.again.push_back(instr);
     for (int side : {group_, with})
       for (const Instr* read : draft_.region(side).inputs) {
         const Instr* stored = draft_.StoredBehind(*read);
-        if (stored != nullptr && stored != read && Contains(both.roots, stored))
+        if (stored != nullptr && stored != read && IsMoved(both.roots, stored))
           ComputeAgain(both, *read);
       }
     Add(rule, input, *other.roots[0], Single({group_, with}, std::move(both)));

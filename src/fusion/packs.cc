@@ -19,7 +19,7 @@ namespace {
 
 // A kernel that takes this many launches' time gains nothing worth mentioning; elementwise loops
 // lose nothing either, however long they are.
-constexpr double kLong = 16;
+constexpr double kPackLong = 16;
 // Temporary memory that nobody minds.
 constexpr int64_t kSmallPeak = int64_t{1} << 20;
 // Blocks of a kernel that keep each multiprocessor of a GPU busy.
@@ -92,7 +92,7 @@ class Packer {
     for (int k = 0; k < graph_.kernels(); ++k) {
       micros_.push_back(MicrosOf(k));
       packable_.push_back(Kernel(k).kind == RegionKind::kLoop || LeavesIdle(k) ||
-                          micros_.back() <= kLong * launch_us_);
+                          micros_.back() <= kPackLong * launch_us_);
     }
   }
 
@@ -296,7 +296,7 @@ class Packer {
   // All teams of a launch have the registers, threads and memory of the largest: long kernels of
   // which less than half as many teams would run at a time stay apart.
   void LeaveOutSlowed(std::vector<int>& pack) {
-    auto is_long = [&](int k) { return micros_[static_cast<size_t>(k)] > kLong * launch_us_; };
+    auto is_long = [&](int k) { return micros_[static_cast<size_t>(k)] > kPackLong * launch_us_; };
     if (pack.size() < 2 || std::ranges::none_of(pack, is_long)) return;
     std::vector<Work> works;
     Work most;

@@ -18,7 +18,7 @@ namespace tokamak {
 namespace {
 
 // Elements worth more than one thread, rows that are work enough, and parts of them all.
-constexpr int64_t kLong = 1 << 16, kManyRows = 64, kMostParts = 256, kShortPart = 1024;
+constexpr int64_t kScanLong = 1 << 16, kManyRows = 64, kScanMostParts = 256, kScanShortPart = 1024;
 // Rows side by side that are one thread's work.
 constexpr int64_t kRowsOfOne = 32;
 // On a GPU: teams of a multiprocessor, threads of it, and elements of a part that are worth a team,
@@ -26,7 +26,7 @@ constexpr int64_t kRowsOfOne = 32;
 constexpr int64_t kTeamsWanted = 8, kThreadsWanted = 512, kPartOfTeam = 4096, kPartOfThread = 64;
 // Of cumulative windows of any computation: threads of a multiprocessor at most, and a row that is
 // worth parts.
-constexpr int64_t kMostThreads = 2048, kLongRow = 1024;
+constexpr int64_t kMostThreads = 2048, kScanLongRow = 1024;
 
 // Steps of a scan that are written out in a loop's body.
 constexpr int64_t kShortScan = 8;
@@ -103,9 +103,9 @@ bool IsPlainSum(const Computation& body) {
          (root->op() == Op::kAdd || root->op() == Op::kMultiply);
 }
 
-class Preparer {
+class ScanPreparer {
  public:
-  Preparer(DecisionLog& log, const Machine& machine) : log_(log), machine_(machine) {}
+  ScanPreparer(DecisionLog& log, const Machine& machine) : log_(log), machine_(machine) {}
 
   bool FromWindow(Instr& window) {
     if (window.operand_count() != 2 || window.captures() > 0 || !CanGo(window)) return false;
@@ -229,7 +229,7 @@ class Preparer {
     const Dims& dims = window.operand(0)->shape().dims();
     int64_t length = dims[static_cast<size_t>(cumulative.dimension)];
     int64_t rows = window.operand(0)->shape().ElementCount() / length;
-    if (!machine_.is_gpu() || cumulative.is_reverse || length < kLongRow ||
+    if (!machine_.is_gpu() || cumulative.is_reverse || length < kScanLongRow ||
         AnyOrderOp(*window.called(0)))
       return 1;
     int64_t parts = std::min(machine_.cores * kMostThreads / rows, length / kPartOfThread);
@@ -279,8 +279,8 @@ class Preparer {
   static int64_t PartsOnCpu(const Scan& scan) {
     int64_t rows = scan.outer * std::max<int64_t>(1, scan.inner / kRowsOfOne);
     int64_t count = scan.outer * scan.length * scan.inner;
-    if (count < kLong || rows >= kManyRows) return 1;
-    return std::min({kMostParts / rows, count / kShortPart, scan.length / 16});
+    if (count < kScanLong || rows >= kManyRows) return 1;
+    return std::min({kScanMostParts / rows, count / kScanShortPart, scan.length / 16});
   }
 
   // A team has a row, or a thread one of those that lie side by side.
@@ -415,7 +415,7 @@ class Preparer {
 }  // namespace
 
 void PrepareScans(Module& module, DecisionLog& log, const Machine& machine) {
-  Preparer preparer(log, machine);
+  ScanPreparer preparer(log, machine);
   std::set<const Computation*> rounds = ComputationsOfLoops(module);
   for (size_t i = 0, count = module.computations().size(); i < count; ++i) {
     Computation& computation = *module.computations()[i];

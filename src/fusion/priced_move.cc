@@ -13,7 +13,7 @@ namespace {
 // lies between two folds of a row is little, and the folds become one kernel when it is gone.
 constexpr double kLeastShare = 0.02, kLeastShareOfCuts = 0.2;
 
-uint64_t Mixed(uint64_t x) {
+uint64_t MixedMove(uint64_t x) {
   Hasher hasher;
   hasher.Add(x);
   return hasher.digest();
@@ -50,7 +50,7 @@ uint64_t MoveHasher::Of(const Move& move) {
   uint64_t added = 0;
   for (const Group& group : move.change.added) {
     uint64_t roots = 0;
-    for (const Instr* root : group.roots) roots += Mixed(numbers_.Of(*root));
+    for (const Instr* root : group.roots) roots += MixedMove(numbers_.Of(*root));
     Hasher own;
     own.Add(group.again.size());
     own.Add(roots);

@@ -7,7 +7,7 @@
 namespace tokamak {
 namespace {
 
-uint64_t Mixed(uint64_t x) {
+uint64_t MixedHash(uint64_t x) {
   Hasher hasher;
   hasher.Add(x);
   return hasher.digest();
@@ -19,10 +19,10 @@ bool HasEitherOrder(const Instr& instr) {
 }
 
 // More elements are a matter of where they begin: of caches and vectors.
-constexpr int64_t kFewElements = 16;
+constexpr int64_t kHashedFewElements = 16;
 
 bool CutsOutFew(const Instr& instr) {
-  return instr.op() == Op::kSlice && instr.shape().ElementCount() <= kFewElements;
+  return instr.op() == Op::kSlice && instr.shape().ElementCount() <= kHashedFewElements;
 }
 
 }  // namespace
@@ -57,12 +57,12 @@ void RegionHasher::HashDeeply(const Region& region) {
     for (size_t i = 0; i < instr->operand_count(); ++i) {
       const Instr* operand = instr->operand(i);
       if (!IsIn(*operand) || !marks_[operand].is_input) continue;
-      marks_[operand].deep += Mixed(OwnOf(*instr).all + (either && i < 2 ? 0 : i));
+      marks_[operand].deep += MixedHash(OwnOf(*instr).all + (either && i < 2 ? 0 : i));
     }
   }
   for (const Instr* input : region.inputs) {
     Mark& mark = marks_[input];
-    mark.deep = mark.exact = Mixed(mark.deep ^ OwnOf(*input).shape);
+    mark.deep = mark.exact = MixedHash(mark.deep ^ OwnOf(*input).shape);
   }
   for (const Instr* instr : region.instrs) {
     Mark& mark = marks_[instr];

@@ -22,16 +22,16 @@ constexpr int64_t kMaxPlaces = 16;
 // Times that something cheap is made again for a contraction, rather than stored.
 constexpr int64_t kMaxTimes = 4;
 // Instructions that one question about cycles may look at.
-constexpr size_t kMaxVisited = 4000, kFewVisited = 32;
+constexpr size_t kRegionMaxVisited = 4000, kFewVisited = 32;
 
 // Costs nothing to compute again.
-bool IsFree(const Instr& instr) {
+bool CostsNothing(const Instr& instr) {
   return instr.info().Is(kDataMovement) || instr.op() == Op::kIota || instr.op() == Op::kConstant;
 }
 
 bool IsCheap(const Instr& instr) {
-  return IsFree(instr) || (instr.info().Is(kElementwise) && instr.info().flops_per_element <= 2 &&
-                           instr.op() != Op::kMap);
+  return CostsNothing(instr) || (instr.info().Is(kElementwise) &&
+                                 instr.info().flops_per_element <= 2 && instr.op() != Op::kMap);
 }
 
 // Whether the scan of a region is made of vectors.
@@ -324,7 +324,7 @@ std::string RegionTable::WhyNot(const Instr& instr, int region, size_t copies) c
   if (copies > 1 && !IsCheap(instr))
     return "it would be computed " + std::to_string(copies) + " times";
   int64_t count = CountOf(instr);
-  if (count > 1 && open.shape.domain / 2 > count && !IsFree(instr) && !IsCheap(instr) &&
+  if (count > 1 && open.shape.domain / 2 > count && !CostsNothing(instr) && !IsCheap(instr) &&
       !IsOncePerRow(instr, open, 0))
     return "each of its elements would be computed " + std::to_string(open.shape.domain / count) +
            " times";
@@ -343,11 +343,11 @@ std::string RegionTable::WhyNot(const Instr& instr, int region, size_t copies) c
   if (cost.times > (repeats ? INT64_MAX : IsCheap(instr) ? kMaxTimes : 1))
     return "each of its elements would be made " + std::to_string(cost.times) +
            " times for the contraction";
-  if (cost.per_product && !IsFree(instr))
+  if (cost.per_product && !CostsNothing(instr))
     return "each of its elements would be computed for each use by the contraction";
   if (cost.in_vain && !IsCheap(instr))
     return "it would be computed for all elements, and needed for some";
-  if (cost.places > (IsFree(instr) ? kMaxPlaces : IsCheap(instr) ? 4 : 1))
+  if (cost.places > (CostsNothing(instr) ? kMaxPlaces : IsCheap(instr) ? 4 : 1))
     return "it is needed at " + std::to_string(cost.places) + " places for each element";
   if (open.flops + instr.info().flops_per_element > kMaxFlops)
     return "the region computes as much as it may";
@@ -397,7 +397,7 @@ std::string RegionTable::WhyNotRoot(const Instr& instr, int region) const {
     return "it has another number of elements than the region's roots";
   if (IsUpdate(instr) || instr.shape().IsTuple()) return "it stands alone";
   if (IsFold(instr) && (!rows || contracts)) return "a reduction that others need stands alone";
-  if (IsFree(instr)) return "it only moves elements";
+  if (CostsNothing(instr)) return "it only moves elements";
   if (open.shape.kind != RegionKind::kLoop && !rows)
     return "only loops and rows keep what they use";
   for (const Instr* root : open.roots)
@@ -491,7 +491,7 @@ bool RegionTable::IsNeededAgain(const Instr& instr, int region) const {
 // begin from the last instruction to the first.
 size_t RegionTable::LastPlaceBefore(int region) const {
   size_t last = ends_[static_cast<size_t>(region)].last;
-  if (static_cast<size_t>(region) > kMaxVisited) return SIZE_MAX;
+  if (static_cast<size_t>(region) > kRegionMaxVisited) return SIZE_MAX;
   for (auto i = static_cast<size_t>(region); i-- > 0;)
     if (ends_[i].first_root <= last) last = std::max(last, ends_[i].last);
   return last;
@@ -512,7 +512,7 @@ bool RegionTable::Reaches(const Instr& from, int region) const {
   while (!open.empty()) {
     const Instr* instr = open.back();
     open.pop_back();
-    if (++count > kMaxVisited) return true;
+    if (++count > kRegionMaxVisited) return true;
     if (count == kFewVisited) last = LastPlaceBefore(region);
     for (int in : members_[instr]) {
       if (in == region) return true;

@@ -12,7 +12,7 @@ namespace {
 
 // Updates worth more than one thread, elements of an array that threads may share, and batches that
 // they do share.
-constexpr int64_t kMany = 1 << 17, kFewElements = 64, kSomeBatches = 4;
+constexpr int64_t kPlaceMany = 1 << 17, kPlaceFewElements = 64, kSomeBatches = 4;
 
 bool IsNarrow(ElementType type) {
   return InfoOf(type).bits < 32;
@@ -61,14 +61,14 @@ void Place(Instr& scatter) {
 }
 
 // A scatter that the runtime could do if its places were an array.
-bool IsWanted(const Instr& scatter) {
+bool IsWantedScatter(const Instr& scatter) {
   if (WhyNoScatter(scatter) || IsTied(scatter)) return false;
   const Shape &shape = scatter.shape(), &updates = scatter.operand(2)->shape();
   const ScatterAttrs& attrs = scatter.attrs<ScatterAttrs>();
   if (attrs.scatter_dims_to_operand_dims.empty()) return false;
   for (int64_t d : attrs.update_window_dims)
     if (updates.dim(static_cast<size_t>(d)) != 1) return false;
-  if (updates.ElementCount() < kMany || shape.ElementCount() < kFewElements ||
+  if (updates.ElementCount() < kPlaceMany || shape.ElementCount() < kPlaceFewElements ||
       shape.ElementCount() > std::numeric_limits<int32_t>::max())
     return false;
   // Batches are shared out among threads as they are.
@@ -101,7 +101,7 @@ std::optional<PlacedOp> PlacedOpOf(const Instr& scatter) {
 }
 
 bool IsPlacedScatter(const Instr& scatter) {
-  if (scatter.op() != Op::kScatter || !IsWanted(scatter)) return false;
+  if (scatter.op() != Op::kScatter || !IsWantedScatter(scatter)) return false;
   const Shape& indices = scatter.operand(1)->shape();
   return scatter.shape().rank() == 1 && indices.rank() == 1 &&
          indices.type() == ElementType::kS32 && scatter.operand(2)->shape().rank() == 1 &&
@@ -113,7 +113,8 @@ void PlaceScatters(Module& module, DecisionLog& log, const Machine& machine) {
   for (const auto& computation : module.computations()) {
     bool changed = false;
     for (Instr* instr : computation->Instrs()) {
-      if (instr->op() != Op::kScatter || !IsWanted(*instr) || IsPlacedScatter(*instr)) continue;
+      if (instr->op() != Op::kScatter || !IsWantedScatter(*instr) || IsPlacedScatter(*instr))
+        continue;
       log.Add({.pass = "fuse",
                .rule = "scatter.places",
                .subject = LabelOf(*instr),

@@ -14,7 +14,7 @@
 namespace tokamak {
 namespace {
 
-bool Contains(const Dims& dims, int64_t d) {
+bool IsSelected(const Dims& dims, int64_t d) {
   return std::find(dims.begin(), dims.end(), d) != dims.end();
 }
 
@@ -44,17 +44,17 @@ std::optional<ScatterWays> WaysOf(const Instr& scatter) {
         attrs.input_batching_dims[i];
   std::vector<int64_t> windows;  // dimensions of the array that windows have
   for (int64_t d = 0; d < shape.rank(); ++d)
-    if (!Contains(attrs.inserted_window_dims, d) && !Contains(attrs.input_batching_dims, d))
+    if (!IsSelected(attrs.inserted_window_dims, d) && !IsSelected(attrs.input_batching_dims, d))
       windows.push_back(d);
   size_t next_window = 0, next_index = 0;
   for (size_t u = 0; u < ways.updates.size(); ++u) {
-    if (Contains(attrs.update_window_dims, static_cast<int64_t>(u))) {
+    if (IsSelected(attrs.update_window_dims, static_cast<int64_t>(u))) {
       int64_t d = windows[next_window++];
       if (updates.dim(u) == 1 && shape.dim(static_cast<size_t>(d)) != 1 &&
-          Contains(attrs.scatter_dims_to_operand_dims, d))
+          IsSelected(attrs.scatter_dims_to_operand_dims, d))
         continue;
       if (updates.dim(u) != shape.dim(static_cast<size_t>(d)) ||
-          (Contains(attrs.scatter_dims_to_operand_dims, d) && updates.dim(u) != 1))
+          (IsSelected(attrs.scatter_dims_to_operand_dims, d) && updates.dim(u) != 1))
         return std::nullopt;
       ways.updates[u] = d;
       continue;

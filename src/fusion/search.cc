@@ -14,7 +14,7 @@ namespace {
 
 // An estimate may be so much too high.
 constexpr double kDoubt = 1.1;
-constexpr int kMaxRounds = 64;
+constexpr int kSearchMaxRounds = 64;
 constexpr size_t kManyMoves = 500;
 // What has no kernel is the interpreter's: dearer than any.
 constexpr double kNoKernelUs = 1e9;
@@ -44,7 +44,7 @@ class Search {
     for (size_t i = 0; i < draft_.size(); ++i) dirty.push_back(static_cast<int>(i));
     double before = PriceOf(draft_, pricer_);
     size_t built = pricer_.kernels_built();
-    for (int round = 0; round < kMaxRounds && !dirty.empty() && HasBudget(); ++round)
+    for (int round = 0; round < kSearchMaxRounds && !dirty.empty() && HasBudget(); ++round)
       dirty = Round(dirty);
     refusals_.AddTo(log_);
     log_.Add({.pass = "fuse",

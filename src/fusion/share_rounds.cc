@@ -14,7 +14,7 @@ namespace {
 
 // Elements of a value that is computed before the loop, and of all that a round is given.
 constexpr int64_t kMostElements = 64, kMostGiven = 32;
-constexpr int64_t kMostRounds = int64_t{1} << 20;
+constexpr int64_t kSharedMostRounds = int64_t{1} << 20;
 
 class Sharer {
  public:
@@ -23,7 +23,7 @@ class Sharer {
 
   // Whether there is something to compute before the loop; `micros`: what it takes now, and then.
   bool Find(const Machine& machine, std::pair<double, double>& micros) {
-    if (!region_.form.why_not.empty() || !region_.rounds || *region_.rounds > kMostRounds)
+    if (!region_.form.why_not.empty() || !region_.rounds || *region_.rounds > kSharedMostRounds)
       return false;
     if (instr_->parent()->root() == instr_ || !IsOwn(*body_) || !FindCounter()) return false;
     for (const Instr* user : instr_->users())

@@ -12,14 +12,14 @@ namespace {
 // Elements of a part: a team of several that a multiprocessor runs at a time keeps them.
 constexpr int64_t kPart = 8192;
 // Parts of a row, unless they would be four times as long: one team puts them together.
-constexpr int64_t kMostParts = 4096;
+constexpr int64_t kShiftedMostParts = 4096;
 // Teams that a multiprocessor is to have.
 constexpr int64_t kTeams = 2;
 // Bytes of a row that one of two teams of a multiprocessor keeps, and that one alone keeps
 // (gen/gpu/rows.cc).
 constexpr int64_t kTwoTeams = 144 << 10, kOneTeam = 352 << 10;
 // Vectors begin at multiples of it.
-constexpr int64_t kUnit = 16;
+constexpr int64_t kShiftedUnit = 16;
 
 // A sum to split, with the maximum of its rows.
 struct Found {
@@ -54,12 +54,12 @@ std::optional<Found> Find(Instr& sum) {
   return found;
 }
 
-class Splitter {
+class ShiftedSplitter {
  public:
-  Splitter(const Found& found, int64_t count)
+  ShiftedSplitter(const Found& found, int64_t count)
       : found_(found), make_(*found.sum), type_(found.x->shape().type()) {
     size_ = found.row / count;
-    if (found.row % count != 0) size_ = size_ / kUnit * kUnit;
+    if (found.row % count != 0) size_ = size_ / kShiftedUnit * kShiftedUnit;
     count_ = count;
     kept_ = found.sum->shape().dims();
     rank_ = static_cast<int64_t>(kept_.size());
@@ -159,7 +159,7 @@ int64_t PartsWanted(const Found& found, const Machine& machine) {
   int64_t rows = found.sum->shape().ElementCount();
   int64_t bytes = found.row * static_cast<int64_t>(BytesOf(ComputeType(found.x->shape().type())));
   if (rows >= kTeams * machine.cores || bytes <= (found.alone ? kTwoTeams : kOneTeam)) return 1;
-  return std::min(found.row / kPart, std::max(kMostParts, found.row / (4 * kPart)));
+  return std::min(found.row / kPart, std::max(kShiftedMostParts, found.row / (4 * kPart)));
 }
 
 }  // namespace
@@ -181,7 +181,7 @@ void SplitShiftedSums(Module& module, DecisionLog& log, const Machine& machine) 
                .subject = LabelOf(*instr),
                .origins = instr->origins(),
                .because = std::to_string(parts) + " parts of a row, each with its own maximum"});
-      Splitter(*found, parts).Split();
+      ShiftedSplitter(*found, parts).Split();
       changed = true;
     }
     if (changed) computation->PutInOrder();

@@ -12,7 +12,7 @@ namespace {
 
 // Elements of a dimension that are named, times that what is read is smaller than what is computed,
 // elements that are worth it, and instructions that are looked at.
-constexpr int64_t kShort = 4, kSmaller = 16, kMany = 1 << 20;
+constexpr int64_t kShort = 4, kSmaller = 16, kShortMany = 1 << 20;
 constexpr size_t kLookAt = 64;
 
 // Whether an array is computed element by element from far smaller ones.
@@ -36,14 +36,14 @@ bool IsSpread(const Instr& array) {
   return true;
 }
 
-bool IsWanted(const Instr& reduce) {
+bool IsWantedShort(const Instr& reduce) {
   if (reduce.op() != Op::kReduce || WhyNoReducer(reduce) || !reduce.shape().IsArray()) return false;
   if (reduce.captures() > 0 || IsTied(reduce)) return false;
   Reducer reducer = ReducerOf(reduce);
   const Shape& input = reducer.input();
   bool exact = InfoOf(input.type()).bits >= 32 && !IsComplex(input.type());
   return reducer.any_order && reducer.op && exact && input.rank() > 1 && input.dims().back() > 1 &&
-         input.dims().back() <= kShort && input.ElementCount() >= kMany &&
+         input.dims().back() <= kShort && input.ElementCount() >= kShortMany &&
          IsSpread(*reduce.operand(0));
 }
 
@@ -132,7 +132,7 @@ void UnrollShortDimensions(Module& module, DecisionLog& log, const Machine& mach
   for (const auto& computation : module.computations()) {
     bool changed = false;
     for (Instr* instr : computation->Instrs()) {
-      if (!IsWanted(*instr)) continue;
+      if (!IsWantedShort(*instr)) continue;
       log.Add({.pass = "fuse",
                .rule = "reduce.unroll",
                .subject = LabelOf(*instr),

@@ -9,8 +9,8 @@
 namespace tokamak {
 namespace {
 
-constexpr int64_t kLeastWork = int64_t{1} << 16, kMostBytes = int64_t{1} << 30;
-constexpr uint64_t kLeastRounds = 4;
+constexpr int64_t kSunkLeastWork = int64_t{1} << 16, kSunkMostBytes = int64_t{1} << 30;
+constexpr uint64_t kSunkLeastRounds = 4;
 
 // A carried value to which each round adds something.
 struct Sum {
@@ -20,7 +20,7 @@ struct Sum {
   Instr* index = nullptr;      // the row of each round
 };
 
-bool IsZero(const Instr* value) {
+bool IsZeroStart(const Instr* value) {
   while (value->op() == Op::kBroadcast) value = value->operand(0);
   if (value->op() != Op::kConstant || !value->shape().IsArray()) return false;
   const Literal& literal = value->attrs<ConstantAttrs>().literal;
@@ -33,7 +33,7 @@ class Sinker {
   explicit Sinker(const WhileLoop& loop) : edit_(loop), rounds_(*TripCount(loop)) {}
 
   bool Find() {
-    if (rounds_ < kLeastRounds || rounds_ > INT32_MAX || !FindCounter()) return false;
+    if (rounds_ < kSunkLeastRounds || rounds_ > INT32_MAX || !FindCounter()) return false;
     for (size_t i = 0; i < loop().size(); ++i) FindProduct(i);
     if (products_.empty()) return false;
     for (size_t i = 0; i < loop().size(); ++i) FindReduction(i);
@@ -140,7 +140,7 @@ class Sinker {
     int64_t bytes = 0, depth = 1;
     for (int64_t d : attrs.lhs_contracting)
       depth *= term->operand(0)->shape().dim(static_cast<size_t>(d));
-    if (term->shape().ElementCount() * depth < kLeastWork) return;
+    if (term->shape().ElementCount() * depth < kSunkLeastWork) return;
     for (const Instr* operand : term->operands())
       if (std::optional<LoopRow> row = RowFor(operand)) sum.index = row->index;
     for (const Instr* operand : term->operands()) {
@@ -148,7 +148,7 @@ class Sinker {
       if (!IsStacked(operand, sum.index)) bytes += operand->shape().ByteSize();
     }
     if (bytes > 2 * term->shape().ByteSize()) return;
-    if (bytes * static_cast<int64_t>(rounds_) > kMostBytes) return;
+    if (bytes * static_cast<int64_t>(rounds_) > kSunkMostBytes) return;
     products_.push_back(sum);
   }
 
@@ -162,12 +162,13 @@ class Sinker {
     Instr* term = TermOf(i);
     if (term == nullptr) return;
     for (size_t zero : {0, 1})
-      if (term->op() == Op::kAdd && IsZero(term->operand(zero))) term = term->operand(1 - zero);
+      if (term->op() == Op::kAdd && IsZeroStart(term->operand(zero)))
+        term = term->operand(1 - zero);
     if (term->op() != Op::kReduce || term->operand_count() != 2 || term->has_extras()) return;
     const Instr* fold = term->called(0)->root();
     if (fold->op() != Op::kAdd || fold->operand(0)->op() != Op::kParameter ||
         fold->operand(1)->op() != Op::kParameter || fold->operand(0) == fold->operand(1) ||
-        !IsZero(term->operand(1)))
+        !IsZeroStart(term->operand(1)))
       return;
     for (const Sum& product : products_)
       for (const Instr* operand : product.term->operands())

@@ -12,7 +12,7 @@
 namespace tokamak {
 namespace {
 
-constexpr ElementType kNumber = ElementType::kS32;
+constexpr ElementType kWordNumber = ElementType::kS32;
 constexpr int kDigitBits = 8;
 // What a round of merging takes of a line in team memory, where one of sorting by four bits takes
 // one (H200: 40 to 55 us against 7 to 9, of four million words).
@@ -116,7 +116,7 @@ class WordSort {
   }
 
  private:
-  Shape Numbers(Dims dims) const { return Shape::Array(kNumber, std::move(dims)); }
+  Shape Numbers(Dims dims) const { return Shape::Array(kWordNumber, std::move(dims)); }
   Instr* Filled(const Shape& shape, int64_t value) {
     return make_.Spread(make_.Constant(Literal::ScalarInt(shape.type(), value)), shape);
   }
@@ -196,8 +196,8 @@ class WordSort {
         make_.Make(Op::kScatter, shape, {Filled(shape, 0), digits, Filled(digits->shape(), 1)},
                    std::move(attrs));
     Builder b(module_, "count");
-    Instr* old = b.Parameter(Shape::Scalar(kNumber));
-    counts->set_called({Finished(b, b.Add(old, b.Parameter(Shape::Scalar(kNumber))))});
+    Instr* old = b.Parameter(Shape::Scalar(kWordNumber));
+    counts->set_called({Finished(b, b.Add(old, b.Parameter(Shape::Scalar(kWordNumber))))});
     return counts;
   }
 

@@ -10,7 +10,7 @@ namespace tokamak {
 namespace {
 
 constexpr double kLeastProducts = 1 << 16;
-constexpr int64_t kMostParts = 16;
+constexpr int64_t kConvolutionMostParts = 16;
 
 int64_t CeilDiv(int64_t x, int64_t y) {
   return (x + y - 1) / y;
@@ -28,9 +28,9 @@ Phase PhaseOf(const WindowDim& window, int64_t phase) {
           (window.pad_low - phase - first) / d};
 }
 
-class Splitter {
+class ConvolutionSplitter {
  public:
-  explicit Splitter(Instr& conv)
+  explicit ConvolutionSplitter(Instr& conv)
       : conv_(conv),
         computation_(*conv.parent()),
         attrs_(conv.attrs<ConvolutionAttrs>()),
@@ -48,7 +48,7 @@ class Splitter {
       const WindowDim& window = attrs_.window[d];
       if (window.stride != 1 || window.window_dilation != 1 || window.reversed) return false;
       parts *= window.base_dilation;
-      if (parts > kMostParts) return false;
+      if (parts > kConvolutionMostParts) return false;
     }
     for (const Instr* operand : conv_.operands())
       if (!IsPlainArray(operand->shape()) || operand->shape().ElementCount() == 0) return false;
@@ -159,7 +159,7 @@ void SplitConvolutions(Module& module, const Machine& machine, DecisionLog& log)
     bool changed = false;
     for (Instr* instr : computation->Instrs()) {
       if (instr->op() != Op::kConvolution || IsForConvolutionLibrary(*instr, machine)) continue;
-      Splitter splitter(*instr);
+      ConvolutionSplitter splitter(*instr);
       if (!splitter.Pays()) continue;
       log.Add({.pass = "fuse",
                .rule = "convolution.without-holes",

@@ -11,11 +11,12 @@ namespace {
 
 // Elements of an input worth more than one thread, results that are work enough, and parts that a
 // result is made of. Columns are also cut so that whole rows are read at a time.
-constexpr int64_t kLong = 1 << 17, kManyResults = 256, kManyColumns = 16384, kMostParts = 64;
+constexpr int64_t kReductionLong = 1 << 17, kManyResults = 256, kManyColumns = 16384,
+                  kReductionMostParts = 64;
 // Columns that are read at a time, at least.
 constexpr int64_t kWide = 32;
 // Elements that a part of a result is made of, at least.
-constexpr int64_t kShortPart = 16;
+constexpr int64_t kReductionShortPart = 16;
 // Blocks that a GPU needs of a kernel, elements of a part that are a block's work, and results that
 // a block has when they lie side by side.
 constexpr int64_t kGpuBlocks = 4, kGpuPart = 4096, kGpuResults = 32;
@@ -24,9 +25,9 @@ constexpr int64_t kGpuParts = 2, kGpuRows = 16;
 // Elements from which rows are worth a kernel of their own.
 constexpr int64_t kGpuRowsFirst = 1 << 14;
 // Uneven parts, on a GPU: where there are so many times as many of them, and rows are longer than
-// what a team keeps of one. Their size is a multiple of kUnit elements of a row: vectors. On CPUs
-// they gain nothing (sums of 16,777,259 elements take 6.5 ms on two cores either way).
-constexpr int64_t kTimesMore = 4, kLongRow = 1 << 17, kUnit = 16;
+// what a team keeps of one. Their size is a multiple of kReductionUnit elements of a row: vectors.
+// On CPUs they gain nothing (sums of 16,777,259 elements take 6.5 ms on two cores either way).
+constexpr int64_t kTimesMore = 4, kReductionLongRow = 1 << 17, kReductionUnit = 16;
 
 // The most parts, at most `most`, that `length` falls into evenly.
 Parts EvenParts(int64_t length, int64_t most) {
@@ -38,7 +39,7 @@ Parts EvenParts(int64_t length, int64_t most) {
 // Uneven ones where those would be far fewer (a prime length has none).
 Parts PartsOfLength(int64_t length, int64_t most, bool in_rows) {
   Parts even = EvenParts(length, most);
-  int64_t unit = in_rows ? kUnit : 1, size = length / most / unit * unit;
+  int64_t unit = in_rows ? kReductionUnit : 1, size = length / most / unit * unit;
   if (even.count * kTimesMore > most || size == 0) return even;
   return {most, size, length - most * size};
 }
@@ -263,7 +264,7 @@ int64_t PartsWanted(const Reducer& reducer, int64_t results, const Machine& mach
   if (!machine.is_gpu()) {
     bool columns = !reducer.kept.empty() && reducer.kept.back() + 1 == reducer.input().rank() &&
                    reducer.input().dims().back() >= kWide;
-    return results >= (columns ? kManyColumns : kManyResults) ? 1 : kMostParts;
+    return results >= (columns ? kManyColumns : kManyResults) ? 1 : kReductionMostParts;
   }
   bool in_rows = reducer.reduced.back() == reducer.input().rank() - 1;
   int64_t folded = reducer.input().ElementCount() / results;
@@ -297,17 +298,17 @@ std::optional<Side> RowsToFoldFirst(const Reducer& reducer, const Machine& machi
 std::optional<std::pair<Side, Parts>> PartsOf(const Reducer& reducer, const Machine& machine) {
   int64_t count = reducer.input().ElementCount();
   int64_t results = PartsOf(reducer.instr->shape())[0].ElementCount();
-  if (count < kLong) return std::nullopt;
+  if (count < kReductionLong) return std::nullopt;
   int64_t wanted = PartsWanted(reducer, results, machine);
   if (wanted <= 1) return std::nullopt;
   // The first of those that are folded: its parts lie apart in memory.
   for (const Side& side : SidesOf(reducer, machine)) {
     bool in_rows = side.end == reducer.input().dims().size();
-    bool even = !machine.is_gpu() || (in_rows && side.length < kLongRow);
+    bool even = !machine.is_gpu() || (in_rows && side.length < kReductionLongRow);
     Parts parts =
         even ? EvenParts(side.length, wanted) : PartsOfLength(side.length, wanted, in_rows);
     int64_t each = count / parts.count;
-    if (parts.count > 1 && each >= 1024 && each >= kShortPart * results)
+    if (parts.count > 1 && each >= 1024 && each >= kReductionShortPart * results)
       return std::pair(side, parts);
   }
   return std::nullopt;

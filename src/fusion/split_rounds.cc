@@ -14,13 +14,13 @@ namespace {
 
 // Microseconds: what a launch may take, and what it takes when it is one of several.
 constexpr double kMostMicros = 1e6, kChunkMicros = 2.5e5;
-constexpr double kMostRounds = 1 << 30;
+constexpr double kSplitMostRounds = 1 << 30;
 constexpr int64_t kUnknownRounds = 16;  // as kernels of unknown rounds are priced
 constexpr std::string_view kChunks = "tokamak.chunks";
 
-class Splitter {
+class RoundSplitter {
  public:
-  Splitter(Module& module, Instr* loop, int64_t rounds)
+  RoundSplitter(Module& module, Instr* loop, int64_t rounds)
       : module_(module), loop_(loop), rounds_(rounds) {}
 
   // while (more) { n = 0; while (more && n < rounds) { step; ++n } }
@@ -119,7 +119,7 @@ class Chooser {
     bool endless = !region.rounds && machine_.is_gpu() && !in_loop;
     if (!endless && !(region.rounds && (micros > kMostMicros || rounds_ > 0))) return true;
     auto priced = static_cast<double>(region.rounds.value_or(kUnknownRounds));
-    double share = std::clamp(std::floor(kChunkMicros / micros * priced), 1.0, kMostRounds);
+    double share = std::clamp(std::floor(kChunkMicros / micros * priced), 1.0, kSplitMostRounds);
     int64_t rounds = rounds_ > 0 ? rounds_ : static_cast<int64_t>(share);
     log_.Add({.pass = "fuse",
               .rule = "loop.chunks",
@@ -129,7 +129,7 @@ class Chooser {
               .because = std::to_string(rounds) + " rounds of " +
                          (region.rounds ? std::to_string(*region.rounds) : "unknown") +
                          " a launch"});
-    Splitter(module_, &loop, rounds).Run();
+    RoundSplitter(module_, &loop, rounds).Run();
     return true;
   }
 

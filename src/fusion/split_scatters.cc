@@ -15,12 +15,12 @@ namespace {
 
 // Elements of updates worth more than one thread, parts, bytes of an array that is there several
 // times, and of all of those, where they are more than a few.
-constexpr int64_t kMany = 1 << 15, kMostParts = 32, kLeastParts = 4, kLarge = 1 << 20,
+constexpr int64_t kScatterMany = 1 << 15, kScatterMostParts = 32, kLeastParts = 4, kLarge = 1 << 20,
                   kAllBytes = 1 << 21, kVectors = 8;
 // Elements of a window, batches that are work for all threads without parts.
 constexpr int64_t kWideWindow = 512, kManyBatches = 16;
 
-bool Contains(const Dims& dims, int64_t d) {
+bool IsScattered(const Dims& dims, int64_t d) {
   return std::find(dims.begin(), dims.end(), d) != dims.end();
 }
 
@@ -40,10 +40,10 @@ Walk LongestWalk(const Instr& scatter, const ScatterAttrs& attrs) {
   const Dims& updates = scatter.operand(2)->shape().dims();
   int64_t next = 0;  // of the indices
   for (int64_t d = 0; d < static_cast<int64_t>(updates.size()); ++d) {
-    if (Contains(attrs.update_window_dims, d)) continue;
+    if (IsScattered(attrs.update_window_dims, d)) continue;
     if (next == attrs.index_vector_dim) ++next;
     int64_t size = updates[static_cast<size_t>(d)];
-    if (size > longest.size && !Contains(attrs.scatter_indices_batching_dims, next))
+    if (size > longest.size && !IsScattered(attrs.scatter_indices_batching_dims, next))
       longest = {next, d, size};
     ++next;
   }
@@ -140,11 +140,11 @@ int64_t PartsOf(const Instr& scatter, int64_t element_bytes) {
   int64_t window = 1, batches = 1, bytes = elements * element_bytes;
   for (int64_t d : attrs.update_window_dims) window *= update.dim(static_cast<size_t>(d));
   for (int64_t d : attrs.input_batching_dims) batches *= shape.dim(static_cast<size_t>(d));
-  if (updates < kMany || window >= kWideWindow || batches >= kManyBatches || bytes > kLarge)
+  if (updates < kScatterMany || window >= kWideWindow || batches >= kManyBatches || bytes > kLarge)
     return 1;
   // Vectors take less time than what comes with a part.
   int64_t most = updates / elements / (window > 1 ? kVectors : 1);
-  int64_t parts = std::min({kMostParts, most, LongestWalk(scatter, attrs).size / 16,
+  int64_t parts = std::min({kScatterMostParts, most, LongestWalk(scatter, attrs).size / 16,
                             std::max(kLeastParts, kAllBytes / bytes)});
   return parts < kLeastParts ? 1 : PowerBelow(parts);
 }
@@ -177,12 +177,12 @@ bool TrySplit(Instr& scatter, DecisionLog& log, Computation* within = nullptr) {
   return true;
 }
 
-constexpr ElementType kNumber = ElementType::kS32;
+constexpr ElementType kScatterNumber = ElementType::kS32;
 
 // The greater or lesser one of two numbers, or the second.
 Computation* BodyOf(Module& module, std::optional<Op> op) {
   Builder b(module, "combine");
-  Shape number = Shape::Scalar(kNumber);
+  Shape number = Shape::Scalar(kScatterNumber);
   Instr *x = b.Parameter(number), *y = b.Parameter(number);
   Result<Computation*> made = b.Finish(op ? b.Append(*op, {x, y}) : y);
   TOK_CHECK(made.ok(), "a computation of two numbers");
@@ -203,10 +203,10 @@ bool TryLast(Instr& scatter, DecisionLog& log) {
   Computation *greater = BodyOf(module, Op::kMaximum), *last_one = BodyOf(module, std::nullopt);
   Log(scatter, log, "scatter.last", "numbers of updates");
   Expansion make(scatter);
-  Instr* line = make.Make(Op::kIota, Shape::Array(kNumber, {count}), {}, IotaAttrs{0});
-  Instr* numbers = make.Make(Op::kReshape, Shape::Array(kNumber, update.dims()), {line});
-  Shape whole = Shape::Array(kNumber, shape.dims());
-  Instr* none = make.Spread(make.Constant(Literal::ScalarInt(kNumber, -1)), whole);
+  Instr* line = make.Make(Op::kIota, Shape::Array(kScatterNumber, {count}), {}, IotaAttrs{0});
+  Instr* numbers = make.Make(Op::kReshape, Shape::Array(kScatterNumber, update.dims()), {line});
+  Shape whole = Shape::Array(kScatterNumber, shape.dims());
+  Instr* none = make.Spread(make.Constant(Literal::ScalarInt(kScatterNumber, -1)), whole);
   Instr* last = make.Make(Op::kScatter, whole, {none, scatter.operand(1), numbers},
                           scatter.attrs<ScatterAttrs>());
   last->set_called({greater});
@@ -220,7 +220,7 @@ bool TryLast(Instr& scatter, DecisionLog& log) {
                              std::move(fetch));
   CompareAttrs less;
   less.direction = CompareDirection::kLt;
-  Instr* zero = make.Spread(make.Constant(Literal::ScalarInt(kNumber, 0)), whole);
+  Instr* zero = make.Spread(make.Constant(Literal::ScalarInt(kScatterNumber, 0)), whole);
   Instr* unchanged = make.Make(Op::kCompare, Shape::Array(ElementType::kPred, shape.dims()),
                                {last, zero}, std::move(less));
   make.Replace(make.Make(Op::kSelect, shape, {unchanged, scatter.operand(0), fetched}));
@@ -235,7 +235,7 @@ class KeyedScatter {
 
   Instr* Run() {
     Instr* keyed =
-        make_.Make(Op::kScatter, Shape::Array(kNumber, scatter_.shape().dims()),
+        make_.Make(Op::kScatter, Shape::Array(kScatterNumber, scatter_.shape().dims()),
                    {KeyOf(scatter_.operand(0)), scatter_.operand(1), KeyOf(scatter_.operand(2))},
                    scatter_.attrs<ScatterAttrs>());
     keyed->set_called({BodyOf(*scatter_.parent()->module(), op_)});
@@ -245,7 +245,7 @@ class KeyedScatter {
 
  private:
   Instr* Number(int64_t value, const Shape& shape) {
-    return make_.Spread(make_.Constant(Literal::ScalarInt(kNumber, value)), shape);
+    return make_.Spread(make_.Constant(Literal::ScalarInt(kScatterNumber, value)), shape);
   }
 
   // Negative numbers are in the other order. Twice it is nothing.
@@ -258,7 +258,7 @@ class KeyedScatter {
 
   // NaN comes before all numbers.
   Instr* KeyOf(Instr* x) {
-    Shape shape = Shape::Array(kNumber, x->shape().dims());
+    Shape shape = Shape::Array(kScatterNumber, x->shape().dims());
     Instr* key = Turned(make_.Make(Op::kBitcastConvert, shape, {x}));
     CompareAttrs unequal;
     unequal.direction = CompareDirection::kNe;

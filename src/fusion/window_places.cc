@@ -5,7 +5,7 @@
 namespace tokamak {
 namespace {
 
-bool Contains(const Dims& dims, int64_t d) {
+bool IsWindowed(const Dims& dims, int64_t d) {
   return std::find(dims.begin(), dims.end(), d) != dims.end();
 }
 
@@ -22,8 +22,8 @@ Dims WindowExtent(const Instr& scatter) {
   size_t next = 0;
   for (size_t d = 0; d < extent.size(); ++d) {
     auto dimension = static_cast<int64_t>(d);
-    if (Contains(attrs.inserted_window_dims, dimension) ||
-        Contains(attrs.input_batching_dims, dimension))
+    if (IsWindowed(attrs.inserted_window_dims, dimension) ||
+        IsWindowed(attrs.input_batching_dims, dimension))
       continue;
     extent[d] =
         scatter.operand(2)->shape().dim(static_cast<size_t>(attrs.update_window_dims[next++]));
@@ -53,7 +53,8 @@ WindowPlaces::WindowPlaces(Instr& scatter, Expansion& make)
   bool fits = InfoOf(type).bits < (IsSigned(type) ? 33 : 32);
   type_ = fits ? ElementType::kS32 : ElementType::kS64;
   for (int64_t d = 0; d < scatter.shape().rank(); ++d)
-    if (Contains(attrs_.scatter_dims_to_operand_dims, d) || Contains(attrs_.input_batching_dims, d))
+    if (IsWindowed(attrs_.scatter_dims_to_operand_dims, d) ||
+        IsWindowed(attrs_.input_batching_dims, d))
       moved_.push_back(d);
 }
 

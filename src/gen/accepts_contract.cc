@@ -13,7 +13,8 @@ namespace {
 
 // More than the values that the emitter makes for an op and each operation of its formula, at all
 // the places where panels and results are made; and how many are no matter.
-constexpr int64_t kNodesOfOp = 8, kNodesOfFlop = 12, kPlaces = 8, kFewNodes = 6000;
+constexpr int64_t kContractNodesOfOp = 8, kContractNodesOfFlop = 12, kContractPlaces = 8,
+                  kContractFewNodes = 6000;
 
 // Elements of it are made of elements of its operands, wherever they are needed.
 bool IsByElement(const Instr& instr) {
@@ -55,7 +56,7 @@ Accepts AcceptsContract(const Region& region, const Machine& machine) {
   int64_t nodes = 0;
   std::unordered_set<const Instr*> behind;
   for (const Instr* instr : region.instrs) {
-    nodes += kNodesOfOp + kNodesOfFlop * instr->info().flops_per_element;
+    nodes += kContractNodesOfOp + kContractNodesOfFlop * instr->info().flops_per_element;
     if (instr->op() == Op::kDot) {
       if (dot != nullptr || !IsForContract(*instr, machine)) return Accepts::kAskByBuilding;
       dot = instr;
@@ -69,7 +70,7 @@ Accepts AcceptsContract(const Region& region, const Machine& machine) {
     behind.insert(instr);
     if (!IsAtItsPlace(region, *instr, *dot)) return Accepts::kAskByBuilding;
   }
-  if (dot == nullptr || nodes * kPlaces > kFewNodes) return Accepts::kAskByBuilding;
+  if (dot == nullptr || nodes * kContractPlaces > kContractFewNodes) return Accepts::kAskByBuilding;
   // What others need of a root that is moved is made at another place.
   for (const Instr* instr : region.instrs)
     for (const Instr* operand : instr->operands())

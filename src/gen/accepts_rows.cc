@@ -25,7 +25,7 @@ using Place = std::vector<Digit>;  // a digit for each dimension
 
 // More than the values that the emitter makes for an op and for each operation of its formula
 // (threefry has no others than are counted), and how many are no matter.
-constexpr int64_t kNodesOfOp = 8, kNodesOfFlop = 12, kFewNodes = 6000;
+constexpr int64_t kRowsNodesOfOp = 8, kRowsNodesOfFlop = 12, kRowsFewNodes = 6000;
 // Elements that are whole vectors on every machine.
 constexpr int64_t kWholeRow = 64;
 // An instruction is looked at for so many places.
@@ -109,12 +109,12 @@ class Walker {
       nodes += NodesBehind(std::move(folded));
     }
     nodes += NodesBehind({region_.roots.begin(), region_.roots.end()});
-    return nodes * (row_ % kWholeRow == 0 ? 1 : 2) > kFewNodes;
+    return nodes * (row_ % kWholeRow == 0 ? 1 : 2) > kRowsFewNodes;
   }
 
   static int64_t NodesOf(const Instr& instr) {
-    return kNodesOfOp +
-           (instr.op() == Op::kThreefry2x32 ? 1 : kNodesOfFlop) * instr.info().flops_per_element;
+    return kRowsNodesOfOp + (instr.op() == Op::kThreefry2x32 ? 1 : kRowsNodesOfFlop) *
+                                instr.info().flops_per_element;
   }
 
   // Of all that some values need, down to what is folded.

@@ -30,7 +30,7 @@ constexpr double kFewThreads = 256;  // of a multiprocessor
 // very many parts) would else be gone through once for each.
 constexpr size_t kLooks = 4;
 // Branches of a kernel.
-constexpr int kMostBranches = 16;
+constexpr int kArmMostBranches = 16;
 
 // Selects by one condition, in one block, that can all be made before its statement `at`.
 struct Arms {
@@ -485,7 +485,7 @@ bool MayHoldArms(const Kernel& kernel, const Machine& machine) {
 }  // namespace
 
 void BranchAroundArms(Kernel& kernel, const Machine& machine) {
-  for (int i = 0; i < kMostBranches && MayHoldArms(kernel, machine); ++i) {
+  for (int i = 0; i < kArmMostBranches && MayHoldArms(kernel, machine); ++i) {
     std::optional<Arms> arms = ArmFinder(kernel, machine).Find();
     if (!arms) return;
     if (MakeZeroFirst(kernel)) arms = ArmFinder(kernel, machine).Find();

@@ -19,7 +19,7 @@ namespace tokamak {
 namespace {
 
 // Rows of a large input are read in stretches of at most so many vectors, when columns are long.
-constexpr int64_t kLargeInput = 1 << 20, kLongColumn = 16, kMostVectors = 16;
+constexpr int64_t kColumnsLargeInput = 1 << 20, kColumnsLongColumn = 16, kColumnsMostVectors = 16;
 
 // Operations for an element.
 constexpr int64_t kLittle = 4, kSome = 16;
@@ -85,10 +85,10 @@ class ColumnsBuilder {
     const Reducer& like = reducers_[0];
     bool along = !like.kept.empty() && like.kept.back() + 1 == like.input().rank();
     int64_t count = ProductOf(dims_, 0, dims_.size());
-    if (!along || like.input().ByteSize() < kLargeInput ||
-        like.input().ElementCount() / count < kLongColumn)
+    if (!along || like.input().ByteSize() < kColumnsLargeInput ||
+        like.input().ElementCount() / count < kColumnsLongColumn)
       return 1;
-    int64_t vectors = std::min(kMostVectors, row_ / lanes_);
+    int64_t vectors = std::min(kColumnsMostVectors, row_ / lanes_);
     auto grid = [&] { return rows_ * ((row_ + vectors * lanes_ - 1) / (vectors * lanes_)); };
     while (vectors > 1 && grid() < 4 * machine_.cores) vectors /= 2;
     // As wide as they need to be: the last one would do again what the one before it did.

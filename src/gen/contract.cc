@@ -34,7 +34,7 @@ namespace tokamak {
 namespace {
 
 // Shorter rows are columns to others, which fold them in another order.
-constexpr int64_t kLeastRow = 8;
+constexpr int64_t kContractLeastRow = 8;
 
 bool HasReduction(const Region& region) {
   return std::any_of(region.instrs.begin(), region.instrs.end(),
@@ -169,7 +169,7 @@ class ContractBuilder {
     bool is_all = MakesAll();
     if (is_all) tile_->WriteTo(emitter_.OutputOf(*parts_.rest.roots[0]));
     tile_->MakeArrays();
-    const Cut &rows = tile_->tiling().rows, &columns = tile_->tiling().columns;
+    const TileCut &rows = tile_->tiling().rows, &columns = tile_->tiling().columns;
     int64_t teams = tile_->sides().batch * rows.count * columns.count;
     b_.For("tile", LoopRole::kGrid, b_.Index(teams), [&](Scalar g) {
       Scalar rest = g / b_.Index(columns.count);
@@ -202,7 +202,7 @@ class ContractBuilder {
     if (inner_) inner_->MakeArrays();
     left_ = tile_->MakeLhs();
     tile_->MakeArrays();
-    const Cut& rows = chain->outer.rows;
+    const TileCut& rows = chain->outer.rows;
     int64_t tasks = chain->tasks(tile_->sides().batch), of_batch = rows.count / chain->tiles;
     column_ = b_.Index(0);
     b_.For("task", LoopRole::kGrid, b_.Index(tasks), [&](Scalar task) {
@@ -252,7 +252,7 @@ class ContractBuilder {
       return "its left side is not made of rows";
     if (parts_.inner == nullptr) {
       if (std::string why = before_.Find(); !why.empty()) return why;
-      if (before_.row() < kLeastRow) return "its rows are folded sooner side by side";
+      if (before_.row() < kContractLeastRow) return "its rows are folded sooner side by side";
     } else {
       DotSides inner(*parts_.inner);
       if (inner.batch != sides.batch) return "its contractions are of other batches";
@@ -266,12 +266,12 @@ class ContractBuilder {
     RowLevels found;
     if (std::string why = FindRowLevels(region, found); !why.empty()) return why;
     if (std::string why = body.Find(); !why.empty()) return why;
-    if (body.row() < kLeastRow) return "its rows are folded sooner side by side";
+    if (body.row() < kContractLeastRow) return "its rows are folded sooner side by side";
     bool fits = body.rows() == sides.batch * sides.m && body.row() == sides.n;
     return fits ? "" : "its reductions fold other rows than the contraction makes";
   }
 
-  Scalar Begin(const Cut& cut, Scalar piece) {
+  Scalar Begin(const TileCut& cut, Scalar piece) {
     if (cut.count == 1) return b_.Index(0);
     Scalar begin = piece * b_.Index(cut.size);
     return cut.total % cut.size == 0 ? begin : LesserOf(begin, b_.Index(cut.total - cut.size));

@@ -23,10 +23,10 @@ constexpr int64_t kChainBytes = 128 << 10, kSharedBytes = 2 << 20, kLeastRows = 
 // Tiles that keep the threads of a large machine busy, and multiplications that make one worth it.
 constexpr int64_t kTilesWanted = 16, kLeastOfTile = 1 << 18;
 // Rows that fill a part of the processor's tiles.
-constexpr int64_t kWorthTiles = 4, kTileRows = 16, kTileDepth = 32;
+constexpr int64_t kWorthTiles = 4, kContractTileRows = 16, kTileDepth = 32;
 
-Cut CutInto(int64_t total, int64_t most, int64_t unit) {
-  Cut cut{.total = total};
+TileCut CutInto(int64_t total, int64_t most, int64_t unit) {
+  TileCut cut{.total = total};
   cut.count = CeilDiv(total, std::max(most / unit, int64_t{1}) * unit);
   cut.size = RoundUp(CeilDiv(total, cut.count), unit);
   cut.count = CeilDiv(total, cut.size);
@@ -65,7 +65,7 @@ Tiling TilingOf(const Instr& dot, const DotSides& sides, const Machine& machine,
   bool tiles = t.type == ScalarType::kBF16 && machine.matrix_tiles && sides.m >= kWorthTiles;
   int64_t bytes = BytesOf(t.type);
   t.lanes = machine.Lanes(t.type == ScalarType::kF64 ? 64 : 32);
-  int64_t row_unit = t.row_unit = tiles ? kTileRows : 1;
+  int64_t row_unit = t.row_unit = tiles ? kContractTileRows : 1;
   int64_t depth_unit = t.depth_unit = tiles ? kTileDepth : GroupOf(t.type);
   t.rhs_block = BlocksOfRhs(dot, machine);
   int64_t column_unit = std::max(t.lanes, t.rhs_block);

@@ -16,7 +16,7 @@ constexpr int64_t RoundUp(int64_t x, int64_t to) {
 }
 
 // One direction, cut.
-struct Cut {
+struct TileCut {
   int64_t total = 0;  // as the program has it
   int64_t size = 0;   // of a piece; more than `total` when it is padded
   int64_t count = 1;
@@ -27,11 +27,11 @@ struct Cut {
 
 struct Tiling {
   ScalarType type{};  // of what is multiplied
-  Cut rows, columns;
+  TileCut rows, columns;
   // Parts of the columns, all alike: a tile has the same columns of each. `columns` are of one.
   int64_t parts = 1;
   // The depth: all panels are alike, the last one is padded.
-  Cut depth;
+  TileCut depth;
   int64_t lanes = 1;      // of sums
   int64_t rhs_block = 0;  // columns that lie together in rhs, as BlocksOfRhs has it; 0: not so
   int64_t row_unit = 1;   // rows are cut into multiples of it

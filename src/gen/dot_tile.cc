@@ -209,7 +209,7 @@ bool DotTile::LhsLiesAcross() const {
 
 // An element, as it is multiplied. `free` and `depth` count within the tile and the panel.
 Scalar DotTile::ElementOf(const Side& side, Scalar panel, Scalar free, Scalar depth) {
-  const Cut& cut = &side == &lhs_ ? t_.rows : t_.columns;
+  const TileCut& cut = &side == &lhs_ ? t_.rows : t_.columns;
   if (cut.IsPadded()) free = LesserOf(free, b_.Index(cut.total - 1));
   Scalar along = (&side == &lhs_ ? row_ : column_) + free;
   Scalar p = panel * b_.Index(t_.depth.size) + depth;

@@ -16,7 +16,7 @@ namespace {
 // A flag is worth a second loop when it saves so many simple operations of a vector, and such a
 // part of them all: which way the branch goes is foreseen.
 constexpr double kLeastSaved = 16, kLeastPart = 0.25;
-constexpr int kMostBranches = 4;
+constexpr int kFlagMostBranches = 4;
 
 // A loop's stores, written again: with a flag known, and a variable in place of the loop's.
 class Rewriter {
@@ -263,7 +263,7 @@ bool BranchAtOne(Kernel& kernel, const Machine& machine) {
 
 void BranchAtFlags(Kernel& kernel, const Machine& machine) {
   if (!MayHoldFlags(kernel)) return;
-  for (int i = 0; i < kMostBranches; ++i)
+  for (int i = 0; i < kFlagMostBranches; ++i)
     if (!BranchAtOne(kernel, machine)) return;
 }
 

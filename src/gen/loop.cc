@@ -20,9 +20,9 @@ namespace tokamak {
 namespace {
 
 // A grid of fewer iterations is cut finer, when they are long.
-constexpr int64_t kGridWanted = 256, kLongRow = 4096;
+constexpr int64_t kLoopGridWanted = 256, kLongRow = 4096;
 // So many steps of a row do not feel one more, where one has to overlap anyhow.
-constexpr int64_t kManySteps = 16;
+constexpr int64_t kLoopManySteps = 16;
 
 struct Schedule {
   size_t inner = 0;  // dimensions of the domain that the inner loop runs over
@@ -43,7 +43,7 @@ int64_t LanesFor(int64_t row, const Machine& machine) {
   int64_t together = row < (is_short ? 2 : 8) * vector ? 1 : VectorsTogether(machine);
   auto costs = [&] {
     int64_t lanes = together * vector;
-    return row % lanes != 0 && row < (row % vector == 0 ? kLongRow : kManySteps * lanes);
+    return row % lanes != 0 && row < (row % vector == 0 ? kLongRow : kLoopManySteps * lanes);
   };
   while (together > 1 && costs()) together /= 2;
   vector *= together;
@@ -103,7 +103,7 @@ class LoopBuilder {
 
   // The grid's iterations are whole rows, all pieces of each.
   bool IsWhole() const {
-    return !schedule_.cuts.empty() && (rows_ >= kGridWanted || row_ < kLongRow);
+    return !schedule_.cuts.empty() && (rows_ >= kLoopGridWanted || row_ < kLongRow);
   }
 
   static bool IsExact(const Piece& piece) {
@@ -136,10 +136,10 @@ class LoopBuilder {
 
   int64_t BlockOf(int64_t steps) const {
     if (IsWhole()) return steps;
-    if (rows_ == 1) return schedule_.cuts.empty() ? 1 : std::min(steps, kGridWanted / 4);
-    if (rows_ >= kGridWanted || row_ < kLongRow) return steps;
+    if (rows_ == 1) return schedule_.cuts.empty() ? 1 : std::min(steps, kLoopGridWanted / 4);
+    if (rows_ >= kLoopGridWanted || row_ < kLongRow) return steps;
     int64_t all = (row_ + schedule_.lanes - 1) / schedule_.lanes * rows_;
-    return std::clamp<int64_t>(all / kGridWanted, 1, steps);
+    return std::clamp<int64_t>(all / kLoopGridWanted, 1, steps);
   }
 
   // One block of a piece.
@@ -231,7 +231,7 @@ bool DividesInside(const Kernel& kernel) {
 }
 
 // Pieces of a row that are worth code of their own, and how much longer it may be for them.
-constexpr size_t kMaxCuts = 8, kMaxGrowth = 3, kFewNodes = 400;
+constexpr size_t kMaxCuts = 8, kMaxGrowth = 3, kLoopFewNodes = 400;
 constexpr int64_t kLargeBytes = int64_t{32} << 20;
 
 bool HasPieces(const Region& region) {
@@ -270,7 +270,7 @@ std::optional<BuiltKernel> BuildPieces(const Region& region, const Machine& mach
   if (schedule.cuts.empty()) return std::nullopt;
   std::optional<BuiltKernel> built = BuildOtherwise(region, machine, schedule, name, whole);
   if (built &&
-      built->kernel.nodes.size() > std::max(kFewNodes, kMaxGrowth * whole.kernel.nodes.size()))
+      built->kernel.nodes.size() > std::max(kLoopFewNodes, kMaxGrowth * whole.kernel.nodes.size()))
     return std::nullopt;
   return built;
 }

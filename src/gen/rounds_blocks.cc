@@ -16,10 +16,10 @@ namespace tokamak {
 namespace {
 
 // Bytes that all rounds read and stack at least, and those of one row of the places.
-constexpr int64_t kLeastBytes = 1 << 20, kLeastRow = 4096;
+constexpr int64_t kLeastBytes = 1 << 20, kBlockLeastRow = 4096;
 // Rounds of a block at most; rows that are read side by side, since those of a power of two of
 // bytes meet in the caches; places of a team, and elements that it keeps.
-constexpr int64_t kMostRounds = 8, kMostRows = 8, kPlaces = 1024, kMostKept = 6144;
+constexpr int64_t kMostRounds = 8, kMostRows = 8, kBlockPlaces = 1024, kBlockMostKept = 6144;
 
 // Of most arrays.
 constexpr int64_t kBytesOfElement = 4;
@@ -102,11 +102,11 @@ BuildOutcome BuildRoundsInBlocks(const RoundsRegion& region, const Machine& mach
                                  const std::string& name) {
   int64_t count = region.form.Places(), rounds = region.rounds.value_or(0);
   int64_t bytes = StackedBytes(region);
-  if (rounds < 2 * kMostRounds || bytes < kLeastBytes || bytes / rounds < kLeastRow)
+  if (rounds < 2 * kMostRounds || bytes < kLeastBytes || bytes / rounds < kBlockLeastRow)
     return {std::nullopt, "its rounds stack little"};
   int64_t rows = std::max<int64_t>(bytes / rounds / (count * kBytesOfElement), 1);
   int64_t together = std::clamp<int64_t>(kMostRows / rows, 1, kMostRounds);
-  int64_t most = std::min(kPlaces, kMostKept / HeldElements(region));
+  int64_t most = std::min(kBlockPlaces, kBlockMostKept / HeldElements(region));
   int64_t vectors = std::min(most, count / (2 * machine.cores)) / lanes;
   if (vectors < 2) return {std::nullopt, "its places are few"};
   int64_t places = vectors * lanes, teams = (count + places - 1) / places;

@@ -10,7 +10,7 @@ namespace tokamak {
 namespace {
 
 // Elements that are folded one by one, in code.
-constexpr int64_t kMostTaps = 64;
+constexpr int64_t kRoundMostTaps = 64;
 
 Region RegionOf(const Computation& computation) {
   Region region{.computation = &computation, .instrs = {}, .inputs = {}, .roots = {}};
@@ -169,7 +169,7 @@ std::vector<Element> RoundsFrame::Reduced(const Instr& reduce, const Coordinates
   const Dims& from = reduce.operand(0)->shape().dims();
   Dims taps;
   for (int64_t d : reduced) taps.push_back(from[static_cast<size_t>(d)]);
-  if (reduce.captures() > 0 || ProductOf(taps, 0, taps.size()) > kMostTaps) {
+  if (reduce.captures() > 0 || ProductOf(taps, 0, taps.size()) > kRoundMostTaps) {
     context_.Fail("it holds a long reduction");
     return {};
   }
@@ -212,7 +212,7 @@ Element RoundsFrame::Contracted(const Instr& dot, const Coordinates& at) {
   Dims taps;
   for (int64_t d : attrs.lhs_contracting) taps.push_back(lhs.shape().dim(static_cast<size_t>(d)));
   ElementType type = dot.shape().type(), wide = WideType(type);
-  if (ProductOf(taps, 0, taps.size()) > kMostTaps || IsComplex(type)) {
+  if (ProductOf(taps, 0, taps.size()) > kRoundMostTaps || IsComplex(type)) {
     context_.Fail("it holds a long contraction");
     return ZeroOf(dot, 0);
   }

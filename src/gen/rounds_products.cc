@@ -13,7 +13,7 @@ namespace {
 // Products of a dot that are written out, one by one.
 constexpr int64_t kMostWritten = 64;
 // Elements of vectors and sums that a place keeps of one product.
-constexpr int64_t kMostKept = 512;
+constexpr int64_t kProductMostKept = 512;
 
 bool HasUnknownLoop(const Computation& computation) {
   for (Instr* caller : computation.Callers()) {
@@ -100,7 +100,7 @@ Coordinates PlaceOf(const Instr& dot, size_t operand, const Coordinates& at,
 std::optional<RoundsProduct> ProductOf(const IndependentLoop& form, const Instr& dot) {
   std::optional<RoundsProduct> product = LargeProductOf(form, dot);
   if (!product || product->taps * product->sums <= kMostWritten ||
-      product->taps + product->sums > kMostKept)
+      product->taps + product->sums > kProductMostKept)
     return std::nullopt;
   return product;
 }

@@ -6,7 +6,7 @@ namespace tokamak {
 namespace {
 
 // So many steps do not feel another one.
-constexpr int64_t kManySteps = 8;
+constexpr int64_t kRowManySteps = 8;
 
 // Rows of more bytes in all come from memory, one after the other.
 constexpr int64_t kMaxNear = 1 << 20;
@@ -113,7 +113,7 @@ Coordinates RowsBody::InputAt(const Reducer& reducer, Scalar element) {
 }
 
 int64_t RowsBody::LanesBeside() const {
-  int64_t vectors = row_ >= kManySteps * machine_.Lanes(32) ? VectorsTogether(machine_) : 2;
+  int64_t vectors = row_ >= kRowManySteps * machine_.Lanes(32) ? VectorsTogether(machine_) : 2;
   return vectors * machine_.Lanes(32);
 }
 
@@ -184,7 +184,8 @@ void RowsBody::StoreElements() {
   if (roots.empty()) return;
   int64_t lanes = machine_.HasShortVectors() ? LanesBeside() : machine_.Lanes(32);
   lanes = std::min(lanes, PowerBelow(row_));
-  while (lanes > machine_.Lanes(32) && row_ % lanes != 0 && row_ < kManySteps * lanes) lanes /= 2;
+  while (lanes > machine_.Lanes(32) && row_ % lanes != 0 && row_ < kRowManySteps * lanes)
+    lanes /= 2;
   int64_t steps = (row_ + lanes - 1) / lanes;
   const Reducer& like = levels_[0][0];
   b_.For("k", LoopRole::kSerial, b_.Index(steps), [&](Scalar k) {

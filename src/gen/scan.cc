@@ -17,11 +17,11 @@ namespace tokamak {
 namespace {
 
 // Rows of a large array are read in stretches of at most so many vectors.
-constexpr int64_t kLargeInput = 256 << 10, kLongColumn = 16, kMostVectors = 8;
+constexpr int64_t kScanLargeInput = 256 << 10, kScanLongColumn = 16, kScanMostVectors = 8;
 // Rows that are taken at a time, when they do not lie side by side.
 constexpr int64_t kRowsAtATime = 4;
 // Iterations of the grid that keep the threads of a machine busy.
-constexpr int64_t kGridWanted = 64;
+constexpr int64_t kScanGridWanted = 64;
 
 class ScanBuilder {
  public:
@@ -50,9 +50,9 @@ class ScanBuilder {
   bool BuildColumns(BuiltKernel& built) {
     int64_t inner = scan_.inner, vectors = 1;
     auto grid = [&](int64_t v) { return scan_.outer * ((inner + v * lanes_ - 1) / (v * lanes_)); };
-    if (scan_.length >= kLongColumn && scan_.length * inner * 4 >= kLargeInput)
-      while (2 * vectors <= std::min(kMostVectors, inner / lanes_) &&
-             grid(2 * vectors) >= kGridWanted)
+    if (scan_.length >= kScanLongColumn && scan_.length * inner * 4 >= kScanLargeInput)
+      while (2 * vectors <= std::min(kScanMostVectors, inner / lanes_) &&
+             grid(2 * vectors) >= kScanGridWanted)
         vectors *= 2;
     int64_t width = vectors * lanes_, steps = (inner + width - 1) / width;
     built.grid = grid(vectors);
@@ -75,7 +75,7 @@ class ScanBuilder {
 
   bool BuildRows(BuiltKernel& built) {
     int64_t rows = scan_.outer * scan_.inner, taken = std::min(kRowsAtATime, PowerBelow(rows));
-    while (taken > 1 && rows / taken < kGridWanted && rows % taken != 0) taken /= 2;
+    while (taken > 1 && rows / taken < kScanGridWanted && rows % taken != 0) taken /= 2;
     built.grid = (rows + taken - 1) / taken;
     b_.For("g", LoopRole::kGrid, b_.Index(built.grid), [&](Scalar g) {
       Scalar first = LesserOf(g * b_.Index(taken), b_.Index(rows - taken));

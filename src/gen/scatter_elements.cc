@@ -5,7 +5,7 @@
 namespace tokamak {
 namespace {
 
-bool Contains(const Dims& dims, size_t d) {
+bool IsAmongDims(const Dims& dims, size_t d) {
   return std::find(dims.begin(), dims.end(), static_cast<int64_t>(d)) != dims.end();
 }
 
@@ -24,7 +24,7 @@ ScatterElements::ScatterElements(KernelBuilder& b, ElementEmitter& emitter, cons
     : b_(b), emitter_(emitter), scatter_(scatter), attrs_(scatter.attrs<ScatterAttrs>()) {
   const Dims& update = scatter_.operand(2)->shape().dims();
   for (size_t d = 0; d < update.size(); ++d)
-    (Contains(attrs_.update_window_dims, d) ? window_ : batch_).push_back(update[d]);
+    (IsAmongDims(attrs_.update_window_dims, d) ? window_ : batch_).push_back(update[d]);
   extent_.assign(scatter_.shape().dims().size(), 1);
   for (size_t d = 0, next = 0; d < extent_.size(); ++d)
     if (!IsOutsideOfWindow(d)) extent_[d] = window_[next++];
@@ -39,7 +39,7 @@ bool ScatterElements::WindowsShift() const {
 }
 
 bool ScatterElements::IsOutsideOfWindow(size_t d) const {
-  return Contains(attrs_.inserted_window_dims, d) || Contains(attrs_.input_batching_dims, d);
+  return IsAmongDims(attrs_.inserted_window_dims, d) || IsAmongDims(attrs_.input_batching_dims, d);
 }
 
 std::vector<Scalar> ScatterElements::Starts(const Coordinates& batch) {
@@ -153,8 +153,8 @@ Element ScatterElements::UpdateAt(const Coordinates& batch, const Coordinates& w
   Coordinates update;
   const Dims& update_dims = scatter_.operand(2)->shape().dims();
   for (size_t d = 0, in_window = 0, in_batch = 0; d < update_dims.size(); ++d)
-    update.push_back(Contains(attrs_.update_window_dims, d) ? window[in_window++]
-                                                            : batch[in_batch++]);
+    update.push_back(IsAmongDims(attrs_.update_window_dims, d) ? window[in_window++]
+                                                               : batch[in_batch++]);
   return emitter_.At(*scatter_.operand(2), update);
 }
 

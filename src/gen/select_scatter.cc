@@ -6,9 +6,9 @@ namespace tokamak {
 namespace {
 
 // Taps that are written out for an element.
-constexpr int64_t kMostTaps = 128;
+constexpr int64_t kSelectMostTaps = 128;
 
-const Window& WindowOf(const Instr& instr) {
+const Window& SelectWindowOf(const Instr& instr) {
   return instr.attrs<WindowAttrs>().window;
 }
 
@@ -38,7 +38,7 @@ class Asker {
   void Windows(size_t d, Scalar inside, Scalar tap) {
     if (!emitter_.fault().empty()) return;
     if (d == at_.size()) return Ask(inside, tap);
-    const WindowDim& dim = WindowOf(instr_)[d];
+    const WindowDim& dim = SelectWindowOf(instr_)[d];
     int64_t windows = instr_.operand(1)->shape().dim(d);
     Scalar shifted = at_[d] + b_.Index(dim.pad_low);
     for (int64_t back = WindowsAround(dim); back-- > 0;) {
@@ -67,7 +67,7 @@ class Asker {
 
   // Which tap the window at place_ selects.
   Scalar Selected() {
-    const Window& window = WindowOf(instr_);
+    const Window& window = SelectWindowOf(instr_);
     const Dims& sizes = instr_.operand(0)->shape().dims();
     int64_t taps = 1;
     for (const WindowDim& dim : window) taps *= dim.size;
@@ -122,7 +122,7 @@ class Asker {
 
 int64_t TapsAsked(const Instr& instr) {
   int64_t taps = 1;
-  for (const WindowDim& dim : WindowOf(instr)) taps *= dim.size * WindowsAround(dim);
+  for (const WindowDim& dim : SelectWindowOf(instr)) taps *= dim.size * WindowsAround(dim);
   return taps;
 }
 
@@ -133,10 +133,10 @@ std::optional<std::string> WhyNoSelectAndScatter(const Instr& instr) {
   ElementType type = instr.shape().type();
   for (size_t i = 0; i < 3; ++i)
     if (instr.operand(i)->shape().type() != type) return "select-and-scatter: of mixed types";
-  for (const WindowDim& dim : WindowOf(instr))
+  for (const WindowDim& dim : SelectWindowOf(instr))
     if (dim.window_dilation != 1 || dim.base_dilation != 1 || dim.reversed || dim.size < 1)
       return "select-and-scatter: of a dilated window";
-  if (TapsAsked(instr) > kMostTaps)
+  if (TapsAsked(instr) > kSelectMostTaps)
     return "select-and-scatter: an element would ask too many windows";
   KernelBuilder b("probe");
   for (const Computation* body : instr.called()) {

@@ -21,14 +21,15 @@ bool ComesFrom(const Instr& instr, const Instr& from) {
   return false;
 }
 
-bool Folds(const Reducer& reducer, Op op) {
+bool FoldsBy(const Reducer& reducer, Op op) {
   return reducer.op == op && reducer.any_order && reducer.instr->captures() == 0;
 }
 
 }  // namespace
 
 std::optional<ShiftedSum> ShiftedSumOf(const Reducer& sum, const Reducer& greatest) {
-  if (!Folds(sum, Op::kAdd) || !Folds(greatest, Op::kMaximum) || sum.reduced != greatest.reduced)
+  if (!FoldsBy(sum, Op::kAdd) || !FoldsBy(greatest, Op::kMaximum) ||
+      sum.reduced != greatest.reduced)
     return std::nullopt;
   ElementType type = sum.type(0);
   if (type != ElementType::kF32 && type != ElementType::kF64) return std::nullopt;

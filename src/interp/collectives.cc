@@ -16,13 +16,13 @@ namespace {
 
 using Values = std::vector<Value>;
 
-Values TakeAll(std::span<const Value> operands) {
+Values BroughtValues(std::span<const Value> operands) {
   Values taken;
   for (size_t i = 0; i < operands.size(); ++i) taken.push_back(TakeOperand(operands, i));
   return taken;
 }
 
-Value AsResult(const Shape& shape, Values values) {
+Value AsCollectiveResult(const Shape& shape, Values values) {
   if (!shape.IsTuple() && values.size() == 1) return std::move(values[0]);
   return Value::Tuple(std::move(values));
 }
@@ -43,11 +43,11 @@ Result<Gathered> Gather(const Instr& instr, std::span<const Value> operands, Con
   gathered.self = static_cast<size_t>(
       std::find(gathered.members.begin(), gathered.members.end(), self) - gathered.members.begin());
   if (context.devices == nullptr || gathered.members.size() == 1) {
-    gathered.brought.push_back(TakeAll(operands));
+    gathered.brought.push_back(BroughtValues(operands));
     return gathered;
   }
   TOK_TRY(gathered.brought, context.devices->Meet({instr.op(), attrs.channel_id, gathered.members},
-                                                  self, TakeAll(operands)));
+                                                  self, BroughtValues(operands)));
   return gathered;
 }
 
@@ -66,7 +66,7 @@ Result<Value> CheckedAll(const Instr& instr, const Shape& shape, Values values) 
     const Shape& expected = shape.IsTuple() ? shape.elements()[i] : shape;
     TOK_TRY(values[i], Checked(instr, expected, std::move(values[i])));
   }
-  return AsResult(shape, std::move(values));
+  return AsCollectiveResult(shape, std::move(values));
 }
 
 Result<Value> GatherAlong(const Instr& instr, const Shape& shape, std::span<const Value> operands,
@@ -161,7 +161,8 @@ Result<Value> EvalAllGatherStart(const Instr& instr, std::span<const Value> oper
   if (instr.shape().elements().size() < 2) return Unsupported(instr, "gives operands and results");
   const Shape& shape = instr.shape().elements()[1];
   TOK_TRY(Value result, GatherAlong(instr, shape, operands, context));
-  return Value::Tuple({AsResult(instr.shape().elements()[0], std::move(kept)), std::move(result)});
+  return Value::Tuple(
+      {AsCollectiveResult(instr.shape().elements()[0], std::move(kept)), std::move(result)});
 }
 
 Result<Value> EvalAllGatherDone(const Instr& instr, std::span<const Value> operands, Context&) {
@@ -173,7 +174,7 @@ Result<Value> EvalAllReduce(const Instr& instr, std::span<const Value> operands,
   TOK_TRY(Gathered gathered, Gather(instr, operands, context));
   if (gathered.brought.empty()) return Zeros(instr.shape());
   TOK_TRY(Values results, FoldAll(instr, gathered, operands.size(), context));
-  return AsResult(instr.shape(), std::move(results));
+  return AsCollectiveResult(instr.shape(), std::move(results));
 }
 
 Result<Value> EvalAllReduceStart(const Instr& instr, std::span<const Value> operands,
@@ -247,7 +248,7 @@ Result<Value> EvalCollectiveBroadcast(const Instr& instr, std::span<const Value>
     TOK_RETURN_IF_ERROR(CheckRoot(instr, roots[i], gathered));
     results.push_back(gathered.brought[static_cast<size_t>(roots[i])][i]);
   }
-  return AsResult(instr.shape(), std::move(results));
+  return AsCollectiveResult(instr.shape(), std::move(results));
 }
 
 // The root of each operand has its result, zeros stay with the others.
@@ -266,7 +267,7 @@ Result<Value> EvalCollectiveReduce(const Instr& instr, std::span<const Value> op
     TOK_TRY(Value folded, Fold(instr, gathered, i, context));
     results.push_back(std::move(folded));
   }
-  return AsResult(instr.shape(), std::move(results));
+  return AsCollectiveResult(instr.shape(), std::move(results));
 }
 
 // Rows of the input go to offsets in the outputs of the others: input, output, input offsets, send

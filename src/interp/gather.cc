@@ -11,7 +11,7 @@
 namespace tokamak {
 namespace {
 
-bool Contains(const Dims& dims, size_t d) {
+bool IsAmong(const Dims& dims, size_t d) {
   return std::find(dims.begin(), dims.end(), static_cast<int64_t>(d)) != dims.end();
 }
 
@@ -27,7 +27,7 @@ Result<Value> MakeGather(const Instr& instr, const Value& operand, const Value& 
   Dims slice_dims, slice_strides;
   bool empty = false;  // slices of no element, though the result has some: those are 0, as in XLA
   for (size_t d = 0; d < from.size(); ++d) {
-    if (Contains(attrs.collapsed_slice_dims, d) || Contains(attrs.operand_batching_dims, d)) {
+    if (IsAmong(attrs.collapsed_slice_dims, d) || IsAmong(attrs.operand_batching_dims, d)) {
       empty = empty || slice_sizes[d] == 0;
       continue;
     }
@@ -37,7 +37,7 @@ Result<Value> MakeGather(const Instr& instr, const Value& operand, const Value& 
   size_t rank = attrs.offset_dims.size() + vectors.dims().size();
   Dims dims(rank);
   for (size_t d = 0, slice = 0, batch = 0; d < rank; ++d)
-    dims[d] = Contains(attrs.offset_dims, d) ? slice_dims[slice++] : vectors.dims()[batch++];
+    dims[d] = IsAmong(attrs.offset_dims, d) ? slice_dims[slice++] : vectors.dims()[batch++];
   TOK_RETURN_IF_ERROR(CheckFits(instr, operand.type(), dims));
   if (empty || ProductOf(dims) == 0) {
     return DispatchStorage(operand.type(), [&]<typename T>() -> Result<Value> {
@@ -47,7 +47,7 @@ Result<Value> MakeGather(const Instr& instr, const Value& operand, const Value& 
   }
   Dims strides = StridesOf(dims), to_slice, to_batch;
   for (size_t d = 0; d < rank; ++d)
-    (Contains(attrs.offset_dims, d) ? to_slice : to_batch).push_back(strides[d]);
+    (IsAmong(attrs.offset_dims, d) ? to_slice : to_batch).push_back(strides[d]);
 
   return DispatchStorage(operand.type(), [&]<typename T>() -> Result<Value> {
     std::vector<T> elements(static_cast<size_t>(ProductOf(dims)));

@@ -142,20 +142,20 @@ decltype(auto) InNumbers(LapackArray::Kind kind, Fn&& fn) {
   if (kind == LapackArray::Kind::kReal) return fn.template operator()<R, double>();
   return fn.template operator()<std::complex<R>, Complex>();
 }
-using Bytes = std::vector<std::byte>;
+using LapackBytes = std::vector<std::byte>;
 
 template <typename R>
-Bytes FromValue(const Value& value) {
+LapackBytes FromValue(const Value& value) {
   return InNumbers<R>(NumbersOf(value.type()), [&]<typename T, typename Wide>() {
     const std::vector<Wide> wide = ElementsAs<Wide>(value);
-    Bytes bytes(wide.size() * sizeof(T));
+    LapackBytes bytes(wide.size() * sizeof(T));
     std::transform(wide.begin(), wide.end(), reinterpret_cast<T*>(bytes.data()),
                    [](const Wide& x) { return static_cast<T>(x); });
     return bytes;
   });
 }
 template <typename R>
-Value ToValue(const Shape& shape, const Bytes& bytes, const Context& context) {
+Value ToValue(const Shape& shape, const LapackBytes& bytes, const Context& context) {
   return DispatchStorage(shape.type(), [&]<typename U>() {
     std::vector<U> elements(static_cast<size_t>(shape.ElementCount()));
     InNumbers<R>(NumbersOf(shape.type()), [&]<typename T, typename Wide>() {
@@ -173,9 +173,10 @@ Value ToValue(const Shape& shape, const Bytes& bytes, const Context& context) {
 template <typename R>
 Result<Value> Evaluate(const Instr& instr, std::span<const Value> operands,
                        const Context& context) {
-  std::vector<Bytes> bytes;
+  std::vector<LapackBytes> bytes;
   std::vector<LapackArray> given, made;
-  auto keep = [&](std::vector<LapackArray>& arrays, const Dims& dims, ElementType type, Bytes all) {
+  auto keep = [&](std::vector<LapackArray>& arrays, const Dims& dims, ElementType type,
+                  LapackBytes all) {
     bytes.push_back(std::move(all));  // moving it leaves its elements where they are
     arrays.push_back({&dims, NumbersOf(type), bytes.back().data()});
   };
@@ -185,7 +186,8 @@ Result<Value> Evaluate(const Instr& instr, std::span<const Value> operands,
   for (const Shape& part : parts) {
     const size_t size =
         InNumbers<R>(NumbersOf(part.type()), []<typename T, typename>() { return sizeof(T); });
-    keep(made, part.dims(), part.type(), Bytes(static_cast<size_t>(part.ElementCount()) * size));
+    keep(made, part.dims(), part.type(),
+         LapackBytes(static_cast<size_t>(part.ElementCount()) * size));
   }
   LapackCall call{instr, given, made, std::is_same_v<R, double>, {}};
   TOK_TRY(LapackFn fn, FunctionOf(call));

@@ -14,7 +14,7 @@ namespace {
 
 using Values = std::vector<Value>;
 
-Value AsResult(const Shape& shape, Values values) {
+Value AsPermuteResult(const Shape& shape, Values values) {
   if (!shape.IsTuple() && values.size() == 1) return std::move(values[0]);
   return Value::Tuple(std::move(values));
 }
@@ -113,7 +113,7 @@ Status CheckArrived(const Instr& instr, const Shape& shape, const Values& arrays
 Result<Value> EvalCollectivePermute(const Instr& instr, std::span<const Value> operands,
                                     Context& context) {
   TOK_TRY(Values values, Permute(instr, operands, context));
-  return AsResult(instr.shape(), std::move(values));
+  return AsPermuteResult(instr.shape(), std::move(values));
 }
 
 // Gives (operand, result, contexts ...).
@@ -122,8 +122,8 @@ Result<Value> EvalCollectivePermuteStart(const Instr& instr, std::span<const Val
   const std::vector<Shape>& shapes = instr.shape().elements();
   if (shapes.size() < 2) return Unsupported(instr, "gives operands and results");
   TOK_TRY(Values values, Permute(instr, operands, context));
-  Values elements{AsResult(shapes[0], Values(operands.begin(), operands.end())),
-                  AsResult(shapes[1], std::move(values))};
+  Values elements{AsPermuteResult(shapes[0], Values(operands.begin(), operands.end())),
+                  AsPermuteResult(shapes[1], std::move(values))};
   for (size_t i = 2; i < shapes.size(); ++i) elements.push_back(Zeros(shapes[i]));
   return Value::Tuple(std::move(elements));
 }

@@ -12,7 +12,7 @@
 namespace tokamak {
 namespace {
 
-bool Contains(const Dims& dims, size_t d) {
+bool IsAmongDims(const Dims& dims, size_t d) {
   return std::find(dims.begin(), dims.end(), static_cast<int64_t>(d)) != dims.end();
 }
 
@@ -27,13 +27,13 @@ class WindowPlaces {
     Dims strides = StridesOf(input), update_strides = StridesOf(update);
     input_strides_ = strides;
     for (size_t d = 0; d < update.size(); ++d) {
-      bool in_window = Contains(attrs.update_window_dims, d);
+      bool in_window = IsAmongDims(attrs.update_window_dims, d);
       if (in_window) window_.push_back(update[d]);
       (in_window ? update_window_ : update_batch_).push_back(update_strides[d]);
     }
     extent_.assign(input.size(), 1);
     for (size_t d = 0, k = 0; d < input.size(); ++d) {
-      if (Contains(attrs.inserted_window_dims, d) || Contains(attrs.input_batching_dims, d))
+      if (IsAmongDims(attrs.inserted_window_dims, d) || IsAmongDims(attrs.input_batching_dims, d))
         continue;
       extent_[d] = window_[k++];
       input_window_.push_back(strides[d]);

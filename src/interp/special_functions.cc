@@ -9,7 +9,7 @@ namespace {
 
 using Real = long double;
 constexpr Real kPi = std::numbers::pi_v<Real>;
-constexpr Real kNan = std::numeric_limits<Real>::quiet_NaN();
+constexpr Real kNotANumber = std::numeric_limits<Real>::quiet_NaN();
 constexpr Real kInf = std::numeric_limits<Real>::infinity();
 
 // Bernoulli numbers B_2, B_4 ... B_32.
@@ -64,12 +64,12 @@ Real ZetaPositive(Real s, Real q) {
 }
 
 Real ZetaReal(Real s, Real q) {
-  if (std::isnan(s) || std::isnan(q) || s < 1) return kNan;
+  if (std::isnan(s) || std::isnan(q) || s < 1) return kNotANumber;
   if (s == 1) return kInf;
   if (q > 0) return std::isinf(q) ? 0 : ZetaPositive(s, q);
   Real fraction = q - std::floor(q);
   if (fraction == 0) return kInf;
-  if (s != std::floor(s)) return kNan;
+  if (s != std::floor(s)) return kNotANumber;
   // The terms below zero are those of another zeta function, read backwards.
   Real sign = std::fmod(s, 2) == 0 ? 1 : -1;
   Real both = ZetaPositive(s, fraction) + sign * ZetaPositive(s, 1 - fraction);
@@ -80,7 +80,7 @@ Real ZetaReal(Real s, Real q) {
 
 double ErfInv(double x) {
   Real target = x, magnitude = std::fabs(target);
-  if (std::isnan(target) || magnitude > 1) return static_cast<double>(kNan);
+  if (std::isnan(target) || magnitude > 1) return static_cast<double>(kNotANumber);
   if (magnitude == 1) return static_cast<double>(std::copysign(kInf, target));
   if (magnitude < 1e-9L) return static_cast<double>(target * std::sqrt(kPi) / 2);
   // A start that is right to 1 %, then Halley's method on erf or, near 1, on erfc.
@@ -99,7 +99,7 @@ double ErfInv(double x) {
 
 double Digamma(double x) {
   Real value = x;
-  if (std::isnan(x) || (x <= 0 && x == std::floor(x))) return static_cast<double>(kNan);
+  if (std::isnan(x) || (x <= 0 && x == std::floor(x))) return static_cast<double>(kNotANumber);
   if (std::isinf(x)) return x;
   if (value >= 0.5L) return static_cast<double>(DigammaPositive(value));
   // Reflection; the tangent has period 1 in x.
@@ -120,7 +120,7 @@ double Zeta(double s, double q) {
 
 double Polygamma(double n, double x) {
   if (std::isnan(n) || std::isnan(x) || n < 0 || n != std::floor(n))
-    return static_cast<double>(kNan);
+    return static_cast<double>(kNotANumber);
   if (n == 0) return Digamma(x);
   Real sign = std::fmod(n, 2.0) == 0 ? -1 : 1;
   int ignored = 0;

@@ -10,11 +10,9 @@
 namespace tokamak {
 namespace {
 
-using enum TypeKind;
-
 constexpr std::array kTypes = {
 #define TOK_TYPE(id, hlo, mlir, bits, kind) \
-  ElementTypeInfo{ElementType::k##id, hlo, mlir, bits, kind},
+  ElementTypeInfo{ElementType::k##id, hlo, mlir, bits, TypeKind::kind},
 #include "ir/element_types.def"
 };
 

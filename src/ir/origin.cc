@@ -10,7 +10,7 @@
 namespace tokamak {
 namespace {
 
-uint64_t HashOf(const Frame& f) {
+uint64_t FrameHash(const Frame& f) {
   Hasher hasher;
   hasher.Add(std::string_view(f.file));
   hasher.Add(std::string_view(f.function));
@@ -19,7 +19,7 @@ uint64_t HashOf(const Frame& f) {
   return hasher.digest();
 }
 
-uint64_t HashOf(const Origin& o) {
+uint64_t OriginHash(const Origin& o) {
   Hasher hasher;
   hasher.Add(std::string_view(o.op_name));
   hasher.Add(std::string_view(o.op_type));
@@ -57,12 +57,12 @@ OriginTable::OriginTable() {
 }
 
 FrameId OriginTable::AddFrame(const Frame& frame) {
-  return FrameId{Intern(frames_, frame_index_, tokamak::HashOf(frame), frame)};
+  return FrameId{Intern(frames_, frame_index_, FrameHash(frame), frame)};
 }
 
 OriginId OriginTable::Add(const Origin& origin) {
   Set one;
-  one.members = {Intern(origins_, origin_index_, tokamak::HashOf(origin), origin)};
+  one.members = {Intern(origins_, origin_index_, OriginHash(origin), origin)};
   return InternSet(std::move(one));
 }
 

@@ -5,7 +5,7 @@
 namespace tokamak {
 namespace {
 
-constexpr size_t kMaxSteps = 4096;
+constexpr size_t kAlternateMaxSteps = 4096;
 
 size_t CountOf(const std::vector<RunStep>& steps) {
   size_t count = steps.size();
@@ -42,7 +42,7 @@ void AlternateLoops(std::vector<RunStep>& steps) {
     for (std::vector<RunStep>& block : step.blocks) AlternateLoops(block);
     if (step.kind != StepKind::kWhile || step.blocks.size() != 3 || step.blocks[2].empty())
       continue;
-    if (CountOf(step.blocks[0]) + CountOf(step.blocks[1]) > kMaxSteps) continue;
+    if (CountOf(step.blocks[0]) + CountOf(step.blocks[1]) > kAlternateMaxSteps) continue;
     const std::vector<RunStep> copies = step.blocks[2];
     std::vector<RunStep> condition = step.blocks[0], body = step.blocks[1];
     Exchange(condition, copies);

@@ -10,15 +10,15 @@ namespace tokamak {
 namespace {
 
 // Steps that a program may become: loops' bodies stand where they are called.
-constexpr int64_t kMaxSteps = 200000;
+constexpr int64_t kWhyNotMaxSteps = 200000;
 
 // Looks at each computation that runs by itself once.
 class LowerCheck {
  public:
   std::string Why(const Module& module) {
     int64_t steps = StepsOf(*module.entry(), 0);
-    if (why_.empty() && steps > kMaxSteps)
-      why_ = "it would be more than " + std::to_string(kMaxSteps) + " steps";
+    if (why_.empty() && steps > kWhyNotMaxSteps)
+      why_ = "it would be more than " + std::to_string(kWhyNotMaxSteps) + " steps";
     return why_;
   }
 
@@ -34,7 +34,7 @@ class LowerCheck {
       Look(*instr);
       if (instr->op() != Op::kWhile && instr->op() != Op::kConditional) continue;
       for (const Computation* called : instr->called())
-        steps = std::min(steps + StepsOf(*called, depth + 1), kMaxSteps + 1);
+        steps = std::min(steps + StepsOf(*called, depth + 1), kWhyNotMaxSteps + 1);
     }
     steps_[&computation] = steps;
     return steps;

@@ -153,7 +153,7 @@ bool IsBatchNorm(Op op) {
   return op == Op::kBatchNormTraining || op == Op::kBatchNormInference || op == Op::kBatchNormGrad;
 }
 
-bool AllOrdinary(const Instr& instr) {
+bool IsOrdinaryComposite(const Instr& instr) {
   return IsOrdinary(instr.shape()) && std::ranges::all_of(instr.operands(), [](const Instr* x) {
            return IsOrdinary(x->shape());
          });
@@ -174,7 +174,7 @@ Result<Changed> ExpandComposites(Module& module, PassContext& context) {
           batch_norm || instr->operand_count() != 1 ? nullptr : ExactFormula(*instr);
       if (!batch_norm && formula == nullptr) continue;
       if (!CanReplace(*instr, *instr)) continue;  // others wait for it
-      if (!AllOrdinary(*instr)) {
+      if (!IsOrdinaryComposite(*instr)) {
         context.Rejected("expand.dynamic-shape", *instr);
         continue;
       }

@@ -14,7 +14,7 @@ bool AsksForAccuracy(const Instr& instr) {
   return !instr.attrs().SameObject(Attrs{});
 }
 
-bool AllOrdinary(const Instr& instr) {
+bool IsOrdinaryFunction(const Instr& instr) {
   return IsOrdinary(instr.shape()) && std::ranges::all_of(instr.operands(), [](const Instr* x) {
            return IsOrdinary(x->shape());
          });
@@ -30,7 +30,7 @@ Result<Changed> ExpandFunctions(Module& module, PassContext& context) {
   if (context.options.strict) return changed;
   for (const auto& computation : module.computations()) {
     for (Instr* instr : computation->PostOrder()) {
-      if (!instr->info().Is(kElementwise) || !AllOrdinary(*instr)) continue;
+      if (!instr->info().Is(kElementwise) || !IsOrdinaryFunction(*instr)) continue;
       if (!HasExpansion(*instr) || !CanReplace(*instr, *instr)) continue;
       if (AsksForAccuracy(*instr)) {
         context.Rejected("expand.accuracy", *instr);

@@ -9,7 +9,7 @@
 namespace tokamak {
 namespace {
 
-constexpr ElementType kIndex = ElementType::kS32;
+constexpr ElementType kIndexType = ElementType::kS32;
 
 // Builds the computations of one loop over the rows or columns of a batch of matrices. What is
 // found in a step is subtracted at once from whatever waits for it, so that a step is elementwise
@@ -35,7 +35,7 @@ class LoopBuilder {
     for (int64_t d : last) dims.push_back(static_cast<int64_t>(batch_.size()) + d);
     return dims;
   }
-  Instr* Number(double value) { return b.Scalar(kIndex, value); }
+  Instr* Number(double value) { return b.Scalar(kIndexType, value); }
   // The block of `sizes` (last two dimensions) at (row, column).
   Instr* Block(Instr* x, Instr* row, Instr* column, int64_t rows, int64_t columns) {
     std::vector<Instr*> starts(batch_.size(), Number(0));
@@ -45,7 +45,7 @@ class LoopBuilder {
   }
   // The number of each row (dimension 0 of the last two) or column (1) against `at`.
   Instr* Where(Dims dims, int64_t dimension, Instr* at, CompareDirection direction) {
-    Shape shape = Shape::Array(kIndex, dims);
+    Shape shape = Shape::Array(kIndexType, dims);
     Instr* numbers = b.Iota(shape, static_cast<int64_t>(batch_.size()) + dimension);
     return b.Compare(numbers, b.Broadcast(at, std::move(dims), {}), direction);
   }
@@ -62,8 +62,8 @@ class LoopBuilder {
       Instr* parameter = b.Parameter(shape);
       if (counter == nullptr) counter = parameter;
     }
-    return b.Finish(
-        b.Compare(counter, b.Scalar(kIndex, static_cast<double>(trips)), CompareDirection::kLt));
+    return b.Finish(b.Compare(counter, b.Scalar(kIndexType, static_cast<double>(trips)),
+                              CompareDirection::kLt));
   }
 
  private:
@@ -103,7 +103,7 @@ struct Expansion {
     Term z = terms.Of(x);
     if (!IsComplex(z.type())) return x;
     Term real = Real(z);
-    return Complex(real, -Imag(z)).instr;
+    return ComplexOf(real, -Imag(z)).instr;
   }
   // The while over `state`, whose first element counts from 0, and one element of its result.
   Instr* Loop(Computation* body, const std::vector<Instr*>& state, int64_t trips, Instr*& loop) {
@@ -129,8 +129,8 @@ struct Expansion {
                       {loop}, TupleIndexAttrs{i});
   }
   Instr* Counter() {
-    return terms.Make(Op::kConstant, Shape::Scalar(kIndex), {},
-                      ConstantAttrs{Literal::ScalarInt(kIndex, 0)});
+    return terms.Make(Op::kConstant, Shape::Scalar(kIndexType), {},
+                      ConstantAttrs{Literal::ScalarInt(kIndexType, 0)});
   }
 };
 
@@ -139,7 +139,7 @@ struct Expansion {
 Result<Computation*> CholeskyStep(const Expansion& of, int64_t n) {
   LoopBuilder loop(of.module, "cholesky_step", of.batch);
   Builder& b = loop.b;
-  Instr* j = b.Parameter(Shape::Scalar(kIndex));
+  Instr* j = b.Parameter(Shape::Scalar(kIndexType));
   Instr* matrix = b.Parameter(Shape::Array(of.wide, loop.With({n, n})));
   Instr* good = b.Parameter(Shape::Array(ElementType::kPred, of.batch));
   bool is_complex = IsComplex(of.wide);
@@ -207,7 +207,7 @@ Result<Computation*> SolveStep(const Expansion& of, int64_t n, int64_t columns, 
                                bool unit) {
   LoopBuilder loop(of.module, "triangular_solve_step", of.batch);
   Builder& b = loop.b;
-  Instr* k = b.Parameter(Shape::Scalar(kIndex));
+  Instr* k = b.Parameter(Shape::Scalar(kIndexType));
   Instr* c = b.Parameter(Shape::Array(of.wide, loop.With({n, columns})));
   Instr* a = b.Parameter(Shape::Array(of.wide, loop.With({n, n})));
   Instr* i = forward ? k : b.Subtract(loop.Number(static_cast<double>(n - 1)), k);
@@ -247,7 +247,7 @@ Result<Instr*> ExpandSolve(Expansion& of) {
   return of.Narrow(x);
 }
 
-bool AllOrdinary(const Instr& instr) {
+bool HasOrdinaryOperands(const Instr& instr) {
   return std::ranges::all_of(instr.operands(),
                              [](const Instr* x) { return IsOrdinary(x->shape()); });
 }
@@ -266,7 +266,7 @@ Result<Changed> ExpandLinearAlgebra(Module& module, PassContext& context) {
       bool cholesky = instr->op() == Op::kCholesky;
       if (!cholesky && instr->op() != Op::kTriangularSolve) continue;
       if (!CanReplace(*instr, *instr)) continue;  // others wait for it
-      if (!AllOrdinary(*instr) || !IsOrdinary(instr->shape())) {
+      if (!HasOrdinaryOperands(*instr) || !IsOrdinary(instr->shape())) {
         context.Rejected("expand.dynamic-shape", *instr);
         continue;
       }

@@ -43,7 +43,7 @@ size_t LeafCount(const Shape& shape) {
 }
 
 // Something stands on the tuple as a whole, and would have no place on its leaves.
-bool IsPinned(const Instr& instr) {
+bool IsPinnedTuple(const Instr& instr) {
   const InstrExtras& extras = instr.extras();
   return extras.sharding || extras.sharding_rule || !extras.control_predecessors.empty() ||
          instr.is_control_predecessor() || !extras.frontend_attributes.empty();
@@ -100,7 +100,7 @@ class Flattener {
           IsAwkward(*computation))
         rule_out(computation.get());
       for (Instr* instr : computation->Callers())
-        if (!IsCaller(instr->op()) || IsPinned(*instr) || !MayFlatten(*instr))
+        if (!IsCaller(instr->op()) || IsPinnedTuple(*instr) || !MayFlatten(*instr))
           for (Computation* callee : instr->called()) rule_out(callee);
     }
     while (!open.empty()) {
@@ -114,7 +114,7 @@ class Flattener {
   static bool IsAwkward(const Computation& computation) {
     return !computation.results.empty() ||
            std::ranges::any_of(computation.parameters(), [](const Instr* parameter) {
-             return parameter->shape().IsTuple() && IsPinned(*parameter);
+             return parameter->shape().IsTuple() && IsPinnedTuple(*parameter);
            });
   }
 

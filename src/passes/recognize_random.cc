@@ -70,7 +70,7 @@ class Words {
   }
 
   // The term of the instruction, once it is replaced when it is a word of threefry.
-  Term Settle(Instr* instr, Term term) {
+  WordTerm Settle(Instr* instr, WordTerm term) {
     int word = finder_.WordOf(term);
     if (word < 0) {
       instrs_.emplace(term, instr);
@@ -88,7 +88,7 @@ class Words {
     ReplaceBy(instr, made, true);
     context_.Taken("random.threefry", *instr, pair);
     replaced_.push_back(instr);
-    Term leaf = terms_.Leaf(made, 0, made->shape().dims());
+    WordTerm leaf = terms_.Leaf(made, 0, made->shape().dims());
     instrs_.emplace(leaf, made);
     TermsOf(made) = {leaf};
     return leaf;
@@ -100,7 +100,7 @@ class Words {
     if (!is_new) return it->second;
     ThreefryFinder::Found found = finder_.all()[number];
     std::vector<Instr*> operands;
-    for (Term term : {found.k0, found.k1, found.x0, found.x1}) {
+    for (WordTerm term : {found.k0, found.k1, found.x0, found.x1}) {
       operands.push_back(Make(term, like));
       if (operands.back() != nullptr) continue;
       context_.Rejected("random.operand-stands-nowhere", like);
@@ -133,7 +133,7 @@ class Words {
   }
 
   // An instruction of type u32 and the dimensions of `like` that holds the term.
-  Instr* Make(Term term, const Instr& like) {
+  Instr* Make(WordTerm term, const Instr& like) {
     Shape shape = Shape::Array(ElementType::kU32, like.shape().dims());
     const TermNode node = terms_.node(term);
     if (node.kind == TermKind::kNumber) {
@@ -238,7 +238,7 @@ class Words {
   WordTerms terms_;
   WordEval eval_;
   ThreefryFinder finder_;
-  std::unordered_map<Term, Instr*> instrs_;  // the first that holds a term
+  std::unordered_map<WordTerm, Instr*> instrs_;  // the first that holds a term
   std::unordered_map<size_t, Instr*> pairs_;
   std::vector<TermList> found_;  // by id
   std::vector<Instr*> replaced_, unused_;

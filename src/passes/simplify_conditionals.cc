@@ -22,16 +22,16 @@
 namespace tokamak {
 namespace {
 
-bool IsStaticArray(const Shape& shape) {
+bool IsStaticBranchArray(const Shape& shape) {
   return shape.IsArray() && !shape.HasDynamicDims();
 }
 
-bool IsNeeded(const Instr& instr) {
+bool IsNeededBranch(const Instr& instr) {
   return !instr.users().empty() || instr.parent()->root() == &instr ||
          instr.is_control_predecessor();
 }
 
-size_t IndexOf(const Instr& element) {
+size_t ElementIndex(const Instr& element) {
   return static_cast<size_t>(element.attrs<TupleIndexAttrs>().index);
 }
 
@@ -47,7 +47,7 @@ std::optional<size_t> KnownBranch(const Branches& branches) {
 }
 
 // An index map, or made of nothing: it stays where it is read.
-bool IsView(const Instr& instr) {
+bool IsBranchView(const Instr& instr) {
   switch (instr.op()) {
     case Op::kParameter:
     case Op::kConstant:
@@ -65,12 +65,12 @@ bool IsView(const Instr& instr) {
 
 // Outside it is not more to keep in memory than what it is made of.
 bool MayBeKept(const Instr& instr) {
-  if (IsView(instr) || !IsStaticArray(instr.shape())) return false;
+  if (IsBranchView(instr) || !IsStaticBranchArray(instr.shape())) return false;
   int64_t read = 0;
   for (const Instr* operand : instr.operands())
-    if (IsStaticArray(operand->shape()) && !IsView(*operand))
+    if (IsStaticBranchArray(operand->shape()) && !IsBranchView(*operand))
       read += operand->shape().ByteSize();
-    else if (operand->op() == Op::kParameter && IsStaticArray(operand->shape()))
+    else if (operand->op() == Op::kParameter && IsStaticBranchArray(operand->shape()))
       read += operand->shape().ByteSize();
   return instr.shape().ByteSize() <= read;
 }
@@ -171,7 +171,7 @@ class ConditionalSimplifier {
     if (value->op() != Op::kTuple) return;
     for (Instr* user : users) {
       if (user->op() != Op::kGetTupleElement) continue;
-      Instr* part = value->operand(IndexOf(*user));
+      Instr* part = value->operand(ElementIndex(*user));
       if (CanReplace(*user, *part)) ReplaceBy(user, part);
       RemoveUnused(user);
     }
@@ -187,10 +187,10 @@ class ConditionalSimplifier {
     CommonCode common(branches);
     std::vector<Instr*> users(branches.instr->users().begin(), branches.instr->users().end());
     for (Instr* user : users) {
-      if (user->op() != Op::kGetTupleElement || !IsNeeded(*user)) continue;
-      int number = common.ClassOf(0, branches.branch(0)->root()->operand(IndexOf(*user)));
+      if (user->op() != Op::kGetTupleElement || !IsNeededBranch(*user)) continue;
+      int number = common.ClassOf(0, branches.branch(0)->root()->operand(ElementIndex(*user)));
       for (size_t k = 1; k < branches.size() && number >= 0; ++k)
-        if (common.ClassOf(k, branches.branch(k)->root()->operand(IndexOf(*user))) != number)
+        if (common.ClassOf(k, branches.branch(k)->root()->operand(ElementIndex(*user))) != number)
           number = -1;
       if (number < 0) continue;
       Instr* outer = common.Outer(number);
@@ -215,7 +215,7 @@ class ConditionalSimplifier {
     std::vector<char> used(instr->shape().elements().size(), 0);
     for (const Instr* user : instr->users()) {
       if (user->op() != Op::kGetTupleElement) return nullptr;
-      if (IsNeeded(*user)) used[IndexOf(*user)] = 1;
+      if (IsNeededBranch(*user)) used[ElementIndex(*user)] = 1;
     }
     std::vector<size_t> kept;
     for (size_t i = 0; i < used.size(); ++i)
@@ -256,7 +256,7 @@ class ConditionalSimplifier {
     Computation& computation = *old->parent();
     std::vector<Instr*> users(old->users().begin(), old->users().end());
     for (Instr* user : users) {
-      auto it = std::ranges::find(kept, IndexOf(*user));
+      auto it = std::ranges::find(kept, ElementIndex(*user));
       if (it == kept.end()) {
         computation.Remove(user);
       } else if (kept.size() > 1) {
@@ -282,7 +282,7 @@ class ConditionalSimplifier {
       if (IsPinned(branch, branches.arguments[k])) return false;
       for (const Instr* instr : branch.Instrs()) {
         if (instr->op() == Op::kTuple && instr == branch.root()) continue;
-        if (!IsStaticArray(instr->shape())) return false;
+        if (!IsStaticBranchArray(instr->shape())) return false;
         if (instr->op() == Op::kParameter) continue;
         constexpr uint16_t kCheap = kElementwise | kDataMovement | kLeaf;
         if (!IsPlain(*instr) || IsPinned(*instr) || !instr->called().empty()) return false;
@@ -306,7 +306,7 @@ class ConditionalSimplifier {
         is_tuple ? instr->shape().elements() : std::vector<Shape>{instr->shape()};
     int64_t elements = 0;
     for (const Shape& shape : shapes) {
-      if (!IsStaticArray(shape)) return false;
+      if (!IsStaticBranchArray(shape)) return false;
       elements += std::min(shape.ElementCount(), context_.limits.selected_elements + 1);
     }
     if (elements > context_.limits.selected_elements) return false;
@@ -475,7 +475,7 @@ class ConditionalSimplifier {
           arguments.push_back(branches.arguments[k][i]);
           continue;
         }
-        if (IsNeeded(*old[i]))
+        if (IsNeededBranch(*old[i]))
           WriteInside(branch, old[i], *branches.arguments[k][i]);
         else
           Record("cond.unused-argument", *old[i], nullptr, branch.name());
@@ -495,7 +495,7 @@ class ConditionalSimplifier {
   static bool MayGo(const Branches& branches, size_t k, size_t i) {
     const Instr& parameter = *branches.branch(k)->parameter(i);
     if (IsPinned(parameter)) return false;
-    if (!IsNeeded(parameter)) return true;
+    if (!IsNeededBranch(parameter)) return true;
     const Instr& argument = *branches.arguments[k][i];
     return IsLeaf(argument) && parameter.shape() == argument.shape();
   }

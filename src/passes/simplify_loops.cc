@@ -27,7 +27,7 @@ bool IsElementOf(const Instr* user, const Instr* tuple) {
   return user->op() == Op::kGetTupleElement && tuple->shape().IsTuple();
 }
 
-size_t IndexOf(const Instr& element) {
+size_t CarriedIndex(const Instr& element) {
   return static_cast<size_t>(element.attrs<TupleIndexAttrs>().index);
 }
 
@@ -35,18 +35,18 @@ bool IsRoot(const Instr& instr) {
   return instr.parent()->root() == &instr;
 }
 
-bool IsNeeded(const Instr& instr) {
+bool IsNeededInLoop(const Instr& instr) {
   return !instr.users().empty() || IsRoot(instr) || instr.is_control_predecessor();
 }
 
 // Which results somebody uses. All, when something takes the tuple as a whole.
 std::vector<char> UsedResults(const WhileLoop& loop) {
   const Instr& instr = *loop.instr;
-  if (loop.size() == 1) return {static_cast<char>(IsNeeded(instr))};
+  if (loop.size() == 1) return {static_cast<char>(IsNeededInLoop(instr))};
   std::vector<char> used(loop.size(), IsRoot(instr) || instr.is_control_predecessor());
   for (const Instr* user : instr.users()) {
     if (!IsElementOf(user, &instr)) return std::vector<char>(loop.size(), 1);
-    if (IsNeeded(*user)) used[IndexOf(*user)] = 1;
+    if (IsNeededInLoop(*user)) used[CarriedIndex(*user)] = 1;
   }
   return used;
 }
@@ -194,7 +194,7 @@ class LoopSimplifier {
     computation.Remove(instr);
     for (Instr* element : elements) {
       if (element->op() != Op::kGetTupleElement || value->op() != Op::kTuple) continue;
-      Instr* part = value->operand(IndexOf(*element));
+      Instr* part = value->operand(CarriedIndex(*element));
       if (CanReplace(*element, *part)) ReplaceBy(element, part);
       RemoveUnused(element);
     }
@@ -259,7 +259,7 @@ class LoopSimplifier {
   }
 
   static bool IsPlainElement(const Instr& user, const WhileLoop& loop, size_t i) {
-    return IsElementOf(&user, loop.instr) && IndexOf(user) == i && IsNeeded(user) &&
+    return IsElementOf(&user, loop.instr) && CarriedIndex(user) == i && IsNeededInLoop(user) &&
            !user.has_extras() && !user.is_control_predecessor();
   }
 
@@ -316,14 +316,14 @@ class LoopSimplifier {
     std::vector<Instr*> users(loop.instr->users().begin(), loop.instr->users().end());
     bool keeps_one = trips.has_value() || effects_.Of(*loop.instr) || IsRoot(*loop.instr);
     for (const Instr* user : users) {
-      if (IsElementOf(user, loop.instr) && !IsNeeded(*user)) continue;
+      if (IsElementOf(user, loop.instr) && !IsNeededInLoop(*user)) continue;
       keeps_one = keeps_one || !IsElementOf(user, loop.instr) ||
-                  !loop.IsInvariant(IndexOf(*user)) || user->is_control_predecessor();
+                  !loop.IsInvariant(CarriedIndex(*user)) || user->is_control_predecessor();
     }
     if (!keeps_one) return;
     for (Instr* user : users) {
-      if (!IsElementOf(user, loop.instr) || !IsNeeded(*user)) continue;
-      size_t i = IndexOf(*user);
+      if (!IsElementOf(user, loop.instr) || !IsNeededInLoop(*user)) continue;
+      size_t i = CarriedIndex(*user);
       if (loop.IsInvariant(i)) {
         if (!CanReplace(*user, *loop.init(i))) continue;
         Record("loop.invariant-result", *user, loop.init(i));
@@ -427,7 +427,7 @@ class LoopSimplifier {
     made->set_called({old->called().begin(), old->called().end()});
     std::vector<Instr*> users(old->users().begin(), old->users().end());
     for (Instr* user : users) {
-      int64_t number = numbers[IndexOf(*user)];
+      int64_t number = numbers[CarriedIndex(*user)];
       if (number < 0) {
         old->parent()->Remove(user);
       } else if (kept.size() == 1) {

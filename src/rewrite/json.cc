@@ -8,9 +8,9 @@ namespace {
 
 constexpr int kMaxDepth = 32;
 
-class Parser {
+class JsonParser {
  public:
-  explicit Parser(std::string_view text) : rest_(text) {}
+  explicit JsonParser(std::string_view text) : rest_(text) {}
 
   bool Value(Json& into, int depth) {
     Skip();
@@ -102,7 +102,7 @@ std::optional<std::vector<int64_t>> Json::AsInts() const {
 
 std::optional<Json> ParseJson(std::string_view text) {
   Json json;
-  Parser parser(text);
+  JsonParser parser(text);
   if (!parser.Value(json, 0) || !parser.AtEnd()) return std::nullopt;
   return json;
 }

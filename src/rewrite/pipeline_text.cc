@@ -41,9 +41,9 @@ Error Unsound(const Pipeline& pipeline, size_t at) {
   return error;
 }
 
-class Parser {
+class PipelineParser {
  public:
-  explicit Parser(std::string_view text) : text_(text) {}
+  explicit PipelineParser(std::string_view text) : text_(text) {}
 
   Result<Pipeline> Run() {
     while (true) {
@@ -124,7 +124,7 @@ std::optional<Pass> PassFromName(std::string_view name) {
 
 Result<Pipeline> ParsePipelineUnchecked(std::string_view text) {
   if (text.find_first_not_of(" \t\n") == std::string_view::npos) return Pipeline{};
-  return Parser(text).Run();
+  return PipelineParser(text).Run();
 }
 
 Result<Pipeline> ParsePipeline(std::string_view text) {

@@ -17,14 +17,15 @@ namespace {
 
 // Rules speak of arrays whose elements are numbers and whose sizes are known. A type without sign
 // and zero (f8e8m0fnu) is none of which algebra holds.
-bool IsOrdinary(const Shape& shape) {
+bool IsOrdinaryShape(const Shape& shape) {
   if (shape.HasDynamicDims() || shape.kind() == ShapeKind::kUnranked) return false;
   return !shape.IsArray() || (shape.quant() == nullptr && shape.type() != ElementType::kF8E8M0FNU);
 }
 bool AreOrdinary(const Instr* instr) {
-  return IsOrdinary(instr->shape()) &&
-         std::ranges::all_of(instr->operands(),
-                             [](const Instr* operand) { return IsOrdinary(operand->shape()); });
+  return IsOrdinaryShape(instr->shape()) &&
+         std::ranges::all_of(instr->operands(), [](const Instr* operand) {
+           return IsOrdinaryShape(operand->shape());
+         });
 }
 
 // What stands inside of a match may go, and with it what the program says of it.

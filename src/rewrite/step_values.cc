@@ -11,7 +11,7 @@
 namespace tokamak {
 namespace {
 
-constexpr int kDepth = 24;
+constexpr int kStepDepth = 24;
 constexpr ElementType kIndex = ElementType::kS32;
 
 bool AllSame(const std::vector<Instr*>& values) {
@@ -24,7 +24,7 @@ bool IsCheap(const Instr& instr) {
          (instr.info().traits & (kElementwise | kDataMovement)) != 0;
 }
 
-bool AreAlike(const Instr& a, const Instr& b) {
+bool AreSameValue(const Instr& a, const Instr& b) {
   if (a.op() != b.op() || !(a.shape() == b.shape()) || a.operand_count() != b.operand_count())
     return false;
   if (a.captures() != b.captures() || !SameExtras(a, b)) return false;
@@ -116,13 +116,13 @@ Instr* StepWriter::Express(const std::vector<Instr*>& values) {
 Instr* StepWriter::Express(const std::vector<Instr*>& values, int depth) {
   const Instr& first = *values[0];
   if (AllSame(values)) return Outside(values[0]);
-  if (depth > kDepth || --nodes_left_ < 0) return nullptr;
+  if (depth > kStepDepth || --nodes_left_ < 0) return nullptr;
   for (const Instr* value : values)
     if (value->op() != first.op() || !(value->shape() == first.shape())) return nullptr;
   if (first.op() == Op::kConstant) return Constants(values);
   if (!IsCheap(first) || first.op() == Op::kIota || first.operand_count() == 0) return nullptr;
   for (const Instr* value : values)
-    if (!AreAlike(first, *value) || IsPinned(*value)) return nullptr;
+    if (!AreSameValue(first, *value) || IsPinned(*value)) return nullptr;
   std::vector<Instr*> operands;
   for (size_t slot = 0; slot < first.operand_count(); ++slot) {
     Instr* operand = Express(Operands(values, slot), depth + 1);

@@ -9,7 +9,7 @@
 namespace tokamak {
 namespace {
 
-bool AreAlike(const Instr& a, const Instr& b) {
+bool AreSameStep(const Instr& a, const Instr& b) {
   bool same = a.op() == b.op() && a.shape() == b.shape() && a.captures() == b.captures() &&
               a.operand_count() == b.operand_count() && std::ranges::equal(a.called(), b.called());
   if (!same || !SameExtras(a, b)) return false;
@@ -19,7 +19,7 @@ bool AreAlike(const Instr& a, const Instr& b) {
 bool AllAlike(const StepRange& range) {
   for (size_t offset = 0; offset < range.period; ++offset)
     for (size_t step = 1; step < range.count; ++step)
-      if (!AreAlike(*range.At(0, offset), *range.At(step, offset))) return false;
+      if (!AreSameStep(*range.At(0, offset), *range.At(step, offset))) return false;
   return true;
 }
 

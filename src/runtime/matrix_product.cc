@@ -24,17 +24,17 @@ template <typename T>
 inline constexpr bool kIsComplex = !std::is_floating_point_v<T>;
 // Factors are given as numbers, those of complex products by address.
 template <typename T>
-using Factor = std::conditional_t<kIsComplex<T>, const void*, T>;
+using GemmFactor = std::conditional_t<kIsComplex<T>, const void*, T>;
 template <typename T>
 using Elements = std::conditional_t<kIsComplex<T>, void, T>;
 
 template <typename T>
 struct Routines {
-  void (*gemm)(int order, int lhs, int rhs, int m, int n, int k, Factor<T> alpha,
-               const Elements<T>* a, int lda, const Elements<T>* b, int ldb, Factor<T> beta,
+  void (*gemm)(int order, int lhs, int rhs, int m, int n, int k, GemmFactor<T> alpha,
+               const Elements<T>* a, int lda, const Elements<T>* b, int ldb, GemmFactor<T> beta,
                Elements<T>* c, int ldc) = nullptr;
-  void (*gemv)(int order, int transposed, int m, int n, Factor<T> alpha, const Elements<T>* a,
-               int lda, const Elements<T>* x, int incx, Factor<T> beta, Elements<T>* y,
+  void (*gemv)(int order, int transposed, int m, int n, GemmFactor<T> alpha, const Elements<T>* a,
+               int lda, const Elements<T>* x, int incx, GemmFactor<T> beta, Elements<T>* y,
                int incy) = nullptr;
 };
 
@@ -181,7 +181,7 @@ void CutMatrix(const MatrixProduct& product, ProductBlocks& blocks) {
 // ---- calls
 
 template <typename T>
-Factor<T> FactorOf(const T& x) {
+GemmFactor<T> FactorOf(const T& x) {
   if constexpr (kIsComplex<T>) {
     return &x;
   } else {

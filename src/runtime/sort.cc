@@ -23,9 +23,9 @@ using sorting::WithOrder;
 
 // Lines are shared out in at most so many blocks, each with memory of its own, and a thread takes
 // at least so many elements.
-constexpr int64_t kMostBlocks = 32, kFewElements = 4096;
+constexpr int64_t kSortMostBlocks = 32, kSortFewElements = 4096;
 
-int64_t Aligned(int64_t bytes) {
+int64_t AlignedSort(int64_t bytes) {
   return (bytes + 63) / 64 * 64;
 }
 
@@ -57,7 +57,7 @@ class KeyLine {
     items_ = reinterpret_cast<Item*>(scratch);
     other_ = items_ + length;
     counts_ = reinterpret_cast<DigitCounts*>(
-        scratch + Aligned(2 * length * static_cast<int64_t>(sizeof(Item))));
+        scratch + AlignedSort(2 * length * static_cast<int64_t>(sizeof(Item))));
   }
 
   void Sort() {
@@ -148,9 +148,9 @@ class OrderLine {
   OrderLine(const SortForm& form, std::byte* scratch) : form_(form), length_(form.length) {
     items_ = reinterpret_cast<Item*>(scratch);
     other_ = items_ + length_;
-    scratch += Aligned(2 * length_ * static_cast<int64_t>(sizeof(Item)));
+    scratch += AlignedSort(2 * length_ * static_cast<int64_t>(sizeof(Item)));
     order_ = reinterpret_cast<int64_t*>(scratch);
-    if (form.keys.size() > 1) scratch += Aligned(length_ * 8);
+    if (form.keys.size() > 1) scratch += AlignedSort(length_ * 8);
     counts_ = reinterpret_cast<DigitCounts*>(scratch);
   }
 
@@ -291,18 +291,18 @@ SortCall::SortCall(SortForm form) : form_(std::move(form)) {
   bool wide = form_.length > int64_t{UINT32_MAX};
   for (const SortKey& key : form_.keys) wide = wide || form_.bytes[key.operand] == 8;
   item_bytes_ = keys_alone_ ? (wide ? 8 : 4) : wide ? 16 : 8;
-  line_bytes_ = Aligned(2 * form_.length * item_bytes_);
-  if (form_.keys.size() > 1) line_bytes_ += Aligned(form_.length * 8);
+  line_bytes_ = AlignedSort(2 * form_.length * item_bytes_);
+  if (form_.keys.size() > 1) line_bytes_ += AlignedSort(form_.length * 8);
   int64_t parts = PartsOfLine(form_.length);
   block_bytes_ = line_bytes_ + parts * static_cast<int64_t>(sizeof(DigitCounts));
   // Threads share out either lines or parts of lines.
-  blocks_ = parts > 1 ? 1 : std::clamp<int64_t>(lines_, 1, kMostBlocks);
+  blocks_ = parts > 1 ? 1 : std::clamp<int64_t>(lines_, 1, kSortMostBlocks);
 }
 
 void SortCall::Run(std::span<void* const> arguments, const std::atomic<bool>* stop) const {
   auto* scratch = static_cast<std::byte*>(arguments[2 * form_.bytes.size()]);
-  int64_t grain =
-      std::max<int64_t>(1, kFewElements * blocks_ / std::max<int64_t>(1, lines_ * form_.length));
+  int64_t grain = std::max<int64_t>(
+      1, kSortFewElements * blocks_ / std::max<int64_t>(1, lines_ * form_.length));
   ThreadPool::OfProcess().For(blocks_, grain, [&](int64_t first, int64_t last) {
     for (int64_t block = first; block < last; ++block) {
       int64_t begin = lines_ * block / blocks_, end = lines_ * (block + 1) / blocks_;

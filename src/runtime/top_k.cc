@@ -9,25 +9,9 @@
 #include "runtime/sort_keys.h"
 
 namespace tokamak {
-namespace {
+namespace top_k {
 
-using sorting::KeyOf;
-using sorting::kSign;
-using sorting::WithBytes;
-using sorting::WithOrder;
-
-constexpr int64_t kMostBlocks = 32, kFewElements = 8192;
-// So many are kept in order while the line is read.
-constexpr int64_t kFewKept = 64;
-// Room for candidates when more are wanted, at least.
-constexpr int64_t kLeastRoom = 1024;
-// Parts of a long line, when there are few lines.
-constexpr int64_t kLongTopLine = 1 << 15, kFewLines = 16, kMostTopParts = 32;
-
-int64_t Aligned(int64_t bytes) {
-  return (bytes + 63) / 64 * 64;
-}
-
+// An element that may be among the k.
 template <typename Raw>
 struct Candidate {
   Raw key;  // the least is wanted
@@ -36,6 +20,28 @@ struct Candidate {
     return key != other.key ? key < other.key : place < other.place;
   }
 };
+
+}  // namespace top_k
+
+namespace {
+
+using sorting::KeyOf;
+using sorting::kSign;
+using sorting::WithBytes;
+using sorting::WithOrder;
+using top_k::Candidate;
+
+constexpr int64_t kTopKMostBlocks = 32, kTopKFewElements = 8192;
+// So many are kept in order while the line is read.
+constexpr int64_t kFewKept = 64;
+// Room for candidates when more are wanted, at least.
+constexpr int64_t kLeastRoom = 1024;
+// Parts of a long line, when there are few lines.
+constexpr int64_t kLongTopLine = 1 << 15, kFewLines = 16, kMostTopParts = 32;
+
+int64_t AlignedTopK(int64_t bytes) {
+  return (bytes + 63) / 64 * 64;
+}
 
 // Keys of elements, such that the least are wanted.
 template <SortOrder order, typename Raw>
@@ -136,15 +142,15 @@ void KeepMany(const Keys& keys, int64_t begin, int64_t end, int64_t k, int64_t r
 
 TopKCall::TopKCall(TopKForm form) : form_(form) {
   if (form_.k > kFewKept) room_ = std::min(form_.length, std::max(4 * form_.k, kLeastRoom));
-  blocks_ = std::clamp<int64_t>(form_.lines, 1, kMostBlocks);
+  blocks_ = std::clamp<int64_t>(form_.lines, 1, kTopKMostBlocks);
   int64_t part = std::max(kLongTopLine, 16 * form_.k);
   if (form_.lines <= kFewLines && form_.length >= 2 * part) {
     parts_ = std::min(kMostTopParts, form_.length / part);
     blocks_ = form_.lines * parts_;
-    join_bytes_ = Aligned(parts_ * form_.k * 16);
+    join_bytes_ = AlignedTopK(parts_ * form_.k * 16);
   }
   // One more, which an element is written to before it is known whether it stays.
-  if (room_ > 0 || parts_ > 1) block_bytes_ = Aligned((std::max(room_, form_.k) + 1) * 16);
+  if (room_ > 0 || parts_ > 1) block_bytes_ = AlignedTopK((std::max(room_, form_.k) + 1) * 16);
 }
 
 template <typename Raw>
@@ -197,7 +203,7 @@ void TopKCall::JoinParts(std::span<void* const> arguments, int64_t line) const {
 
 void TopKCall::Run(std::span<void* const> arguments, const std::atomic<bool>* stop) const {
   int64_t elements = std::max<int64_t>(1, form_.lines * form_.length);
-  int64_t grain = std::max<int64_t>(1, kFewElements * blocks_ / elements);
+  int64_t grain = std::max<int64_t>(1, kTopKFewElements * blocks_ / elements);
   WithBytes(form_.bytes, [&]<typename Raw>() {
     ThreadPool::OfProcess().For(blocks_, grain, [&](int64_t first, int64_t last) {
       for (int64_t block = first; block < last; ++block) {

@@ -33,23 +33,23 @@ constexpr std::array<EnumRow, 9> kEnums = {{
       "API_VERSION_STATUS_RETURNING_UNIFIED", "API_VERSION_TYPED_FFI"}},
 }};
 
-enum VhloCode : uint64_t {
-  kArray = 1,
-  kBool = 2,
-  kDictionary = 6,
-  kFloat = 8,
-  kInteger = 9,
-  kOutputAlias = 10,
-  kString = 14,
-  kTensor = 15,
-  kType = 17,
-  kTypeExtensions = 18,
-  kResultAccuracy = 20,
-  kSubAxis = 21,
-  kAxisRef = 22,
-  kReplicaGroupMeshAxes = 23,
-  kMeshAxis = 24,
-  kMesh = 25,
+enum VhloAttrCode : uint64_t {
+  kAttrArray = 1,
+  kAttrBool = 2,
+  kAttrDictionary = 6,
+  kAttrFloat = 8,
+  kAttrInteger = 9,
+  kAttrOutputAlias = 10,
+  kAttrString = 14,
+  kAttrTensor = 15,
+  kAttrType = 17,
+  kAttrTypeExtensions = 18,
+  kAttrResultAccuracy = 20,
+  kAttrSubAxis = 21,
+  kAttrAxisRef = 22,
+  kAttrReplicaGroupMeshAxes = 23,
+  kAttrMeshAxis = 24,
+  kAttrMesh = 25,
 };
 
 AttrValue IntOf(int64_t value) {
@@ -326,42 +326,42 @@ Status BytecodeTables::AttrDecoder::Record(std::string kind, AttrDict fields) {
 
 Status BytecodeTables::AttrDecoder::Vhlo(uint64_t code) {
   switch (code) {
-    case kArray: {
+    case kAttrArray: {
       TOK_TRY(AttrList list, List());
       out_.value.value = std::move(list);
       return Ok();
     }
-    case kBool:
+    case kAttrBool:
       out_.value.value = in_.Varint() != 0;
       return Ok();
-    case kDictionary:
+    case kAttrDictionary:
       return Dictionary();
-    case kFloat:
+    case kAttrFloat:
       return Float();
-    case VhloCode::kInteger:
+    case VhloAttrCode::kAttrInteger:
       return Integer();
-    case kOutputAlias:
+    case kAttrOutputAlias:
       return OutputAlias();
-    case kString: {
+    case kAttrString: {
       TOK_TRY(std::string_view text, StringAt());
       out_.value.value = std::string(text);
       return Ok();
     }
-    case kTensor:
+    case kAttrTensor:
       return Tensor();
-    case kType:
+    case kAttrType:
       return TypeAttr();
-    case kTypeExtensions: {
+    case kAttrTypeExtensions: {
       TOK_TRY(out_.value, SignedList());
       return Ok();
     }
-    case kResultAccuracy:
+    case kAttrResultAccuracy:
       return ResultAccuracy();
-    case kSubAxis:
-    case kAxisRef:
-    case kReplicaGroupMeshAxes:
-    case kMeshAxis:
-    case kMesh:
+    case kAttrSubAxis:
+    case kAttrAxisRef:
+    case kAttrReplicaGroupMeshAxes:
+    case kAttrMeshAxis:
+    case kAttrMesh:
       return VhloMesh(code);
     default:
       return Enum(code);
@@ -378,11 +378,11 @@ Status BytecodeTables::AttrDecoder::VhloMesh(uint64_t code) {
     return Ok();
   };
   switch (code) {
-    case kSubAxis:
+    case kAttrSubAxis:
       Set(fields, "pre_size", IntOf(in_.SignedVarint()));
       Set(fields, "size", IntOf(in_.SignedVarint()));
       return Record("stablehlo.sub_axis_info", std::move(fields));
-    case kAxisRef: {
+    case kAttrAxisRef: {
       TOK_RETURN_IF_ERROR(set_child("name"));
       if (in_.Varint() == 0) return Record("sdy.axis", std::move(fields));
       TOK_TRY(const BytecodeAttr* part, Child());
@@ -392,11 +392,11 @@ Status BytecodeTables::AttrDecoder::VhloMesh(uint64_t code) {
       for (const AttrEntry& size : sizes->fields) Set(fields, size.name, size.value);
       return Record("sdy.axis", std::move(fields));
     }
-    case kReplicaGroupMeshAxes:
+    case kAttrReplicaGroupMeshAxes:
       TOK_RETURN_IF_ERROR(set_child("mesh_name"));
       TOK_RETURN_IF_ERROR(set_child("axes"));
       return Record("stablehlo.replica_group_mesh_axes", std::move(fields));
-    case kMeshAxis:
+    case kAttrMeshAxis:
       TOK_RETURN_IF_ERROR(set_child("name"));
       Set(fields, "size", IntOf(in_.SignedVarint()));
       return Record("sdy.mesh_axis", std::move(fields));
@@ -413,38 +413,38 @@ Status BytecodeTables::AttrDecoder::VhloMesh(uint64_t code) {
 }
 
 enum BuiltinCode : uint64_t {
-  kBuiltinArray = 0,
-  kBuiltinDictionary = 1,
-  kBuiltinString = 2,
-  kStringWithType = 3,
-  kFlatSymbol = 4,
-  kSymbol = 5,
-  kBuiltinType = 6,
-  kUnit = 7,
-  kBuiltinInteger = 8,
-  kBuiltinFloat = 9,
-  kDenseArray = 17,
-  kDenseElements = 18,
+  kBuiltinBuiltinArray = 0,
+  kBuiltinBuiltinDictionary = 1,
+  kBuiltinBuiltinString = 2,
+  kBuiltinStringWithType = 3,
+  kBuiltinFlatSymbol = 4,
+  kBuiltinSymbol = 5,
+  kBuiltinBuiltinType = 6,
+  kBuiltinUnit = 7,
+  kBuiltinBuiltinInteger = 8,
+  kBuiltinBuiltinFloat = 9,
+  kBuiltinDenseArray = 17,
+  kBuiltinDenseElements = 18,
 };
 
 Status BytecodeTables::AttrDecoder::Builtin(uint64_t code) {
   switch (code) {
-    case kBuiltinArray:
-      return Vhlo(kArray);
-    case kBuiltinDictionary:
+    case kBuiltinBuiltinArray:
+      return Vhlo(kAttrArray);
+    case kBuiltinBuiltinDictionary:
       return Dictionary();
-    case kBuiltinString:
-      return Vhlo(kString);
-    case kStringWithType: {
-      TOK_RETURN_IF_ERROR(Vhlo(kString));
+    case kBuiltinBuiltinString:
+      return Vhlo(kAttrString);
+    case kBuiltinStringWithType: {
+      TOK_RETURN_IF_ERROR(Vhlo(kAttrString));
       TOK_TRY([[maybe_unused]] const BytecodeType* type, tables_.Type(Ref()));
       return Ok();
     }
-    case kFlatSymbol:
-    case kSymbol: {
+    case kBuiltinFlatSymbol:
+    case kBuiltinSymbol: {
       TOK_TRY(std::string_view name, tables_.String(Ref()));
       SymbolAttr symbol{std::string(name)};
-      if (code == kSymbol) {
+      if (code == kBuiltinSymbol) {
         TOK_TRY(AttrList nested, List());
         for (const AttrValue& part : nested)
           if (const auto* s = part.As<SymbolAttr>()) symbol.name += "::" + s->name;
@@ -453,17 +453,17 @@ Status BytecodeTables::AttrDecoder::Builtin(uint64_t code) {
       out_.value.value = std::move(symbol);
       return Ok();
     }
-    case kBuiltinType:
+    case kBuiltinBuiltinType:
       return TypeAttr();
-    case kUnit:
+    case kBuiltinUnit:
       return Ok();  // the value of a new AttrValue
-    case kBuiltinInteger:
+    case kBuiltinBuiltinInteger:
       return Integer();
-    case kBuiltinFloat:
+    case kBuiltinBuiltinFloat:
       return Float();
-    case kDenseArray:
+    case kBuiltinDenseArray:
       return DenseArray();
-    case kDenseElements:
+    case kBuiltinDenseElements:
       return Tensor();
     default:
       if (IsLocation(code)) return Location(code);

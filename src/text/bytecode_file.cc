@@ -8,18 +8,18 @@ namespace tokamak {
 namespace {
 
 enum Section : uint8_t {
-  kStrings,
-  kDialects,
-  kEntries,
-  kEntryOffsets,
-  kIr,
-  kResources,
-  kResourceOffsets,
-  kDialectVersion,  // only inside kDialects
-  kProperties,
-  kSectionCount,
+  kSectionStrings,
+  kSectionDialects,
+  kSectionEntries,
+  kSectionEntryOffsets,
+  kSectionIr,
+  kSectionResources,
+  kSectionResourceOffsets,
+  kSectionDialectVersion,  // only inside kSectionDialects
+  kSectionProperties,
+  kSectionSectionCount,
 };
-constexpr std::array<std::string_view, kSectionCount> kSectionNames = {
+constexpr std::array<std::string_view, kSectionSectionCount> kSectionNames = {
     "strings",   "dialects",  "attributes and types", "offsets of attributes and types",
     "ir",        "resources", "offsets of resources", "dialect version",
     "properties"};
@@ -55,7 +55,7 @@ class Opener {
     TOK_RETURN_IF_ERROR(ReadEntries());
     TOK_RETURN_IF_ERROR(ReadProperties());
     TOK_RETURN_IF_ERROR(ReadResources());
-    out_.ir = *sections_[kIr];
+    out_.ir = *sections_[kSectionIr];
     return std::move(out_);
   }
 
@@ -78,7 +78,8 @@ class Opener {
     }
     TOK_RETURN_IF_ERROR(CheckProducer());
     while (in.left() > 0) TOK_RETURN_IF_ERROR(ReadSection(in));
-    for (Section needed : {kStrings, kDialects, kEntries, kEntryOffsets, kIr}) {
+    for (Section needed :
+         {kSectionStrings, kSectionDialects, kSectionEntries, kSectionEntryOffsets, kSectionIr}) {
       if (!sections_[needed]) {
         return Fault(ErrorCode::kBytecodeSection,
                      "bytecode: there is no section of " + std::string(kSectionNames[needed]),
@@ -126,7 +127,7 @@ class Opener {
     const size_t start = in.offset();
     uint8_t id = 0;
     TOK_TRY(BytecodeFile::Window contents, TakeSection(in, id));
-    if (id >= kSectionCount || id == kDialectVersion) {
+    if (id >= kSectionSectionCount || id == kSectionDialectVersion) {
       return Fault(ErrorCode::kBytecodeSection,
                    "bytecode: section " + std::to_string(id) + " is not known", start);
     }
@@ -140,7 +141,7 @@ class Opener {
   }
 
   Status ReadStrings() {
-    BytecodeCursor in = out_.At(*sections_[kStrings]);
+    BytecodeCursor in = out_.At(*sections_[kSectionStrings]);
     const size_t count = in.Count();
     std::vector<uint64_t> lengths(count);
     for (size_t i = count; i > 0; --i) lengths[i - 1] = in.Varint();  // written last first
@@ -168,7 +169,7 @@ class Opener {
   }
 
   Status ReadDialects() {
-    BytecodeCursor in = out_.At(*sections_[kDialects]);
+    BytecodeCursor in = out_.At(*sections_[kSectionDialects]);
     const size_t count = in.Count();
     if (count > kMaxDialects) {
       return Fault(ErrorCode::kTooLarge,
@@ -185,7 +186,7 @@ class Opener {
       if ((tagged & 1) == 0) continue;
       uint8_t id = 0;
       TOK_TRY(BytecodeFile::Window version, TakeSection(in, id));
-      if (id != kDialectVersion) {
+      if (id != kSectionDialectVersion) {
         return Fault(ErrorCode::kBytecodeSection,
                      "bytecode: section " + std::to_string(id) +
                          " stands where the version of dialect '" + std::string(name) + "' does",
@@ -228,23 +229,24 @@ class Opener {
   }
 
   Status ReadEntries() {
-    BytecodeCursor in = out_.At(*sections_[kEntryOffsets]);
+    BytecodeCursor in = out_.At(*sections_[kSectionEntryOffsets]);
     const uint64_t attributes = in.Count();
     const uint64_t types = in.Count();
-    uint64_t at = sections_[kEntries]->begin;
+    uint64_t at = sections_[kSectionEntries]->begin;
     TOK_RETURN_IF_ERROR(ReadEntryGroups(in, attributes, at, out_.attributes));
     TOK_RETURN_IF_ERROR(ReadEntryGroups(in, types, at, out_.types));
     TOK_RETURN_IF_ERROR(out_.Finish(in, "section of offsets"));
-    if (at == sections_[kEntries]->end) return Ok();
+    if (at == sections_[kSectionEntries]->end) return Ok();
     return Fault(ErrorCode::kBytecodeLeftOver,
                  "bytecode: attributes and types end " +
-                     std::to_string(sections_[kEntries]->end - at) + " bytes before their section",
+                     std::to_string(sections_[kSectionEntries]->end - at) +
+                     " bytes before their section",
                  at);
   }
 
   Status ReadEntryGroups(BytecodeCursor& in, uint64_t count, uint64_t& at,
                          std::vector<BytecodeFile::Entry>& entries) {
-    const uint64_t limit = sections_[kEntries]->end;
+    const uint64_t limit = sections_[kSectionEntries]->end;
     entries.reserve(count);
     while (entries.size() < count && !in.failed()) {
       const size_t start = in.offset();
@@ -277,8 +279,8 @@ class Opener {
   }
 
   Status ReadProperties() {
-    if (!sections_[kProperties]) return Ok();
-    BytecodeCursor in = out_.At(*sections_[kProperties]);
+    if (!sections_[kSectionProperties]) return Ok();
+    BytecodeCursor in = out_.At(*sections_[kSectionProperties]);
     const size_t count = in.Count();
     out_.properties.reserve(count);
     for (size_t i = 0; i < count; ++i) {
@@ -291,8 +293,8 @@ class Opener {
   // Nothing that is read refers to a resource: they are only counted.
   Status ReadResources() {
     uint64_t bytes = 0;
-    if (sections_[kResourceOffsets]) {
-      BytecodeCursor in = out_.At(*sections_[kResourceOffsets]);
+    if (sections_[kSectionResourceOffsets]) {
+      BytecodeCursor in = out_.At(*sections_[kSectionResourceOffsets]);
       size_t external = in.Count();  // groups that belong to no dialect come first
       while (in.left() > 0) {
         TOK_RETURN_IF_ERROR(ReadResourceGroup(in, external > 0, bytes));
@@ -300,7 +302,7 @@ class Opener {
       }
       TOK_RETURN_IF_ERROR(out_.Finish(in, "section of resource offsets"));
     }
-    const auto window = sections_[kResources].value_or(BytecodeFile::Window{});
+    const auto window = sections_[kSectionResources].value_or(BytecodeFile::Window{});
     if (bytes == window.end - window.begin) return Ok();
     return Fault(ErrorCode::kBytecodeSection,
                  "bytecode: resources take " + std::to_string(bytes) + " bytes, their section " +
@@ -326,7 +328,7 @@ class Opener {
   }
 
   BytecodeFile out_;
-  std::array<std::optional<BytecodeFile::Window>, kSectionCount> sections_;
+  std::array<std::optional<BytecodeFile::Window>, kSectionSectionCount> sections_;
 };
 
 }  // namespace

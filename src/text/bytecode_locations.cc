@@ -9,13 +9,13 @@ namespace tokamak {
 namespace {
 
 enum LocationCode : uint64_t {
-  kCallSite = 10,
-  kFileLineCol = 11,
-  kFused = 12,
-  kFusedWithMetadata = 13,
-  kName = 14,
-  kUnknownLocation = 15,
-  kFileRange = 22,
+  kLocationCallSite = 10,
+  kLocationFileLineCol = 11,
+  kLocationFused = 12,
+  kLocationFusedWithMetadata = 13,
+  kLocationName = 14,
+  kLocationUnknownLocation = 15,
+  kLocationFileRange = 22,
 };
 
 int32_t Line(uint64_t number) {
@@ -31,9 +31,10 @@ class BytecodeTables::LocationDecoder {
 
   Result<OriginId> OriginOf(BytecodeRef ref) {
     TOK_TRY(Parts parts, Read(ref));
-    if (parts.code == kFused || parts.code == kFusedWithMetadata) return Merged(parts);
+    if (parts.code == kLocationFused || parts.code == kLocationFusedWithMetadata)
+      return Merged(parts);
     Origin origin;
-    if (parts.code == kName) {
+    if (parts.code == kLocationName) {
       TOK_TRY(std::string_view name, Text(parts.name));
       origin.op_name = std::string(name);
       ref = parts.children[0];
@@ -62,7 +63,7 @@ class BytecodeTables::LocationDecoder {
   }
 
   struct Parts {
-    uint64_t code = kUnknownLocation;
+    uint64_t code = kLocationUnknownLocation;
     BytecodeRef name;                    // of a name location; the file of a line
     BytecodeRef children[2];             // of a name location (one) or a call site
     std::vector<BytecodeRef> fused;      // of a fused one
@@ -95,25 +96,25 @@ class BytecodeTables::LocationDecoder {
 
   static void ReadBody(BytecodeCursor& in, Parts& parts) {
     switch (parts.code) {
-      case kCallSite:
+      case kLocationCallSite:
         parts.children[0] = Ref(in);
         parts.children[1] = Ref(in);
         break;
-      case kFileLineCol:
+      case kLocationFileLineCol:
         parts.name = Ref(in);
         parts.numbers[0] = in.Varint();
         parts.numbers[1] = in.Varint();
         break;
-      case kFused:
-      case kFusedWithMetadata:
+      case kLocationFused:
+      case kLocationFusedWithMetadata:
         for (size_t n = in.Count(); n > 0; --n) parts.fused.push_back(Ref(in));
-        if (parts.code == kFusedWithMetadata) in.Varint();
+        if (parts.code == kLocationFusedWithMetadata) in.Varint();
         break;
-      case kName:
+      case kLocationName:
         parts.name = Ref(in);
         parts.children[0] = Ref(in);
         break;
-      case kFileRange:
+      case kLocationFileRange:
         ReadRange(in, parts);
         break;
       default:
@@ -167,18 +168,18 @@ class BytecodeTables::LocationDecoder {
   Result<FrameId> SlowFramesOf(BytecodeRef ref, FrameId caller, BytecodeRef function) {
     TOK_TRY(Parts parts, Read(ref));
     switch (parts.code) {
-      case kCallSite: {
+      case kLocationCallSite: {
         TOK_TRY(FrameId outer, FramesOf(parts.children[1], caller, {}));
         return FramesOf(parts.children[0], outer, {});
       }
-      case kFileLineCol:
-      case kFileRange:
+      case kLocationFileLineCol:
+      case kLocationFileRange:
         return AddFrame(parts, caller, function);
-      case kFused:
-      case kFusedWithMetadata:
+      case kLocationFused:
+      case kLocationFusedWithMetadata:
         if (parts.fused.empty()) return caller;
         return FramesOf(parts.fused[0], caller, function);
-      case kName:
+      case kLocationName:
         return FramesOf(parts.children[0], caller, parts.name);
       default:
         return caller;
@@ -237,19 +238,19 @@ Status BytecodeTables::AttrDecoder::Location(uint64_t code) {
     return Ok();
   };
   switch (code) {
-    case kCallSite:
-    case kName:
+    case kLocationCallSite:
+    case kLocationName:
       return skip_children(2);
-    case kFileLineCol:
+    case kLocationFileLineCol:
       TOK_RETURN_IF_ERROR(skip_children(1));
       in_.Varint();
       in_.Varint();
       return Ok();
-    case kFused:
+    case kLocationFused:
       return skip_children(in_.Count());
-    case kFusedWithMetadata:
+    case kLocationFusedWithMetadata:
       return skip_children(in_.Count() + 1);
-    case kFileRange:
+    case kLocationFileRange:
       TOK_RETURN_IF_ERROR(skip_children(1));
       for (size_t n = in_.Count(); n > 0; --n) in_.Varint();
       return Ok();

@@ -375,15 +375,21 @@ Status Reader::AddMesh(const BytecodeOp& op) {
 }
 
 // Properties of func_v1, in their order.
-enum FunctionProperty { kArgAttrs, kFunctionType, kResAttrs, kSymName, kSymVisibility };
+enum FunctionProperty {
+  kPropertyArgAttrs,
+  kPropertyFunctionType,
+  kPropertyResAttrs,
+  kPropertySymName,
+  kPropertySymVisibility
+};
 
 Status Reader::BeginFunction(const BytecodeOp& op) {
   TOK_TRY(std::vector<BytecodeRef> refs,
           ReadProperties(file_, NameOf(op), *kinds_[op.name].row, op.properties, op.offset));
-  TOK_TRY(const BytecodeAttr* type, tables_.Attribute(refs[kFunctionType]));
+  TOK_TRY(const BytecodeAttr* type, tables_.Attribute(refs[kPropertyFunctionType]));
   if (type->type == nullptr || type->type->kind != BytecodeType::Kind::kFunction) {
     return file_.Fault(ErrorCode::kBytecodeKind, NameOf(op) + ": a function type is expected",
-                       refs[kFunctionType].from);
+                       refs[kPropertyFunctionType].from);
   }
   if (op.regions != 1) {
     return file_.Fault(ErrorCode::kBytecodeRegion,
@@ -392,18 +398,18 @@ Status Reader::BeginFunction(const BytecodeOp& op) {
   function_ = {};
   function_.results = type->type->results;
   function_.arguments = type->type->inputs.size();
-  TOK_TRY(function_.argument_attrs, AttributeLists(refs[kArgAttrs]));
-  TOK_TRY(function_.result_attrs, AttributeLists(refs[kResAttrs]));
+  TOK_TRY(function_.argument_attrs, AttributeLists(refs[kPropertyArgAttrs]));
+  TOK_TRY(function_.result_attrs, AttributeLists(refs[kPropertyResAttrs]));
   if (function_.result_attrs.size() > function_.results.size()) {
     return file_.Fault(ErrorCode::kBytecodeKind,
                        NameOf(op) + ": attributes of " +
                            std::to_string(function_.result_attrs.size()) + " results, it has " +
                            std::to_string(function_.results.size()),
-                       refs[kResAttrs].from);
+                       refs[kPropertyResAttrs].from);
   }
   MlirFunction function;
-  TOK_TRY(function.name, tables_.String(refs[kSymName]));
-  TOK_TRY(std::string_view visibility, tables_.String(refs[kSymVisibility]));
+  TOK_TRY(function.name, tables_.String(refs[kPropertySymName]));
+  TOK_TRY(std::string_view visibility, tables_.String(refs[kPropertySymVisibility]));
   function.is_public = visibility.empty() || visibility == "public";
   function.pos = PosOf(op.offset);
   TOK_TRY(function.origins, tables_.Location(op.location, importer_.module().origins()));

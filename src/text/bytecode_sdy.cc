@@ -5,24 +5,24 @@ namespace tokamak {
 namespace {
 
 enum SdyCode : uint64_t {
-  kManualAxes = 0,
-  kMeshAxis = 1,
-  kMesh = 2,
-  kSubAxis = 3,
-  kAxisRef = 4,
-  kDimension = 5,
-  kSharding = 6,
-  kPerValue = 7,
-  kDimMapping = 8,
-  kTensorMapping = 9,
-  kRule = 10,
-  kAxisList = 11,
-  kAxisLists = 12,
-  kAllToAll = 13,
-  kAllToAlls = 14,
-  kShardingV2 = 15,  // with unreduced axes
-  kPerValueV2 = 16,
-  kShardingV3 = 17,  // and what they still have to be reduced by
+  kSdyManualAxes = 0,
+  kSdyMeshAxis = 1,
+  kSdyMesh = 2,
+  kSdySubAxis = 3,
+  kSdyAxisRef = 4,
+  kSdyDimension = 5,
+  kSdySharding = 6,
+  kSdyPerValue = 7,
+  kSdyDimMapping = 8,
+  kSdyTensorMapping = 9,
+  kSdyRule = 10,
+  kSdyAxisList = 11,
+  kSdyAxisLists = 12,
+  kSdyAllToAll = 13,
+  kSdyAllToAlls = 14,
+  kSdyShardingV2 = 15,  // with unreduced axes
+  kSdyPerValueV2 = 16,
+  kSdyShardingV3 = 17,  // and what they still have to be reduced by
 };
 
 }  // namespace
@@ -56,8 +56,8 @@ Status BytecodeTables::AttrDecoder::SdySharding(uint64_t code) {
   Set(fields, "mesh", mesh->value);
   TOK_RETURN_IF_ERROR(SetList(fields, "dims", true));
   TOK_RETURN_IF_ERROR(SetList(fields, "replicated", false));
-  if (code != kSharding) TOK_RETURN_IF_ERROR(SetList(fields, "unreduced", false));
-  if (code == kShardingV3) {
+  if (code != kSdySharding) TOK_RETURN_IF_ERROR(SetList(fields, "unreduced", false));
+  if (code == kSdyShardingV3) {
     // 0 is the default; no source says what the other numbers mean.
     if (const int64_t reduction = in_.SignedVarint(); reduction != 0) {
       return Fault(ErrorCode::kBytecodeNumber,
@@ -94,22 +94,22 @@ Status BytecodeTables::AttrDecoder::SdyRule() {
 Status BytecodeTables::AttrDecoder::Sdy(uint64_t code) {
   AttrDict fields;
   switch (code) {
-    case kManualAxes:
+    case kSdyManualAxes:
       TOK_RETURN_IF_ERROR(SetList(fields, "names", true));
       return Record("sdy.manual_axes", std::move(fields));
-    case kMeshAxis: {
+    case kSdyMeshAxis: {
       TOK_TRY(std::string_view name, StringAt());
       Set(fields, "name", {std::string(name)});
       Set(fields, "size", {IntAttr{in_.SignedVarint(), "i64"}});
       return Record("sdy.mesh_axis", std::move(fields));
     }
-    case kMesh: {
+    case kSdyMesh: {
       TOK_RETURN_IF_ERROR(SetList(fields, "axes", true));
       TOK_TRY(AttrValue ids, SignedList());
       if (!ids.As<DenseArrayAttr>()->ints.empty()) Set(fields, "device_ids", std::move(ids));
       return Record("sdy.mesh", std::move(fields));
     }
-    case kSubAxis: {
+    case kSdySubAxis: {
       DenseArrayAttr sizes;
       sizes.type = "i64";
       sizes.ints = {in_.SignedVarint(), 0};
@@ -117,36 +117,36 @@ Status BytecodeTables::AttrDecoder::Sdy(uint64_t code) {
       out_.value.value = std::move(sizes);
       return Ok();
     }
-    case kAxisRef:
+    case kSdyAxisRef:
       return SdyAxisRef();
-    case kDimension:
+    case kSdyDimension:
       return SdyDimension();
-    case kSharding:
-    case kShardingV2:
-    case kShardingV3:
+    case kSdySharding:
+    case kSdyShardingV2:
+    case kSdyShardingV3:
       return SdySharding(code);
-    case kPerValue:
-    case kPerValueV2:
+    case kSdyPerValue:
+    case kSdyPerValueV2:
       TOK_RETURN_IF_ERROR(SetList(fields, "values", true));
       return Record("sdy.sharding_per_value", std::move(fields));
-    case kDimMapping: {
+    case kSdyDimMapping: {
       TOK_TRY(out_.value, SignedList());
       return Ok();
     }
-    case kTensorMapping:
-    case kAxisList:
-    case kAxisLists:
-    case kAllToAlls: {
+    case kSdyTensorMapping:
+    case kSdyAxisList:
+    case kSdyAxisLists:
+    case kSdyAllToAlls: {
       TOK_TRY(AttrList list, List());
       out_.value.value = std::move(list);
       return Ok();
     }
-    case kAllToAll:
+    case kSdyAllToAll:
       TOK_RETURN_IF_ERROR(SetList(fields, "axes", true));
       Set(fields, "src_dim", {IntAttr{in_.SignedVarint(), "i64"}});
       Set(fields, "tgt_dim", {IntAttr{in_.SignedVarint(), "i64"}});
       return Record("sdy.all_to_all_param", std::move(fields));
-    case kRule:
+    case kSdyRule:
       return SdyRule();
     default:
       return Unknown(code);

@@ -49,17 +49,17 @@ constexpr std::array<std::string_view, 43> kVhloNames = {
     "",         "i2",       "ui2",      "none",       "tf32",       "f8E4M3",
     "f8E3M4",   "f4E2M1FN", "f6E2M3FN", "f6E3M2FN",   "f8E8M0FNU",  "",
     ""};
-enum VhloCode : uint64_t {
-  kComplex = 1,
-  kFunctionType = 8,
-  kTensor = 20,
-  kTensorWithEncoding = 21,
-  kTuple = 23,
-  kQuantized = 24,
-  kUnrankedTensor = 25,
-  kQuantizedPerAxis = 30,
-  kBuffer = 41,
-  kFuture = 42,
+enum VhloTypeCode : uint64_t {
+  kTypeComplex = 1,
+  kTypeFunctionType = 8,
+  kTypeTensor = 20,
+  kTypeTensorWithEncoding = 21,
+  kTypeTuple = 23,
+  kTypeQuantized = 24,
+  kTypeUnrankedTensor = 25,
+  kTypeQuantizedPerAxis = 30,
+  kTypeBuffer = 41,
+  kTypeFuture = 42,
 };
 
 BytecodeType FromName(std::string_view name) {
@@ -133,7 +133,7 @@ Result<BytecodeType> BytecodeTables::TypeDecoder::ByDialect(const BytecodeFile::
 Result<BytecodeType> BytecodeTables::TypeDecoder::Vhlo(uint64_t code, size_t start) {
   if (code < kVhloNames.size() && !kVhloNames[code].empty()) return FromName(kVhloNames[code]);
   switch (code) {
-    case kComplex: {
+    case kTypeComplex: {
       const size_t from = in_.offset();
       TOK_TRY(const BytecodeType* part, tables_.Type(Ref()));
       if (part->name == "f32") return ElementOf(ElementType::kC64);
@@ -141,34 +141,34 @@ Result<BytecodeType> BytecodeTables::TypeDecoder::Vhlo(uint64_t code, size_t sta
       return file_.Fault(ErrorCode::kBytecodeType, "bytecode: complex of '" + part->name + "'",
                          from);
     }
-    case kFunctionType:
+    case kTypeFunctionType:
       return Function();
-    case kTensor:
-    case kTensorWithEncoding:
-      return Tensor(code == kTensorWithEncoding);
-    case kBuffer: {
+    case kTypeTensor:
+    case kTypeTensorWithEncoding:
+      return Tensor(code == kTypeTensorWithEncoding);
+    case kTypeBuffer: {
       TOK_TRY(BytecodeType array, Tensor(false));
       return ValueOf(Shape::Buffer(array.shape));
     }
-    case kTuple:
-    case kFuture: {
+    case kTypeTuple:
+    case kTypeFuture: {
       uint32_t weight = 1;
       TOK_TRY(std::vector<Shape> elements, TypeList(weight));
-      BytecodeType out = ValueOf(code == kTuple ? Shape::Tuple(std::move(elements))
-                                                : Shape::Future(std::move(elements)));
+      BytecodeType out = ValueOf(code == kTypeTuple ? Shape::Tuple(std::move(elements))
+                                                    : Shape::Future(std::move(elements)));
       out.weight = weight;
       return out;
     }
-    case kUnrankedTensor: {
+    case kTypeUnrankedTensor: {
       const size_t from = in_.offset();
       TOK_TRY(const BytecodeType* element, tables_.Type(Ref()));
       if (element->kind == Kind::kElement) return ValueOf(Shape::Unranked(element->shape.type()));
       return file_.Fault(ErrorCode::kBytecodeType, "bytecode: tensor of '" + element->name + "'",
                          from);
     }
-    case kQuantized:
-    case kQuantizedPerAxis:
-      return Quantized(code == kQuantizedPerAxis);
+    case kTypeQuantized:
+    case kTypeQuantizedPerAxis:
+      return Quantized(code == kTypeQuantizedPerAxis);
     default:
       return file_.Fault(ErrorCode::kBytecodeType,
                          "bytecode: type " + std::to_string(code) + " of vhlo is not known", start);
@@ -196,16 +196,16 @@ Result<BytecodeType> BytecodeTables::TypeDecoder::Builtin(uint64_t code, size_t 
     case 6:
       return ElementOf(ElementType::kF64);
     case 9:
-      return Vhlo(kComplex, start);
+      return Vhlo(kTypeComplex, start);
     case 12:
       return Named("none");
     case 13:
     case 14:
       return Tensor(code == 14);
     case 15:
-      return Vhlo(kTuple, start);
+      return Vhlo(kTypeTuple, start);
     case 18:
-      return Vhlo(kUnrankedTensor, start);
+      return Vhlo(kTypeUnrankedTensor, start);
     default:
       return file_.Fault(ErrorCode::kBytecodeType,
                          "bytecode: type " + std::to_string(code) + " of builtin is not known",

@@ -6,13 +6,13 @@ namespace tokamak {
 namespace {
 
 enum OpMask : uint8_t {
-  kAttributes = 1,
-  kResults = 2,
-  kOperands = 4,
-  kSuccessors = 8,
-  kRegions = 16,
-  kUseLists = 32,
-  kProperties = 64,
+  kHasAttributes = 1,
+  kHasResults = 2,
+  kHasOperands = 4,
+  kHasSuccessors = 8,
+  kHasRegions = 16,
+  kHasUseLists = 32,
+  kHasProperties = 64,
 };
 constexpr uint8_t kIrSection = 4;
 
@@ -55,14 +55,14 @@ Status BytecodeWalker::WalkOp(BytecodeCursor& in) {
   uint8_t mask = 0;
   TOK_RETURN_IF_ERROR(ReadRecord(in, op, mask));
   uint64_t regions = 0;
-  if ((mask & kRegions) != 0) {
+  if ((mask & kHasRegions) != 0) {
     const size_t start = in.offset();
     regions = in.Varint();
     op.regions = static_cast<uint32_t>(in.CheckCount(regions >> 1, 1, start));
     TOK_RETURN_IF_ERROR(file_.Whole(in, "op"));
   }
   TOK_RETURN_IF_ERROR(BeginOp(op));
-  if ((mask & kRegions) != 0) {
+  if ((mask & kHasRegions) != 0) {
     ++depth_;
     TOK_RETURN_IF_ERROR(WalkRegions(in, op, (regions & 1) != 0));
     --depth_;
@@ -99,10 +99,10 @@ Status BytecodeWalker::ReadRecord(BytecodeCursor& in, BytecodeOp& op, uint8_t& m
   op.results.clear();
   op.operands.clear();
   op.regions = 0;
-  if ((mask & kAttributes) != 0) op.attributes = Ref(in);
-  if ((mask & kProperties) != 0) op.properties = Ref(in);
-  if ((mask & kResults) != 0) ReadRefs(in, op.results);
-  if ((mask & kOperands) != 0) ReadRefs(in, op.operands);
+  if ((mask & kHasAttributes) != 0) op.attributes = Ref(in);
+  if ((mask & kHasProperties) != 0) op.properties = Ref(in);
+  if ((mask & kHasResults) != 0) ReadRefs(in, op.results);
+  if ((mask & kHasOperands) != 0) ReadRefs(in, op.operands);
   TOK_RETURN_IF_ERROR(file_.Whole(in, "op"));
   if (name >= file_.ops.size()) {
     return file_.Fault(
@@ -111,11 +111,11 @@ Status BytecodeWalker::ReadRecord(BytecodeCursor& in, BytecodeOp& op, uint8_t& m
         op.offset);
   }
   op.name = static_cast<uint32_t>(name);
-  if ((mask & 0x80) != 0 || (mask & kSuccessors) != 0) {
+  if ((mask & 0x80) != 0 || (mask & kHasSuccessors) != 0) {
     return file_.Fault(ErrorCode::kBytecodeRegion,
                        file_.NameOf(file_.ops[name]) + ": branches to other blocks", op.offset);
   }
-  if ((mask & kUseLists) != 0) return SkipUseLists(in, op.results.size());
+  if ((mask & kHasUseLists) != 0) return SkipUseLists(in, op.results.size());
   return Ok();
 }
 

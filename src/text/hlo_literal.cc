@@ -14,7 +14,7 @@ namespace {
 // A splat of more elements than this is printed as {7, ...}.
 constexpr int64_t kLongSplat = 256;
 
-bool Bad(HloCursor& cursor, std::string message, const char* where = nullptr) {
+bool BadLiteral(HloCursor& cursor, std::string message, const char* where = nullptr) {
   return cursor.Fail(ErrorCode::kHloBadLiteral, "constant: " + std::move(message), where);
 }
 
@@ -40,7 +40,7 @@ bool ReadInteger(HloCursor& cursor, ElementType type, std::byte* out) {
   }
   if (!fits) {
     std::string text(start, std::min<size_t>(static_cast<size_t>(stop - start), 40));
-    return Bad(cursor, text + " is no number of " + std::string(HloName(type)), start);
+    return BadLiteral(cursor, text + " is no number of " + std::string(HloName(type)), start);
   }
   if (stop < cursor.end() && (*stop == '.' || HloCursor::IsWordChar(*stop)))
     return cursor.FailExpected("an integer");
@@ -68,7 +68,8 @@ bool ReadNan(HloCursor& cursor, ElementType type, std::byte* out) {
     auto [stop, fault] = std::from_chars(cursor.at(), cursor.end(), payload, 16);
     bool fits = payload != 0 && payload < (uint64_t{1} << format.mantissa_bits);
     if (fault != std::errc() || !fits || format.nan != FloatFormat::Nan::kIeee)
-      return Bad(cursor, "a NaN that " + std::string(HloName(type)) + " does not have", start);
+      return BadLiteral(cursor, "a NaN that " + std::string(HloName(type)) + " does not have",
+                        start);
     cursor.MoveTo(stop);
     if (!cursor.Expect(')')) return false;
     bits = (bits >> format.mantissa_bits << format.mantissa_bits) | payload;
@@ -99,7 +100,7 @@ bool ReadFloat(HloCursor& cursor, ElementType type, std::byte* out) {
   bool lost = std::isfinite(value) && !std::isfinite(DecodeFloat(type, bits));
   if (lost || HloCursor::IsWordChar(cursor.PeekRaw())) {
     std::string text(start, std::min<size_t>(static_cast<size_t>(cursor.at() - start), 40));
-    return Bad(cursor, text + " is no number of " + std::string(HloName(type)), start);
+    return BadLiteral(cursor, text + " is no number of " + std::string(HloName(type)), start);
   }
   std::memcpy(out, &bits, static_cast<size_t>(BytesOf(type)));
   return true;
@@ -180,7 +181,7 @@ class ArrayReader {
     data_.shrink_to_fit();
     if (shape_.ElementCount() * static_cast<int64_t>(width_) !=
         static_cast<int64_t>(data_.size())) {
-      return Bad(cursor_, "a value for " + ToString(shape_) + " is missing");
+      return BadLiteral(cursor_, "a value for " + ToString(shape_) + " is missing");
     }
     literal = Literal::Array(shape_, Bytes::FromVector(std::move(data_)));
     return true;
@@ -190,13 +191,14 @@ class ArrayReader {
   bool Count() {
     if (depth_ == 0) return true;
     if (++counts_[depth_ - 1] <= shape_.dim(depth_ - 1)) return true;
-    return Bad(cursor_, "more than " + std::to_string(shape_.dim(depth_ - 1)) +
-                            " elements along dimension " + std::to_string(depth_ - 1));
+    return BadLiteral(cursor_, "more than " + std::to_string(shape_.dim(depth_ - 1)) +
+                                   " elements along dimension " + std::to_string(depth_ - 1));
   }
 
   bool Open() {
     if (depth_ == rank_)
-      return Bad(cursor_, "braces nested deeper than the " + std::to_string(rank_) + " dimensions");
+      return BadLiteral(cursor_,
+                        "braces nested deeper than the " + std::to_string(rank_) + " dimensions");
     if (!Count()) return false;
     cursor_.Advance(1);
     counts_[depth_++] = 0;
@@ -204,10 +206,11 @@ class ArrayReader {
   }
 
   bool Close() {
-    if (depth_ == 0) return Bad(cursor_, "a brace that closes nothing");
+    if (depth_ == 0) return BadLiteral(cursor_, "a brace that closes nothing");
     if (counts_[depth_ - 1] != shape_.dim(depth_ - 1)) {
-      return Bad(cursor_, std::to_string(counts_[depth_ - 1]) + " elements along dimension " +
-                              std::to_string(depth_ - 1) + " of " + ToString(shape_));
+      return BadLiteral(cursor_, std::to_string(counts_[depth_ - 1]) +
+                                     " elements along dimension " + std::to_string(depth_ - 1) +
+                                     " of " + ToString(shape_));
     }
     cursor_.Advance(1);
     --depth_;
@@ -216,8 +219,9 @@ class ArrayReader {
 
   bool Element() {
     if (depth_ != rank_) {
-      return Bad(cursor_, "an element under " + std::to_string(depth_) + " braces, " +
-                              ToString(shape_) + " has " + std::to_string(rank_) + " dimensions");
+      return BadLiteral(cursor_, "an element under " + std::to_string(depth_) + " braces, " +
+                                     ToString(shape_) + " has " + std::to_string(rank_) +
+                                     " dimensions");
     }
     if (!Count()) return false;
     data_.resize(data_.size() + width_);
@@ -236,7 +240,7 @@ class ArrayReader {
       return true;
     }
     if (shape_.ElementCount() == 0)
-      return Bad(cursor_, "an element for " + ToString(shape_), start);
+      return BadLiteral(cursor_, "an element for " + ToString(shape_), start);
     if (shape_.ByteSize() > kMaxElidedBytes) {
       return cursor_.Fail(ErrorCode::kTooLarge,
                           "one element for " + std::to_string(shape_.ByteSize()) +
@@ -254,7 +258,7 @@ class ArrayReader {
     if (data_.empty() && depth_ <= 1) {
       return FillElided(cursor_, shape_, literal) && (depth_ == 0 || cursor_.Expect('}'));
     }
-    if (data_.size() != width_) return Bad(cursor_, "'...' after several elements");
+    if (data_.size() != width_) return BadLiteral(cursor_, "'...' after several elements");
     literal = Literal::Splat(shape_, Bytes::FromVector(std::move(data_)));
     for (; depth_ > 0; --depth_)
       if (!cursor_.Expect('}')) return false;
@@ -380,8 +384,9 @@ bool ReadHloLiteral(HloCursor& cursor, const Shape& shape, Literal& literal) {
     literal = Literal::Tuple(std::move(elements));
     return cursor.Expect(')');
   }
-  if (!shape.IsArray()) return Bad(cursor, ToString(shape) + " has no values");
-  if (shape.HasDynamicDims()) return Bad(cursor, "the shape " + ToString(shape) + " is not static");
+  if (!shape.IsArray()) return BadLiteral(cursor, ToString(shape) + " has no values");
+  if (shape.HasDynamicDims())
+    return BadLiteral(cursor, "the shape " + ToString(shape) + " is not static");
   // {} stands for any array without elements, whatever its other dimensions.
   if (shape.ElementCount() == 0 && cursor.Peek() == '{') {
     const char* start = cursor.at();

@@ -12,7 +12,7 @@
 namespace tokamak {
 namespace {
 
-bool Bad(HloCursor& cursor, std::string message, const char* where = nullptr) {
+bool BadHeader(HloCursor& cursor, std::string message, const char* where = nullptr) {
   return cursor.Fail(ErrorCode::kHloBadAttribute, std::move(message), where);
 }
 
@@ -74,7 +74,8 @@ bool HloReader::ReadHeaderAttribute(std::string_view name, const char* start) {
   if (name == "replica_count" || name == "num_partitions") {
     int64_t& count = name == "replica_count" ? module.num_replicas : module.num_partitions;
     if (!ReadValue(values, count)) return false;
-    return count >= 1 || Bad(cursor_, "module: " + std::string(name) + " is not positive", start);
+    return count >= 1 ||
+           BadHeader(cursor_, "module: " + std::string(name) + " is not positive", start);
   }
   if (name == "entry_computation_layout") return ReadEntryLayout();
   if (name == "input_output_alias") return ReadAliases();
@@ -125,7 +126,7 @@ bool HloReader::ReadAliases() {
         const char* start = cursor_.at();
         std::string_view kind = cursor_.Word();
         if (kind != "may-alias" && kind != "must-alias")
-          return Bad(cursor_, "input_output_alias: neither may-alias nor must-alias", start);
+          return BadHeader(cursor_, "input_output_alias: neither may-alias nor must-alias", start);
         alias.must = kind == "must-alias";
       }
       if (!cursor_.Expect(')')) return false;
@@ -191,7 +192,7 @@ void HloReader::TakeOrder(const char* where) {
   do {
     int64_t place = 0;
     if (!places.Int(place)) {
-      Bad(cursor_, std::string(kHloOrderAttribute) + ": not a list of numbers", where);
+      BadHeader(cursor_, std::string(kHloOrderAttribute) + ": not a list of numbers", where);
       return;
     }
     order_.push_back(place);
@@ -225,7 +226,7 @@ bool HloReader::ReadStringTable(std::vector<std::string>& table) {
     int64_t id = 0;
     if (!cursor_.Int(id) || !cursor_.String(table.emplace_back())) return false;
     if (id != static_cast<int64_t>(table.size()))
-      return Bad(cursor_, "table: expected entry " + std::to_string(table.size()));
+      return BadHeader(cursor_, "table: expected entry " + std::to_string(table.size()));
   }
   return true;
 }
@@ -267,7 +268,7 @@ bool HloReader::ReadFrames(const std::vector<std::string>& files,
     });
     if (!fine) return false;
     if (location < 1 || location > static_cast<int64_t>(locations_.size()))
-      return Bad(cursor_, "stack frame: no file location " + std::to_string(location), start);
+      return BadHeader(cursor_, "stack frame: no file location " + std::to_string(location), start);
     const Location& place = locations_[static_cast<size_t>(location) - 1];
     Frame frame;
     frame.file = text(files, place.file);

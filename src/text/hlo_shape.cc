@@ -9,7 +9,7 @@
 namespace tokamak {
 namespace {
 
-bool Bad(HloCursor& cursor, std::string message, const char* where) {
+bool BadShape(HloCursor& cursor, std::string message, const char* where) {
   return cursor.Fail(ErrorCode::kHloBadShape, std::move(message), where);
 }
 
@@ -79,7 +79,7 @@ bool ReadLayoutPart(HloCursor& cursor, Layout& layout) {
     std::string_view skipped;
     return cursor.Balanced(skipped);
   }
-  return Bad(cursor, "layout: unknown part '" + std::string(word) + "'", start);
+  return BadShape(cursor, "layout: unknown part '" + std::string(word) + "'", start);
 }
 
 bool ReadLayout(HloCursor& cursor, size_t rank, Layout& layout) {
@@ -105,8 +105,9 @@ bool ReadLayout(HloCursor& cursor, size_t rank, Layout& layout) {
     if (is_order) seen[static_cast<size_t>(d)] = true;
   }
   return is_order ||
-         Bad(cursor, "layout: not an order of the array's " + std::to_string(rank) + " dimensions",
-             start);
+         BadShape(cursor,
+                  "layout: not an order of the array's " + std::to_string(rank) + " dimensions",
+                  start);
 }
 
 // ---- quantized element types: !quant(f32, -128, 127, axis=0, {0.5:3, 0.25:-1})
@@ -116,7 +117,7 @@ bool ReadQuant(HloCursor& cursor, Shape& shape) {
   QuantType quant;
   if (!cursor.Expect('(')) return false;
   std::optional<ElementType> expressed = ElementTypeFromHlo(cursor.Word());
-  if (!expressed) return Bad(cursor, "quant: unknown expressed type", start);
+  if (!expressed) return BadShape(cursor, "quant: unknown expressed type", start);
   quant.expressed = *expressed;
   if (!cursor.Expect(',') || !cursor.Int(quant.storage_min) || !cursor.Expect(',') ||
       !cursor.Int(quant.storage_max) || !cursor.Expect(','))
@@ -154,7 +155,7 @@ bool ReadDim(HloCursor& cursor, DimList& list) {
     bool is_bound = cursor.TryText("<=");
     int64_t value = 0;
     if (!cursor.Int(value)) return false;
-    if (value < 0) return Bad(cursor, "a dimension of " + std::to_string(value), start);
+    if (value < 0) return BadShape(cursor, "a dimension of " + std::to_string(value), start);
     (is_bound ? bound : size) = value;
   }
   list.dims.push_back(size);
@@ -172,9 +173,9 @@ bool ReadDims(HloCursor& cursor, DimList& list) {
     if (!cursor.Expect(']')) return false;
   }
   if (list.dims.size() > static_cast<size_t>(kMaxRank))
-    return Bad(cursor, "more than " + std::to_string(kMaxRank) + " dimensions", start);
+    return BadShape(cursor, "more than " + std::to_string(kMaxRank) + " dimensions", start);
   if (!CheckedElementCount(list.dims) || !CheckedElementCount(list.bounds))
-    return Bad(cursor, "an array of more than 2^58 elements", start);
+    return BadShape(cursor, "an array of more than 2^58 elements", start);
   return true;
 }
 
@@ -191,7 +192,7 @@ bool ReadArray(HloCursor& cursor, Shape& shape) {
   bool is_token = word == "token", is_opaque = word == "opaque";
   if (!type && !is_token && !is_opaque) {
     if (word.empty()) return cursor.FailExpected("a shape");
-    return Bad(cursor, "unknown element type '" + std::string(word) + "'", start);
+    return BadShape(cursor, "unknown element type '" + std::string(word) + "'", start);
   }
   cursor.Advance(word.size());
   DimList list;
@@ -248,7 +249,7 @@ const char* GuessEnd(const char* p, const char* end) {
   return p;
 }
 
-void AppendInt(std::string& out, int64_t value) {
+void AppendShapeInt(std::string& out, int64_t value) {
   char buffer[24];
   out.append(buffer, std::to_chars(buffer, buffer + sizeof buffer, value).ptr);
 }
@@ -259,7 +260,7 @@ void AppendInts(std::string& out, const Dims& values) {
     if (values[i] == Layout::kCombined) {
       out += '*';
     } else {
-      AppendInt(out, values[i]);
+      AppendShapeInt(out, values[i]);
     }
   }
 }
@@ -281,7 +282,7 @@ void AppendLayoutParts(std::string& out, const Layout& layout) {
   }
   auto number = [&](std::string_view letter, int64_t value) {
     out.append(letter) += '(';
-    AppendInt(out, value);
+    AppendShapeInt(out, value);
     out += ')';
   };
   if (layout.tail_padding_alignment != 1) number("L", layout.tail_padding_alignment);
@@ -292,7 +293,7 @@ void AppendLayoutParts(std::string& out, const Layout& layout) {
   if (!layout.split_configs.empty()) out += "SC";
   for (const auto& [dimension, indices] : layout.split_configs) {
     out += '(';
-    AppendInt(out, dimension);
+    AppendShapeInt(out, dimension);
     out += ':';
     AppendInts(out, indices);
     out += ')';
@@ -314,9 +315,9 @@ void AppendLayout(std::string& out, const Layout& layout) {
 
 void AppendQuant(std::string& out, const QuantType& quant) {
   out.append("!quant(").append(HloName(quant.expressed)).append(", ");
-  AppendInt(out, quant.storage_min);
+  AppendShapeInt(out, quant.storage_min);
   out += ", ";
-  AppendInt(out, quant.storage_max);
+  AppendShapeInt(out, quant.storage_max);
   out += ", ";
   if (quant.axis >= 0) out += "axis=" + std::to_string(quant.axis) + ", ";
   out += '{';
@@ -325,7 +326,7 @@ void AppendQuant(std::string& out, const QuantType& quant) {
     char buffer[40];
     out.append(buffer, std::to_chars(buffer, buffer + sizeof buffer, quant.scales[i]).ptr);
     out += ':';
-    AppendInt(out, i < quant.zero_points.size() ? quant.zero_points[i] : 0);
+    AppendShapeInt(out, i < quant.zero_points.size() ? quant.zero_points[i] : 0);
   }
   out += "})";
 }
@@ -335,10 +336,10 @@ void AppendArray(std::string& out, const Shape& shape) {
   for (size_t i = 0; i < shape.dims().size(); ++i) {
     if (i > 0) out += ',';
     if (shape.dim(i) != kDynamic) {
-      AppendInt(out, shape.dim(i));
+      AppendShapeInt(out, shape.dim(i));
     } else if (i < shape.bounds().size() && shape.bounds()[i] != kDynamic) {
       out += "<=";
-      AppendInt(out, shape.bounds()[i]);
+      AppendShapeInt(out, shape.bounds()[i]);
     } else {
       out += '?';
     }
@@ -395,7 +396,7 @@ bool HloShapeReader::ReadNew(HloCursor& cursor, Shape& shape) {
   } else if (kind == ShapeKind::kFuture) {
     shape = Shape::Future(std::move(elements));
   } else {
-    if (elements.size() != 1) return Bad(cursor, "a buffer holds one array", start);
+    if (elements.size() != 1) return BadShape(cursor, "a buffer holds one array", start);
     shape = Shape::Buffer(std::move(elements[0]));
   }
   return true;

@@ -32,7 +32,7 @@ std::string_view WordOf(ShardingKind kind) {
   return "replicated";
 }
 
-bool Bad(HloCursor& cursor, std::string message, const char* where = nullptr) {
+bool BadSharding(HloCursor& cursor, std::string message, const char* where = nullptr) {
   return cursor.Fail(ErrorCode::kHloBadSharding, "sharding: " + std::move(message), where);
 }
 
@@ -47,7 +47,8 @@ bool ReadAxisName(HloCursor& cursor, std::string& name) {
   const char* start = cursor.at();
   std::string_view rest = cursor.rest().substr(1);
   size_t close = rest.find('\'');
-  if (close == std::string_view::npos) return Bad(cursor, "a quote that is never closed", start);
+  if (close == std::string_view::npos)
+    return BadSharding(cursor, "a quote that is never closed", start);
   name = std::string(rest.substr(0, close));
   cursor.Advance(close + 2);
   return true;
@@ -105,7 +106,7 @@ bool ReadMeshAxes(HloCursor& cursor, Mesh& mesh) {
     MeshAxis axis;
     if (!ReadAxisName(cursor, axis.name) || !cursor.Expect('=') || !cursor.Int(axis.size))
       return false;
-    if (axis.size < 1) return Bad(cursor, "mesh axis " + axis.name + " has a size below 1");
+    if (axis.size < 1) return BadSharding(cursor, "mesh axis " + axis.name + " has a size below 1");
     mesh.axes.push_back(std::move(axis));
     if (cursor.Peek() != ']' && !cursor.Expect(',')) return false;
   }
@@ -127,7 +128,7 @@ bool ReadMeshDevices(HloCursor& cursor, Mesh& mesh) {
   if (cursor.TryWord("T") && !cursor.Ints(permutation, '(', ')')) return false;
   if (!cursor.Expect(')')) return false;
   std::optional<Dims> devices = ExpandIota(reshape, permutation);
-  if (!devices) return Bad(cursor, "device_ids are no permutation of a few numbers", start);
+  if (!devices) return BadSharding(cursor, "device_ids are no permutation of a few numbers", start);
   mesh.device_ids = std::move(*devices);
   return true;
 }
@@ -157,7 +158,7 @@ bool ReadNamedAxes(HloCursor& cursor, std::string_view word, Sharding& sharding)
     sharding.reduction = std::string(cursor.Word());
     return !sharding.reduction.empty() || cursor.FailExpected("a reduction");
   }
-  return Bad(cursor, "unknown part '" + std::string(word) + "'");
+  return BadSharding(cursor, "unknown part '" + std::string(word) + "'");
 }
 
 // {mesh[...], replicated} and its kind: the word is about every axis.
@@ -174,7 +175,7 @@ bool ReadWholeMesh(HloCursor& cursor, std::string_view word, const std::vector<M
   } else if (word == "manual") {
     sharding.manual = std::move(all);
   } else {
-    return Bad(cursor, "unknown part '" + std::string(word) + "'");
+    return BadSharding(cursor, "unknown part '" + std::string(word) + "'");
   }
   return true;
 }
@@ -214,7 +215,7 @@ bool ReadSubgroups(HloCursor& cursor, Sharding& sharding) {
   while (!cursor.Try('}')) {
     const char* start = cursor.at();
     const KindWord* word = FindWord(cursor.Word());
-    if (word == nullptr) return Bad(cursor, "unknown kind of tile dimension", start);
+    if (word == nullptr) return BadSharding(cursor, "unknown kind of tile dimension", start);
     sharding.subgroups.push_back(word->kind);
     if (cursor.Peek() != '}' && !cursor.Expect(',')) return false;
   }
@@ -251,7 +252,7 @@ bool ReadPart(HloCursor& cursor, Sharding& sharding) {
   const KindWord* kind = FindWord(word);
   if (kind == nullptr) {
     return word.empty() ? cursor.FailExpected("a sharding")
-                        : Bad(cursor, "unknown part '" + std::string(word) + "'", start);
+                        : BadSharding(cursor, "unknown part '" + std::string(word) + "'", start);
   }
   sharding.kind = kind->kind;
   return true;
@@ -260,7 +261,8 @@ bool ReadPart(HloCursor& cursor, Sharding& sharding) {
 // Tiles and devices must agree in number.
 bool CheckTiles(HloCursor& cursor, const Sharding& sharding, const char* start) {
   if (sharding.kind == ShardingKind::kMaximal) {
-    return sharding.tile_devices.list.size() == 1 || Bad(cursor, "maximal without a device", start);
+    return sharding.tile_devices.list.size() == 1 ||
+           BadSharding(cursor, "maximal without a device", start);
   }
   if (sharding.kind != ShardingKind::kTiled) return true;
   auto product = [](const Dims& dims) {
@@ -276,23 +278,24 @@ bool CheckTiles(HloCursor& cursor, const Sharding& sharding, const char* start) 
   bool listed = devices.reshape.empty();
   int64_t given = listed ? static_cast<int64_t>(devices.list.size()) : product(devices.reshape);
   if (tiles < 1 || sharding.tile.size() > static_cast<size_t>(kMaxRank))
-    return Bad(cursor, "tile dimensions must be 1 or more and few", start);
+    return BadSharding(cursor, "tile dimensions must be 1 or more and few", start);
   if (tiles != given) {
-    return Bad(cursor, std::to_string(tiles) + " tiles but " + std::to_string(given) + " devices",
-               start);
+    return BadSharding(
+        cursor, std::to_string(tiles) + " tiles but " + std::to_string(given) + " devices", start);
   }
   Dims order = devices.permutation;
   std::sort(order.begin(), order.end());
   for (size_t i = 0; i < order.size(); ++i)
-    if (order[i] != static_cast<int64_t>(i)) return Bad(cursor, "T(...) permutes nothing", start);
+    if (order[i] != static_cast<int64_t>(i))
+      return BadSharding(cursor, "T(...) permutes nothing", start);
   if (!order.empty() && order.size() != devices.reshape.size())
-    return Bad(cursor, "T(...) and [...] have different lengths", start);
+    return BadSharding(cursor, "T(...) and [...] have different lengths", start);
   size_t extra = sharding.subgroups.size() + (sharding.replicate_last_tile_dim ? 1 : 0);
   return extra <= sharding.tile.size() ||
-         Bad(cursor, "more kinds of tile dimensions than tile dimensions", start);
+         BadSharding(cursor, "more kinds of tile dimensions than tile dimensions", start);
 }
 
-void AppendInts(std::string& out, const Dims& values) {
+void AppendNumbers(std::string& out, const Dims& values) {
   for (size_t i = 0; i < values.size(); ++i) {
     if (i > 0) out += ',';
     out += std::to_string(values[i]);
@@ -341,7 +344,7 @@ void AppendMeshSharding(std::string& out, const Sharding& sharding,
 
 void AppendTiled(std::string& out, const Sharding& sharding) {
   out += "devices=[";
-  AppendInts(out, sharding.tile);
+  AppendNumbers(out, sharding.tile);
   out += ']';
   AppendTileDevices(out, sharding.tile_devices);
   if (sharding.replicate_last_tile_dim) out += " last_tile_dim_replicate";
@@ -361,7 +364,7 @@ bool ReadAxisRef(HloCursor& cursor, AxisRef& axis) {
   if (!cursor.TryText(":(")) return true;
   if (!cursor.Int(axis.pre_size) || !cursor.Expect(')') || !cursor.Int(axis.size)) return false;
   return (axis.pre_size >= 1 && axis.size >= 1) ||
-         Bad(cursor, "a part of axis " + axis.name + " with a size below 1");
+         BadSharding(cursor, "a part of axis " + axis.name + " with a size below 1");
 }
 
 void AppendAxisRef(std::string& out, const AxisRef& axis) {
@@ -389,7 +392,7 @@ bool ReadTileDevices(HloCursor& cursor, TileDevices& devices) {
     return true;
   }
   if (!cursor.Ints(devices.reshape, '[', ']')) return false;
-  if (devices.reshape.empty()) return Bad(cursor, "<=[] gives no devices");
+  if (devices.reshape.empty()) return BadSharding(cursor, "<=[] gives no devices");
   return !cursor.TryWord("T") || cursor.Ints(devices.permutation, '(', ')');
 }
 
@@ -458,15 +461,15 @@ Result<Sharding> ParseHloSharding(std::string_view text, std::vector<Mesh>& mesh
 
 void AppendTileDevices(std::string& out, const TileDevices& devices) {
   if (devices.reshape.empty()) {
-    AppendInts(out, devices.list);
+    AppendNumbers(out, devices.list);
     return;
   }
   out += "<=[";
-  AppendInts(out, devices.reshape);
+  AppendNumbers(out, devices.reshape);
   out += ']';
   if (devices.permutation.empty()) return;
   out += "T(";
-  AppendInts(out, devices.permutation);
+  AppendNumbers(out, devices.permutation);
   out += ')';
 }
 
@@ -484,7 +487,7 @@ void AppendMeshText(std::string& out, const Mesh& mesh) {
   out += ']';
   if (mesh.device_ids.empty()) return;
   out += ", device_ids=(";
-  AppendInts(out, mesh.device_ids);
+  AppendNumbers(out, mesh.device_ids);
   out += ')';
 }
 
@@ -530,7 +533,7 @@ void AppendSharding(std::string& out, const Sharding& sharding, const std::vecto
       break;
     case ShardingKind::kMaximal:
       out += "maximal device=";
-      AppendInts(out, sharding.tile_devices.list);
+      AppendNumbers(out, sharding.tile_devices.list);
       break;
     case ShardingKind::kReplicated:
     case ShardingKind::kManual:

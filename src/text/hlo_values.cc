@@ -10,7 +10,7 @@
 namespace tokamak {
 namespace {
 
-bool Bad(HloCursor& cursor, std::string message, const char* where = nullptr) {
+bool BadValue(HloCursor& cursor, std::string message, const char* where = nullptr) {
   return cursor.Fail(ErrorCode::kHloBadAttribute, std::move(message), where);
 }
 
@@ -81,18 +81,19 @@ bool ReadWindowPart(HloCursor& cursor, std::string_view name, Window& window) {
   std::string_view text = cursor.Word();
   std::vector<Dims> values;
   if (name == "pad") {
-    if (!SplitPads(text, 2, values)) return Bad(cursor, "window: pad is low_highxlow_high", start);
+    if (!SplitPads(text, 2, values))
+      return BadValue(cursor, "window: pad is low_highxlow_high", start);
   } else {
     Dims numbers;
-    if (!Split(text, 'x', numbers)) return Bad(cursor, "window: expected 1x2x3", start);
+    if (!Split(text, 'x', numbers)) return BadValue(cursor, "window: expected 1x2x3", start);
     for (int64_t n : numbers) values.push_back({n});
   }
   if (window.empty()) window.resize(values.size());
   if (window.size() != values.size() || values.size() > static_cast<size_t>(kMaxRank)) {
-    return Bad(cursor,
-               "window: " + std::string(name) + " has " + std::to_string(values.size()) +
-                   " dimensions, the rest " + std::to_string(window.size()),
-               start);
+    return BadValue(cursor,
+                    "window: " + std::string(name) + " has " + std::to_string(values.size()) +
+                        " dimensions, the rest " + std::to_string(window.size()),
+                    start);
   }
   for (size_t i = 0; i < values.size(); ++i) {
     WindowDim& dim = window[i];
@@ -111,7 +112,7 @@ bool ReadWindowPart(HloCursor& cursor, std::string_view name, Window& window) {
     } else if (name == "rhs_reversal") {
       dim.reversed = value != 0;
     } else {
-      return Bad(cursor, "window: unknown part '" + std::string(name) + "'", start);
+      return BadValue(cursor, "window: unknown part '" + std::string(name) + "'", start);
     }
   }
   return true;
@@ -165,9 +166,9 @@ std::optional<std::string> Labels(char first, char second, int64_t first_at, int
 }  // namespace
 
 bool FailEnum(HloCursor& cursor, std::string_view word, const char* where) {
-  return Bad(cursor,
-             "no value of this attribute is called '" + std::string(word.substr(0, 60)) + "'",
-             where);
+  return BadValue(cursor,
+                  "no value of this attribute is called '" + std::string(word.substr(0, 60)) + "'",
+                  where);
 }
 
 bool FailField(HloCursor& cursor, std::string_view name, const char* where) {
@@ -227,7 +228,7 @@ bool ReadValue(HloValueContext& context, AttrDict& value) {
   std::string_view text;
   if (!cursor.Braces(text)) return false;
   std::optional<AttrDict> dict = ParseHloAttrDict(text);
-  if (!dict) return Bad(cursor, "not a dictionary of attributes", start);
+  if (!dict) return BadValue(cursor, "not a dictionary of attributes", start);
   value = std::move(*dict);
   return true;
 }
@@ -269,7 +270,7 @@ bool ReadValue(HloValueContext& context, ConvDims& dims) {
                     dims.kernel_output, dims.kernel_spatial) &&
          ReadLabels(text.substr(arrow + 2), 'b', 'f', dims.output_batch, dims.output_feature,
                     dims.output_spatial);
-  if (!fine) return Bad(cursor, "dim_labels is written as b01f_01io->b01f", start);
+  if (!fine) return BadValue(cursor, "dim_labels is written as b01f_01io->b01f", start);
   cursor.Advance(size);
   return true;
 }
@@ -284,7 +285,7 @@ bool ReadValue(HloValueContext& context, DotAlgorithm& algorithm) {
     algorithm = Expand(row);
     return true;
   }
-  return Bad(cursor, "dot: unknown algorithm '" + std::string(word) + "'", start);
+  return BadValue(cursor, "dot: unknown algorithm '" + std::string(word) + "'", start);
 }
 
 bool ReadValue(HloValueContext& context, ReplicaGroups& groups) {
@@ -298,7 +299,8 @@ bool ReadValue(HloValueContext& context, ReplicaGroups& groups) {
     std::optional<int64_t> tiles = CheckedElementCount(groups.iota_tile);
     std::optional<int64_t> devices = CheckedElementCount(groups.iota.reshape);
     if (groups.iota_tile.size() == 2 && tiles && tiles == devices) return true;
-    return Bad(cursor, "replica_groups: [groups,size] and the devices after <= disagree", start);
+    return BadValue(cursor, "replica_groups: [groups,size] and the devices after <= disagree",
+                    start);
   }
   return ReadMesh(cursor, context.meshes, groups.mesh) && ReadAxes(cursor, groups.axes);
 }
@@ -340,7 +342,7 @@ bool ReadPadding(HloValueContext& context, PadAttrs& pad) {
   std::string_view text = cursor.Word();
   std::vector<Dims> values;
   if (!SplitPads(text, 3, values))
-    return Bad(cursor, "pad: padding is low_high_interiorxlow_high_interior", start);
+    return BadValue(cursor, "pad: padding is low_high_interiorxlow_high_interior", start);
   for (const Dims& v : values) {
     pad.low.push_back(v[0]);
     pad.high.push_back(v[1]);

@@ -9,7 +9,7 @@
 namespace tokamak {
 namespace {
 
-const std::string* SymbolName(const AttrValue& value) {
+const std::string* SymbolNameOf(const AttrValue& value) {
   if (const auto* symbol = value.As<SymbolAttr>()) return &symbol->name;
   return value.As<std::string>();
 }
@@ -41,7 +41,7 @@ Status MlirBuilder::CustomCall() {
   size_t count = list == nullptr ? 0 : list->size();
   if (count > 0) instr->set_called(std::vector<Computation*>(count));
   for (size_t i = 0; i < count; ++i) {
-    const std::string* name = SymbolName((*list)[i]);
+    const std::string* name = SymbolNameOf((*list)[i]);
     if (name == nullptr)
       return Fault(ErrorCode::kMlirAttributeMeaning, "called_computations: expected symbols");
     importer_.CallSymbol(instr, i, *name, input_.pos);
@@ -212,7 +212,7 @@ Status MlirBuilder::RunParallel() {
   RunParallelAttrs attrs;
   std::vector<std::string> called;
   auto symbol = [&](const AttrValue& value) -> std::string {
-    const std::string* name = SymbolName(value);
+    const std::string* name = SymbolNameOf(value);
     if (name == nullptr) in_.Fail("programs", "expected symbols");
     return name == nullptr ? std::string() : *name;
   };

@@ -3,7 +3,7 @@
 namespace tokamak {
 namespace {
 
-AttrValue Ints(const Dims& values) {
+AttrValue LayoutInts(const Dims& values) {
   return {DenseArrayAttr{.type = "i64", .ints = values, .floats = {}}};
 }
 
@@ -24,9 +24,9 @@ void SetType(AttrDict& dict, const char* name, const std::optional<ElementType>&
 
 AttrDict ToDict(const Layout& layout) {
   AttrDict dict;
-  Set(dict, "minor_to_major", Ints(layout.minor_to_major));
+  Set(dict, "minor_to_major", LayoutInts(layout.minor_to_major));
   AttrList tiles, splits;
-  for (const Dims& tile : layout.tiles) tiles.push_back(Ints(tile));
+  for (const Dims& tile : layout.tiles) tiles.push_back(LayoutInts(tile));
   if (!tiles.empty()) Set(dict, "tiles", {std::move(tiles)});
   if (!layout.dim_level_types.empty())
     Set(dict, "level_types",
@@ -39,7 +39,7 @@ AttrDict ToDict(const Layout& layout) {
   for (const auto& [dimension, indices] : layout.split_configs) {
     Dims row{dimension};
     row.insert(row.end(), indices.begin(), indices.end());
-    splits.push_back(Ints(row));
+    splits.push_back(LayoutInts(row));
   }
   if (!splits.empty()) Set(dict, "splits", {std::move(splits)});
   SetInt(dict, "dynamic_prefix", layout.dynamic_prefix_bytes, 0);

@@ -6,7 +6,7 @@ namespace {
 AttrValue Int(int64_t value) {
   return {IntAttr{.value = value}};
 }
-AttrValue Ints(const Dims& values) {
+AttrValue SdyInts(const Dims& values) {
   return {DenseArrayAttr{.type = "i64", .ints = values, .floats = {}}};
 }
 
@@ -139,7 +139,7 @@ std::optional<MeshAxis> MeshAxisFromAttr(const AttrValue& value) {
 
 // [[[0, 1], [2]]]: per value, per dimension, factors.
 AttrValue MappingsToAttr(const std::vector<std::vector<Dims>>& mappings) {
-  return ListOf(mappings, [](const std::vector<Dims>& value) { return ListOf(value, Ints); });
+  return ListOf(mappings, [](const std::vector<Dims>& value) { return ListOf(value, SdyInts); });
 }
 
 std::optional<std::vector<Dims>> MappingFromAttr(const AttrValue& value) {
@@ -174,19 +174,19 @@ AttrValue ToAttr(const Mesh& mesh) {
         Set(one.fields, "size", Int(axis.size));
         return {std::move(one)};
       }));
-  if (!mesh.device_ids.empty()) Set(record.fields, "device_ids", Ints(mesh.device_ids));
+  if (!mesh.device_ids.empty()) Set(record.fields, "device_ids", SdyInts(mesh.device_ids));
   return {std::move(record)};
 }
 
 AttrValue ToAttr(const ShardingRule& rule) {
   RecordAttr record{"sdy.op_sharding_rule", {}};
-  Set(record.fields, "factor_sizes", Ints(rule.factor_sizes));
+  Set(record.fields, "factor_sizes", SdyInts(rule.factor_sizes));
   Set(record.fields, "operands", MappingsToAttr(rule.operands));
   Set(record.fields, "results", MappingsToAttr(rule.results));
-  Set(record.fields, "reduction", Ints(rule.reduction));
-  Set(record.fields, "need_replication", Ints(rule.need_replication));
-  Set(record.fields, "permutation", Ints(rule.permutation));
-  Set(record.fields, "blocked_propagation", Ints(rule.blocked_propagation));
+  Set(record.fields, "reduction", SdyInts(rule.reduction));
+  Set(record.fields, "need_replication", SdyInts(rule.need_replication));
+  Set(record.fields, "permutation", SdyInts(rule.permutation));
+  Set(record.fields, "blocked_propagation", SdyInts(rule.blocked_propagation));
   Set(record.fields, "custom", {rule.is_custom});
   return {std::move(record)};
 }

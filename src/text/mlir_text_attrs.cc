@@ -31,7 +31,7 @@ void Include(AttrSize& size, const AttrValue& value) {
   size.depth = std::max(size.depth, part.depth + 1);
 }
 
-int HexValue(char c) {
+int HexDigitValue(char c) {
   if (c >= '0' && c <= '9') return c - '0';
   if (c >= 'a' && c <= 'f') return c - 'a' + 10;
   if (c >= 'A' && c <= 'F') return c - 'A' + 10;
@@ -153,7 +153,7 @@ bool MlirTextReader::ParseString(std::string& text) {
       continue;
     }
     char next = at + 1 < cursor_.end() ? at[1] : '\0';
-    int high = HexValue(next), low = at + 2 < cursor_.end() ? HexValue(at[2]) : -1;
+    int high = HexDigitValue(next), low = at + 2 < cursor_.end() ? HexDigitValue(at[2]) : -1;
     if (next == 'n' || next == 't' || next == '"' || next == '\\') {
       text += next == 'n' ? '\n' : next == 't' ? '\t' : next;
       at += 2;
@@ -192,7 +192,8 @@ bool MlirTextReader::ParseInt(int64_t& value) {
   cursor_.Peek();
   TextPos pos = cursor_.Pos();
   const char* begin = cursor_.at();
-  bool hex = cursor_.Here() == '0' && cursor_.After(1) == 'x' && HexValue(cursor_.After(2)) >= 0;
+  bool hex =
+      cursor_.Here() == '0' && cursor_.After(1) == 'x' && HexDigitValue(cursor_.After(2)) >= 0;
   std::from_chars_result read{};
   if (hex) {
     uint64_t bits = 0;
@@ -262,7 +263,7 @@ bool MlirTextReader::ParseNumber(AttrValue& value) {
   bool real = false;
   if (hex) {
     at += 2;
-    while (at < cursor_.end() && HexValue(*at) >= 0) ++at;
+    while (at < cursor_.end() && HexDigitValue(*at) >= 0) ++at;
   } else {
     auto is_real = [](char c) { return c == '.' || c == 'e' || c == 'E'; };
     while (at < cursor_.end() &&

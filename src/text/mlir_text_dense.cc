@@ -11,7 +11,7 @@
 namespace tokamak {
 namespace {
 
-int HexValue(char c) {
+int HexDigitOfDense(char c) {
   if (c >= '0' && c <= '9') return c - '0';
   if (c >= 'a' && c <= 'f') return c - 'a' + 10;
   if (c >= 'A' && c <= 'F') return c - 'A' + 10;
@@ -176,7 +176,7 @@ bool DecodeHex(std::string_view digits, std::vector<std::byte>& bytes) {
   digits.remove_prefix(2);
   bytes.resize(digits.size() / 2);
   for (size_t i = 0; i < bytes.size(); ++i) {
-    int high = HexValue(digits[2 * i]), low = HexValue(digits[2 * i + 1]);
+    int high = HexDigitOfDense(digits[2 * i]), low = HexDigitOfDense(digits[2 * i + 1]);
     if (high < 0 || low < 0) return false;
     bytes[i] = static_cast<std::byte>(high * 16 + low);
   }

@@ -9,7 +9,7 @@
 namespace tokamak {
 namespace {
 
-AttrValue Int(int64_t value, const char* type = "i64") {
+AttrValue IntAttrOf(int64_t value, const char* type = "i64") {
   return {IntAttr{value, type}};
 }
 AttrValue Ints(const Dims& values) {
@@ -21,7 +21,7 @@ AttrValue Word(const char* kind, std::string_view value) {
     if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 32);
   return {EnumAttr{kind, std::move(upper)}};
 }
-AttrValue Table(const std::vector<Dims>& rows, size_t width) {
+AttrValue TableOf(const std::vector<Dims>& rows, size_t width) {
   std::vector<std::byte> bytes(rows.size() * width * 8);
   for (size_t i = 0; i < rows.size(); ++i)
     for (size_t k = 0; k < width; ++k) {
@@ -57,8 +57,8 @@ struct Out {
   void PutChannel(int64_t id, int64_t type) {
     if (id == 0 && type == 0) return;
     RecordAttr record{"stablehlo.channel_handle", {}};
-    Set(record.fields, "handle", Int(id));
-    Set(record.fields, "type", Int(type));
+    Set(record.fields, "handle", IntAttrOf(id));
+    Set(record.fields, "type", IntAttrOf(type));
     Put("channel_handle", {std::move(record)});
   }
   void PutLayouts(const char* name, const std::optional<std::vector<Dims>>& layouts) {
@@ -70,9 +70,9 @@ struct Out {
 
   void operator()(const NoAttrs&) {}
   void operator()(const ConstantAttrs& a) { Put("value", {a.literal}); }
-  void operator()(const IotaAttrs& a) { Put("iota_dimension", Int(a.dimension)); }
-  void operator()(const TupleIndexAttrs& a) { Put("index", Int(a.index, "i32")); }
-  void operator()(const DimensionAttrs& a) { Put("dimension", Int(a.dimension)); }
+  void operator()(const IotaAttrs& a) { Put("iota_dimension", IntAttrOf(a.dimension)); }
+  void operator()(const TupleIndexAttrs& a) { Put("index", IntAttrOf(a.index, "i32")); }
+  void operator()(const DimensionAttrs& a) { Put("dimension", IntAttrOf(a.dimension)); }
   void operator()(const DimensionsAttrs& a) {
     Op op = instr.op();
     Put(op == Op::kBroadcast   ? "broadcast_dimensions"
@@ -102,7 +102,7 @@ struct Out {
     RecordAttr record{"stablehlo.result_accuracy", {}};
     Set(record.fields, "atol", {FloatAttr{a.atol, ElementType::kF64}});
     Set(record.fields, "rtol", {FloatAttr{a.rtol, ElementType::kF64}});
-    Set(record.fields, "ulps", Int(a.ulps));
+    Set(record.fields, "ulps", IntAttrOf(a.ulps));
     Set(record.fields, "mode", Word("stablehlo.result_accuracy_mode", TextOf(a.mode)));
     Put("result_accuracy", {std::move(record)});
   }
@@ -112,8 +112,8 @@ struct Out {
       Put("compare_type", Word("stablehlo.comparison_type", TextOf(a.type)));
   }
   void operator()(const ReducePrecisionAttrs& a) {
-    Put("exponent_bits", Int(a.exponent_bits, "i32"));
-    Put("mantissa_bits", Int(a.mantissa_bits, "i32"));
+    Put("exponent_bits", IntAttrOf(a.exponent_bits, "i32"));
+    Put("mantissa_bits", IntAttrOf(a.mantissa_bits, "i32"));
   }
   void operator()(const GatherAttrs& a) {
     RecordAttr record =
@@ -122,7 +122,7 @@ struct Out {
                                    {"operand_batching_dims", &a.operand_batching_dims},
                                    {"start_indices_batching_dims", &a.start_indices_batching_dims},
                                    {"start_index_map", &a.start_index_map}});
-    Set(record.fields, "index_vector_dim", Int(a.index_vector_dim));
+    Set(record.fields, "index_vector_dim", IntAttrOf(a.index_vector_dim));
     Put("dimension_numbers", {std::move(record)});
     if (instr.op() == Op::kGather) Put("slice_sizes", Ints(a.slice_sizes));
     if (a.indices_are_sorted) Put("indices_are_sorted", {true});
@@ -134,14 +134,14 @@ struct Out {
                                {"input_batching_dims", &a.input_batching_dims},
                                {"scatter_indices_batching_dims", &a.scatter_indices_batching_dims},
                                {"scatter_dims_to_operand_dims", &a.scatter_dims_to_operand_dims}});
-    Set(record.fields, "index_vector_dim", Int(a.index_vector_dim));
+    Set(record.fields, "index_vector_dim", IntAttrOf(a.index_vector_dim));
     Put("scatter_dimension_numbers", {std::move(record)});
     if (a.indices_are_sorted) Put("indices_are_sorted", {true});
     if (a.unique_indices) Put("unique_indices", {true});
   }
   void operator()(const TorchIndexSelectAttrs& a) {
-    Put("dim", Int(a.dim));
-    Put("batch_dims", Int(a.batch_dims));
+    Put("dim", IntAttrOf(a.dim));
+    Put("batch_dims", IntAttrOf(a.batch_dims));
   }
   void operator()(const DotAttrs& a) {
     bool ragged = instr.op() == Op::kRaggedDot;
@@ -159,9 +159,9 @@ struct Out {
     Set(algorithm.fields, "lhs_precision_type", {EnumAttr{"type", a.algorithm->lhs_type}});
     Set(algorithm.fields, "rhs_precision_type", {EnumAttr{"type", a.algorithm->rhs_type}});
     Set(algorithm.fields, "accumulation_type", {EnumAttr{"type", a.algorithm->accumulation_type}});
-    Set(algorithm.fields, "lhs_component_count", Int(a.algorithm->lhs_components));
-    Set(algorithm.fields, "rhs_component_count", Int(a.algorithm->rhs_components));
-    Set(algorithm.fields, "num_primitive_operations", Int(a.algorithm->primitive_operations));
+    Set(algorithm.fields, "lhs_component_count", IntAttrOf(a.algorithm->lhs_components));
+    Set(algorithm.fields, "rhs_component_count", IntAttrOf(a.algorithm->rhs_components));
+    Set(algorithm.fields, "num_primitive_operations", IntAttrOf(a.algorithm->primitive_operations));
     Set(algorithm.fields, "allow_imprecise_accumulation",
         {a.algorithm->allow_imprecise_accumulation});
     Put("algorithm", {std::move(algorithm)});
@@ -180,7 +180,7 @@ struct Out {
     Put("window_strides", Ints(strides));
     if (base != nullptr) Put(base, Ints(base_dilations));
     if (inner != nullptr) Put(inner, Ints(dilations));
-    if (!window.empty() && instr.op() != Op::kDynamicConv) Put("padding", Table(padding, 2));
+    if (!window.empty() && instr.op() != Op::kDynamicConv) Put("padding", TableOf(padding, 2));
   }
   void operator()(const WindowAttrs& a) {
     Dims sizes;
@@ -196,7 +196,9 @@ struct Out {
     for (const WindowDim& dim : a.window) reversal.ints.push_back(dim.reversed ? 1 : 0);
     Put("window_reversal", {std::move(reversal)});
     RecordAttr record{"stablehlo.conv", {}};
-    auto number = [&](const char* name, int64_t value) { Set(record.fields, name, Int(value)); };
+    auto number = [&](const char* name, int64_t value) {
+      Set(record.fields, name, IntAttrOf(value));
+    };
     number("input_batch_dimension", a.dims.input_batch);
     number("input_feature_dimension", a.dims.input_feature);
     number("kernel_input_feature_dimension", a.dims.kernel_input);
@@ -207,22 +209,22 @@ struct Out {
     Set(record.fields, "kernel_spatial_dimensions", Ints(a.dims.kernel_spatial));
     Set(record.fields, "output_spatial_dimensions", Ints(a.dims.output_spatial));
     Put("dimension_numbers", {std::move(record)});
-    Put("feature_group_count", Int(a.feature_group_count));
-    Put("batch_group_count", Int(a.batch_group_count));
+    Put("feature_group_count", IntAttrOf(a.feature_group_count));
+    Put("batch_group_count", IntAttrOf(a.batch_group_count));
     PutPrecision(a.precision);
   }
   void operator()(const SortAttrs& a) {
-    Put("dimension", Int(a.dimension));
+    Put("dimension", IntAttrOf(a.dimension));
     Put("is_stable", {a.is_stable});
   }
   void operator()(const TopKAttrs& a) {
-    Put("k", Int(a.k));
+    Put("k", IntAttrOf(a.k));
     if (!a.largest) Put("largest", {false});
     if (!a.is_stable) Put("is_stable", {false});
   }
   void operator()(const ScanAttrs& a) {
-    Put("dimension", Int(a.dimension));
-    Put("num_carries", Int(a.num_carries));
+    Put("dimension", IntAttrOf(a.dimension));
+    Put("num_carries", IntAttrOf(a.num_carries));
     if (a.is_reverse) Put("is_reverse", {true});
     if (a.is_associative) Put("is_associative", {*a.is_associative});
   }
@@ -246,7 +248,7 @@ struct Out {
   }
   void operator()(const BatchNormAttrs& a) {
     Put("epsilon", {FloatAttr{a.epsilon, ElementType::kF32}});
-    Put("feature_index", Int(a.feature_index));
+    Put("feature_index", IntAttrOf(a.feature_index));
   }
   void operator()(const CustomCallAttrs& a) {
     Put("call_target_name", {a.target});
@@ -255,7 +257,7 @@ struct Out {
     if (a.api_version == CustomCallApi::kTypedFfi || !a.backend_dict.empty())
       Put("backend_config", {a.backend_dict});
     if (a.api_version != CustomCallApi::kOriginal)
-      Put("api_version", Int(static_cast<int64_t>(a.api_version), "i32"));
+      Put("api_version", IntAttrOf(static_cast<int64_t>(a.api_version), "i32"));
     if (a.schedule != CustomCallSchedule::kNone)
       Put("custom_call_schedule", Word("mhlo.custom_call_schedule", TextOf(a.schedule)));
     PutLayouts("operand_layouts", a.operand_layouts);
@@ -265,7 +267,7 @@ struct Out {
     for (const OutputAlias& alias : a.output_aliases) {
       RecordAttr record{"stablehlo.output_operand_alias", {}};
       Set(record.fields, "output_tuple_indices", Ints(alias.output));
-      Set(record.fields, "operand_index", Int(alias.operand));
+      Set(record.fields, "operand_index", IntAttrOf(alias.operand));
       Set(record.fields, "operand_tuple_indices", Ints(alias.operand_index));
       list.push_back({std::move(record)});
     }
@@ -273,7 +275,7 @@ struct Out {
   }
   void operator()(const CompositeAttrs& a) {
     Put("name", {a.name});
-    if (a.version != 0) Put("version", Int(a.version, "i32"));
+    if (a.version != 0) Put("version", IntAttrOf(a.version, "i32"));
     if (!a.attributes.empty()) Put("composite_attributes", {a.attributes});
   }
   void operator()(const AsyncAttrs& a) {
@@ -291,22 +293,22 @@ struct Out {
     }
     size_t width = 0;
     for (const Dims& group : a.groups.lists) width = std::max(width, group.size());
-    Put("replica_groups", Table(a.groups.lists, width));
+    Put("replica_groups", TableOf(a.groups.lists, width));
     PutChannel(a.channel_id, a.channel_id == 0 ? 0 : 1);
     if (a.use_global_device_ids) Put("use_global_device_ids", {UnitAttr{}});
     if (a.has_dynamic_root) Put("has_dynamic_root", {true});
     int64_t dimension = a.dimensions.empty() ? -1 : a.dimensions[0];
-    if (instr.op() == Op::kAllGather) Put("all_gather_dim", Int(dimension));
-    if (instr.op() == Op::kReduceScatter) Put("scatter_dimension", Int(dimension));
+    if (instr.op() == Op::kAllGather) Put("all_gather_dim", IntAttrOf(dimension));
+    if (instr.op() == Op::kReduceScatter) Put("scatter_dimension", IntAttrOf(dimension));
     if (instr.op() != Op::kAllToAll) return;
-    Put("split_dimension", Int(dimension));
-    Put("concat_dimension", Int(a.concat_dimension));
-    Put("split_count", Int(a.split_count));
+    Put("split_dimension", IntAttrOf(dimension));
+    Put("concat_dimension", IntAttrOf(a.concat_dimension));
+    Put("split_count", IntAttrOf(a.split_count));
   }
   void operator()(const PermuteAttrs& a) {
     bool permute = instr.op() == Op::kCollectivePermute;
     if (permute || !a.source_target_pairs.empty())
-      Put("source_target_pairs", Table(a.source_target_pairs, 2));
+      Put("source_target_pairs", TableOf(a.source_target_pairs, 2));
     PutChannel(a.channel_id, permute ? (a.channel_id == 0 ? 0 : 1) : a.channel_type);
     if (a.is_host_transfer) Put("is_host_transfer", {true});
   }
@@ -322,17 +324,17 @@ struct Out {
   void operator()(const ShardingOpAttrs& a) {
     Op op = instr.op();
     if (op == Op::kShardingConstraint || op == Op::kReshard) Put("sharding", ToAttr(a.sharding));
-    if (op == Op::kShardingGroup) Put("group_id", Int(a.group));
+    if (op == Op::kShardingGroup) Put("group_id", IntAttrOf(a.group));
     if (op == Op::kPropagationBarrier)
       Put("allowed_direction", {EnumAttr{"sdy.propagation_direction", a.direction}});
   }
   void operator()(const CheckAttrs& a) {
     if (a.expected) Put("value", {*a.expected});
     if (a.tolerance != -1) Put("tolerance", {FloatAttr{a.tolerance, ElementType::kF64}});
-    if (a.min_ulps) Put("min_ulp_difference", Int(*a.min_ulps));
-    if (a.max_ulps) Put("max_ulp_difference", Int(*a.max_ulps));
+    if (a.min_ulps) Put("min_ulp_difference", IntAttrOf(*a.min_ulps));
+    if (a.max_ulps) Put("max_ulp_difference", IntAttrOf(*a.max_ulps));
     if (!a.probe_id.empty()) Put("probe_id", {a.probe_id});
-    if (a.iteration != 0) Put("iteration", Int(a.iteration, "ui32"));
+    if (a.iteration != 0) Put("iteration", IntAttrOf(a.iteration, "ui32"));
   }
   void operator()(const ProbeAttrs& a) { Put("probe_id", {a.id}); }
   void operator()(const RunParallelAttrs&) {}

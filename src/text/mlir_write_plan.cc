@@ -129,7 +129,7 @@ bool HasPlainAliases(const Module& module) {
   return true;
 }
 
-AttrValue Ints(const Dims& values) {
+AttrValue PlanInts(const Dims& values) {
   return {DenseArrayAttr{"i64", values, {}}};
 }
 
@@ -277,9 +277,9 @@ AttrDict ModuleFactsOf(const Module& module, bool plain_aliases) {
     AttrList rows;
     for (const InputOutputAlias& alias : module.aliases) {
       AttrList row;
-      row.push_back(Ints(alias.output));
-      row.push_back(Ints({alias.parameter, alias.must ? 1 : 0}));
-      row.push_back(Ints(alias.parameter_index));
+      row.push_back(PlanInts(alias.output));
+      row.push_back(PlanInts({alias.parameter, alias.must ? 1 : 0}));
+      row.push_back(PlanInts(alias.parameter_index));
       rows.push_back({std::move(row)});
     }
     Set(facts, "aliases", {std::move(rows)});
@@ -289,7 +289,7 @@ AttrDict ModuleFactsOf(const Module& module, bool plain_aliases) {
     for (const BufferDonor& donor : module.donors) {
       Dims row{donor.parameter};
       row.insert(row.end(), donor.parameter_index.begin(), donor.parameter_index.end());
-      rows.push_back(Ints(row));
+      rows.push_back(PlanInts(row));
     }
     Set(facts, "donors", {std::move(rows)});
   }

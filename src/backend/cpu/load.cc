@@ -23,7 +23,7 @@ size_t RoundUp(size_t bytes, size_t to) {
   return (bytes + to - 1) / to * to;
 }
 
-// Code first, then data that is read, then the rest; each begins a page.
+// MappedCode first, then data that is read, then the rest; each begins a page.
 class Pages final : public llvm::RuntimeDyld::MemoryManager {
  public:
   ~Pages() override {
@@ -119,7 +119,7 @@ Status CheckSymbols(const llvm::object::ObjectFile& file) {
   return Ok();
 }
 
-class Code final : public LoadedCode {
+class MappedCode final : public LoadedCode {
  public:
   Status Load(std::string_view object, size_t functions) {
     llvm::MemoryBufferRef bytes(llvm::StringRef(object.data(), object.size()), "kernels");
@@ -154,7 +154,7 @@ class Code final : public LoadedCode {
 }  // namespace
 
 Result<std::shared_ptr<const LoadedCode>> LoadObject(std::string_view object, size_t functions) {
-  auto code = std::make_shared<Code>();
+  auto code = std::make_shared<MappedCode>();
   TOK_RETURN_IF_ERROR(code->Load(object, functions));
   return std::shared_ptr<const LoadedCode>(std::move(code));
 }

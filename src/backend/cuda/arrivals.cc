@@ -7,8 +7,8 @@
 namespace tokamak::cuda {
 namespace {
 
-constexpr int64_t kWarp = 32;
-constexpr int64_t kMostBytes = (1 << 20) - 1;  // that a barrier of Hopper counts
+constexpr int64_t kArrivalWarp = 32;
+constexpr int64_t kArrivalMostBytes = (1 << 20) - 1;  // that a barrier of Hopper counts
 
 // A kernel of two thread loops, blocks and threads, with one loop of rounds within.
 class Finder {
@@ -17,7 +17,7 @@ class Finder {
 
   std::optional<Arrivals> Find() {
     const Block* body = FindThreads(&kernel_.body);
-    if (blocks_ < 2 || body == nullptr || threads_ % kWarp != 0) return std::nullopt;
+    if (blocks_ < 2 || body == nullptr || threads_ % kArrivalWarp != 0) return std::nullopt;
     for (const Stmt& stmt : *body) {
       if (!TouchesTeam(stmt)) continue;
       bool is_rounds = stmt.kind == StmtKind::kFor && found_.bytes.empty() &&
@@ -68,7 +68,8 @@ class Finder {
       if (Reads(stmt)) {
         if (bytes_ > 0) return false;
       } else if (stmt.kind == StmtKind::kBarrier) {
-        if (bytes_ == 0 || bytes_ > kMostBytes || std::ranges::find(warps_, false) != warps_.end())
+        if (bytes_ == 0 || bytes_ > kArrivalMostBytes ||
+            std::ranges::find(warps_, false) != warps_.end())
           return false;
         found_.meetings.emplace(&stmt, found_.bytes.size());
         found_.bytes.push_back(bytes_);
@@ -83,7 +84,7 @@ class Finder {
 
   void Begin() {
     bytes_ = 0;
-    warps_.assign(static_cast<size_t>(threads_ / kWarp), false);
+    warps_.assign(static_cast<size_t>(threads_ / kArrivalWarp), false);
   }
 
   // A store, or some that only some of the threads do.
@@ -103,7 +104,7 @@ class Finder {
       if (!stores) return false;
       if (*stores == 0) continue;
       bytes_ += bytes * blocks_;
-      warps_[static_cast<size_t>(t / kWarp)] = true;
+      warps_[static_cast<size_t>(t / kArrivalWarp)] = true;
     }
     found_.meetings.emplace(&stmt, found_.bytes.size());
     return true;

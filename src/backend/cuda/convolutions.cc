@@ -23,7 +23,8 @@ constexpr int kHeuristicMode = 200, kHeuristicGraph = 201, kHeuristicResults = 2
 constexpr int kConfigEngine = 300, kEngineNotes = 1303;
 constexpr int kPlanHandle = 400, kPlanConfig = 401, kPlanWorkspace = 402;
 constexpr int kGraphHandle = 800, kGraphOperations = 801;
-constexpr int kAlignment = 900, kDataType = 901, kDims = 902, kTensorStrides = 903, kId = 906;
+constexpr int kConvolutionAlignment = 900, kDataType = 901, kDims = 902, kTensorStrides = 903,
+              kId = 906;
 constexpr int kPackIds = 1000, kPackPointers = 1001, kPackWorkspace = 1003;
 // The slower heuristics choose better: a training step of four convolutions took 602 us, with those
 // of mode A 687; the gradient of a strided one in bf16 38 and 82 (H200).
@@ -193,7 +194,7 @@ Result<Cudnn::Descriptor> Cudnn::GraphOf(const Convolution& c,
         .SetAll(kDims, dims)
         .SetAll(kTensorStrides, strides)
         .SetOne(kId, kTypeInt64, id)
-        .SetOne(kAlignment, kTypeInt64, kAligned)
+        .SetOne(kConvolutionAlignment, kTypeInt64, kAligned)
         .Finalize();
   };
   using Space = Convolution::Space;

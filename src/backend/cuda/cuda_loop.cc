@@ -23,8 +23,8 @@
 namespace tokamak::cuda {
 namespace {
 
-constexpr int kWarp = 32;
-constexpr int64_t kStaticTeamBytes = 48 << 10;
+constexpr int kLoopWarp = 32;
+constexpr int64_t kLoopStaticTeamBytes = 48 << 10;
 
 constexpr std::string_view kFunctions = R"(
 // Who finds the count of arrivals complete sees what all wrote before they came. Counts may wrap.
@@ -82,7 +82,7 @@ class LoopWriter {
     }
     made_.name = name_;
     made_.threads[0] = most_threads_;
-    made_.dynamic_bytes = most_bytes_ > kStaticTeamBytes ? most_bytes_ : 0;
+    made_.dynamic_bytes = most_bytes_ > kLoopStaticTeamBytes ? most_bytes_ : 0;
     Kernel();
     made_.text = "// A loop in one launch.\n\n" + Prelude(made_) + texts + std::string(kFunctions) +
                  fmt::format("struct Pointers {{\n  void* at[{}];\n}};\n\n",
@@ -105,7 +105,7 @@ class LoopWriter {
     std::string own =
         fmt::format("asm volatile(\"bar.sync 1, {};\" ::: \"memory\");", threads_[function]);
     for (size_t at = text.find(kAll); at != std::string::npos; at = text.find(kAll, at)) {
-      if (threads_[function] % kWarp != 0)
+      if (threads_[function] % kLoopWarp != 0)
         return MakeError(
             ErrorCode::kCudaText,
             fmt::format("loop {}: a team of {} threads with barriers among others of {}", name_,
@@ -215,7 +215,7 @@ class LoopWriter {
   std::vector<size_t> numbers_;                       // of each part's function
   std::vector<int> threads_;                          // by function
   std::vector<int64_t> team_bytes_;
-  int most_threads_ = kWarp, depth_ = 0;
+  int most_threads_ = kLoopWarp, depth_ = 0;
   int64_t most_bytes_ = 0;
   int64_t teams_ = 0;  // since the last meeting
   size_t next_part_ = 0, pointer_ = 0;

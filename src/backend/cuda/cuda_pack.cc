@@ -16,8 +16,8 @@
 namespace tokamak::cuda {
 namespace {
 
-constexpr int kWarp = 32;
-constexpr int64_t kStaticTeamBytes = 48 << 10;
+constexpr int kPackWarp = 32;
+constexpr int64_t kPackStaticTeamBytes = 48 << 10;
 // What parameters of a launch may take, on every device and with every driver: 4 KiB.
 constexpr size_t kMostPointers = 500;
 
@@ -32,8 +32,8 @@ class PackWriter {
       return MakeError(ErrorCode::kCudaText, fmt::format("pack {}: {} teams", name_, teams_));
     CudaSource& source = made_.source;
     source.name = name_;
-    source.threads[0] = (threads_ + kWarp - 1) / kWarp * kWarp;
-    source.dynamic_bytes = team_bytes_ > kStaticTeamBytes ? team_bytes_ : 0;
+    source.threads[0] = (threads_ + kPackWarp - 1) / kPackWarp * kPackWarp;
+    source.dynamic_bytes = team_bytes_ > kPackStaticTeamBytes ? team_bytes_ : 0;
     made_.table = pointers_ > kMostPointers ? PointerTable::kMemory : PointerTable::kParameter;
     source.text = fmt::format("// {} kernels in one launch.\n\n", parts_.size()) + Prelude(source);
     for (Function& function : functions_) source.text += TextOf(function);

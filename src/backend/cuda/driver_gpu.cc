@@ -16,7 +16,7 @@ namespace {
 constexpr double kFraction = 0.92;
 constexpr size_t kSmallSlot = Device::kSmallCopy, kLargeSlot = size_t{4} << 20;
 constexpr size_t kSmallSlots = 256, kLargeSlots = 16;
-constexpr int kLeastMajor = 8;
+constexpr int kDriverLeastMajor = 8;
 
 Address AddressOf(const void* memory) {
   return reinterpret_cast<uintptr_t>(memory);
@@ -63,10 +63,10 @@ Result<std::unique_ptr<DriverGpu>> DriverGpu::Open(const DriverApi& driver, int 
         api->device_attribute(&minor, kAttributeMinor, device),
         api->device_attribute(&opened.info.multiprocessors, kAttributeMultiprocessors, device)})
     if (result != 0) return failed(result);
-  if (major < kLeastMajor)
+  if (major < kDriverLeastMajor)
     return MakeError(ErrorCode::kNoDevice,
                      fmt::format("cuda: {} is of compute capability {}.{}, needed is {}.0 or later",
-                                 name, major, minor, kLeastMajor));
+                                 name, major, minor, kDriverLeastMajor));
   for (int result : {api->retain_context(&opened.context, device), api->set_current(opened.context),
                      api->create_stream(&opened.stream, kStreamNonBlocking),
                      api->create_stream(&opened.copy_stream, kStreamNonBlocking)})

@@ -10,7 +10,7 @@
 namespace tokamak::cuda {
 namespace {
 
-constexpr int kLeastMajor = 11;  // of CUDA 12
+constexpr int kFourierLeastMajor = 11;  // of CUDA 12
 
 // The entry points and numbers, as cufft.h of CUDA 12 and 13 declares them; 0 is success.
 struct Cufft {
@@ -29,7 +29,7 @@ struct Cufft {
 
   static Result<Cufft> Load() {
     TOK_TRY(OpenedLibrary library,
-            OpenedLibrary::Open("cuFFT", "libcufft.so", "cufftGetProperty", kLeastMajor));
+            OpenedLibrary::Open("cuFFT", "libcufft.so", "cufftGetProperty", kFourierLeastMajor));
     Cufft fft;
     library.Find("cufftCreate", fft.create);
     library.Find("cufftDestroy", fft.destroy);

@@ -14,7 +14,7 @@ namespace {
 
 // A batch: kernels are compiled faster together (NVRTC takes a while to begin), and by more threads
 // where there are fewer in each. More than a few threads wait for each other.
-constexpr size_t kMostBatch = 32, kMostBytes = size_t{32} << 10, kMostPrograms = 8;
+constexpr size_t kMostBatch = 32, kImageMostBytes = size_t{32} << 10, kMostPrograms = 8;
 
 // Where each batch begins, and the end.
 std::vector<size_t> BatchesOf(const std::vector<size_t>& bytes, size_t threads) {
@@ -23,7 +23,7 @@ std::vector<size_t> BatchesOf(const std::vector<size_t>& bytes, size_t threads) 
   std::vector<size_t> begins = {0};
   size_t total = 0;
   for (size_t i = 0; i < bytes.size(); ++i) {
-    if (i > begins.back() && (i - begins.back() >= most || total + bytes[i] > kMostBytes)) {
+    if (i > begins.back() && (i - begins.back() >= most || total + bytes[i] > kImageMostBytes)) {
       begins.push_back(i);
       total = 0;
     }

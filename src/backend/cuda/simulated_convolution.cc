@@ -5,13 +5,13 @@
 namespace tokamak::cuda {
 namespace {
 
-using Space = Convolution::Space;
+using SpaceDim = Convolution::Space;
 
 // Calls body with the elements of x, w and y of every product, by number.
 class Products {
  public:
   explicit Products(const Convolution& c) : c_(c), space_(c.space) {
-    while (space_.size() < 3) space_.insert(space_.begin(), Space{});
+    while (space_.size() < 3) space_.insert(space_.begin(), SpaceDim{});
   }
 
   template <typename Body>
@@ -21,14 +21,14 @@ class Products {
       ForPlaces([&](int64_t x, int64_t w, int64_t y) {
         for (int64_t k = 0; k < c_.outputs; ++k)
           for (int64_t c = 0; c < inputs; ++c)
-            body((n * Count(&Space::x) + x) * c_.inputs + k / outputs * inputs + c,
-                 (k * Count(&Space::w) + w) * inputs + c,
-                 (n * Count(&Space::y) + y) * c_.outputs + k);
+            body((n * Count(&SpaceDim::x) + x) * c_.inputs + k / outputs * inputs + c,
+                 (k * Count(&SpaceDim::w) + w) * inputs + c,
+                 (n * Count(&SpaceDim::y) + y) * c_.outputs + k);
       });
   }
 
  private:
-  int64_t Count(int64_t Space::*of) const {
+  int64_t Count(int64_t SpaceDim::*of) const {
     return space_[0].*of * (space_[1].*of) * (space_[2].*of);
   }
 
@@ -37,7 +37,7 @@ class Products {
   void ForPlaces(const Body& body, size_t d = 0, int64_t x = 0, int64_t w = 0,
                  int64_t y = 0) const {
     if (d == space_.size()) return body(x, w, y);
-    const Space& dim = space_[d];
+    const SpaceDim& dim = space_[d];
     for (int64_t i = 0; i < dim.y; ++i) {
       for (int64_t j = 0; j < dim.w; ++j) {
         int64_t at = i * dim.stride + j * dim.dilation - dim.pad_low;
@@ -48,7 +48,7 @@ class Products {
   }
 
   const Convolution& c_;
-  std::vector<Space> space_;
+  std::vector<SpaceDim> space_;
 };
 
 template <typename T>

@@ -5,10 +5,10 @@
 namespace tokamak::cuda {
 namespace {
 
-constexpr int64_t kAlignment = 16;
+constexpr int64_t kTeamAlignment = 16;
 
 int64_t BytesIn(const Array& array) {
-  return (array.size * BytesOf(array.type) + kAlignment - 1) / kAlignment * kAlignment;
+  return (array.size * BytesOf(array.type) + kTeamAlignment - 1) / kTeamAlignment * kTeamAlignment;
 }
 
 // The statements of a thread, one after the other.

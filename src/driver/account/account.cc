@@ -23,13 +23,13 @@
 namespace tokamak {
 namespace {
 
-int64_t BytesOf(const Shape& shape) {
+int64_t ArrayBytesOf(const Shape& shape) {
   int64_t bytes = 0;
   for (const Shape& leaf : LeavesOf(shape)) bytes += leaf.IsArray() ? leaf.ByteSize() : 0;
   return bytes;
 }
 
-int64_t BytesOf(const KernelSource& source, bool outputs) {
+int64_t ArrayBytesOf(const KernelSource& source, bool outputs) {
   int64_t bytes = 0;
   for (const KernelArgument& argument : source.arguments)
     if (argument.is_output == outputs)
@@ -139,8 +139,8 @@ class Walker {
     const KernelSource& source = program_.sources[launch.target];
     account.name = program_.kernels[launch.target].name;
     account.generator = NameOf(source.kind);
-    account.reads = BytesOf(source, false);
-    account.writes = BytesOf(source, true);
+    account.reads = ArrayBytesOf(source, false);
+    account.writes = ArrayBytesOf(source, true);
     account.phase = phases_.Of(source.region.roots);
     account.kernels = {launch.target};
     account.made = source.region.roots;
@@ -180,14 +180,14 @@ class Walker {
     account.name = LabelOf(instr);
     account.generator = generator;
     account.phase = phases_.Of(instr);
-    account.writes = BytesOf(instr.shape());
+    account.writes = ArrayBytesOf(instr.shape());
     account.made = {&instr};
     Hasher hasher;
     hasher.Add(std::string_view(generator));
     hasher.Add(instr.op());
     hasher.Add(ToString(instr.shape()));
     for (const Instr* operand : instr.operands()) {
-      account.reads += BytesOf(operand->shape());
+      account.reads += ArrayBytesOf(operand->shape());
       account.read.push_back(operand);
       hasher.Add(ToString(operand->shape()));
     }
@@ -257,9 +257,10 @@ void PlanFor(cuda::Gpu& gpu, Module& module, Machine& machine, DecisionLog& log)
 
 // What lies in memory whatever the plan is.
 int64_t BytesAround(const Module& module, const LoweredProgram& program) {
-  int64_t bytes = BytesOf(module.entry()->root()->shape());
-  for (const Instr* parameter : module.entry()->parameters()) bytes += BytesOf(parameter->shape());
-  for (const Instr* constant : program.constants) bytes += BytesOf(constant->shape());
+  int64_t bytes = ArrayBytesOf(module.entry()->root()->shape());
+  for (const Instr* parameter : module.entry()->parameters())
+    bytes += ArrayBytesOf(parameter->shape());
+  for (const Instr* constant : program.constants) bytes += ArrayBytesOf(constant->shape());
   return bytes;
 }
 

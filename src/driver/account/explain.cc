@@ -19,7 +19,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr size_t kShownLines = 6;
+constexpr size_t kExplainShownLines = 6;
 
 Result<std::string> KernelText(const ProgramAccount& account, const ExplainRequest& request) {
   TOK_TRY(std::vector<KernelView> views, KernelsNamed(account, request.kernel));
@@ -38,7 +38,8 @@ Result<std::string> KernelText(const ProgramAccount& account, const ExplainReque
 std::string TextOf(const std::vector<Lint>& lints) {
   std::string text;
   for (const Lint& lint : lints) {
-    std::string where = lint.lines.empty() ? "the program" : ShortList(lint.lines, kShownLines);
+    std::string where =
+        lint.lines.empty() ? "the program" : ShortList(lint.lines, kExplainShownLines);
     text += fmt::format("{}  {} us  {}\n           {}\n", lint.rule, NumberText(lint.us), where,
                         lint.text);
   }

@@ -32,7 +32,7 @@ std::string LineOf(const Instr& instr) {
   return "";
 }
 
-double MicrosOf(const StepAccount& step) {
+double LintMicrosOf(const StepAccount& step) {
   return static_cast<double>(step.runs()) * step.predicted_us.value_or(0);
 }
 
@@ -172,7 +172,7 @@ class Linter {
       bool is_of_it = std::any_of(step.lines.begin(), step.lines.end(), [&](const auto& line) {
         return std::find(chain.lines.begin(), chain.lines.end(), line) != chain.lines.end();
       });
-      if (is_of_it) us += MicrosOf(step);
+      if (is_of_it) us += LintMicrosOf(step);
     }
     lints_.push_back({"lint.unrolled-loop", std::move(chain.lines), us,
                       fmt::format("the same is computed {} times, each time from the last: a loop "

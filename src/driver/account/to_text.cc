@@ -12,7 +12,7 @@
 namespace tokamak {
 namespace {
 
-constexpr size_t kShownLines = 6, kShownInstrs = 24;
+constexpr size_t kTextShownLines = 6, kShownInstrs = 24;
 
 // "once", "100 times".
 std::string OftenText(const StepAccount& step) {
@@ -153,7 +153,7 @@ class TextWriter {
 
   void AddLists(const StepAccount& step) {
     if (!step.instrs.empty()) out_ += "           " + ShortList(step.instrs, kShownInstrs) + "\n";
-    if (!step.lines.empty()) out_ += "           " + ShortList(step.lines, kShownLines) + "\n";
+    if (!step.lines.empty()) out_ += "           " + ShortList(step.lines, kTextShownLines) + "\n";
   }
 
   // Where prices come from.

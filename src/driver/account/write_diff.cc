@@ -9,7 +9,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr size_t kShownLines = 4;
+constexpr size_t kDiffShownLines = 4;
 
 std::string TextOf(const std::vector<StepDiff>& only, const std::string& name) {
   std::string text = fmt::format("only in {}:\n", name);
@@ -19,7 +19,8 @@ std::string TextOf(const std::vector<StepDiff>& only, const std::string& name) {
     std::string often = diff.count == 1 ? "" : fmt::format(" and {} like it", diff.count - 1);
     text += fmt::format("  {:<8} {}{}  {} ops, {} moved, {:.4g} us in all\n", step.generator,
                         step.name, often, step.ops, BytesText(step.reads + step.writes), diff.us);
-    if (!step.lines.empty()) text += "             " + ShortList(step.lines, kShownLines) + "\n";
+    if (!step.lines.empty())
+      text += "             " + ShortList(step.lines, kDiffShownLines) + "\n";
   }
   return text;
 }

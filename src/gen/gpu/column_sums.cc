@@ -6,7 +6,7 @@ namespace tokamak::gpu {
 namespace {
 
 // Of a block, for sums that are joined.
-constexpr int64_t kTeamBytes = 48 << 10;
+constexpr int64_t kColumnSumTeamBytes = 48 << 10;
 
 bool Contains(const std::vector<const Instr*>& list, const Instr* instr) {
   return std::find(list.begin(), list.end(), instr) != list.end();
@@ -93,7 +93,7 @@ void ColumnSums::NewShared(size_t i, int64_t rows) {
   if (!is_new) return;
   at->second = b_.Local("columns", type, Space::kTeam, rows * row_);
   team_bytes_ += rows * row_ * BytesOf(type);
-  if (team_bytes_ > kTeamBytes) emitter_.Fail("the sums of its columns are too many");
+  if (team_bytes_ > kColumnSumTeamBytes) emitter_.Fail("the sums of its columns are too many");
 }
 
 void ColumnSums::Share(size_t i, Scalar place, Scalar number) {

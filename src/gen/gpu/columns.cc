@@ -16,11 +16,11 @@
 namespace tokamak::gpu {
 namespace {
 
-constexpr int64_t kThreads = 256, kFewThreads = 64;
+constexpr int64_t kColumnsThreads = 256, kColumnsFewThreads = 64;
 // Threads along the results: of fewer than kLeastX, a warp would not use up what memory gives.
 constexpr int64_t kMostX = 32, kLeastX = 8;
 // Elements that a thread folds at least, before more threads share a result; loads in flight.
-constexpr int64_t kLeastFolds = 4, kUnroll = 4;
+constexpr int64_t kLeastFolds = 4, kColumnsUnroll = 4;
 constexpr int64_t kMostY = 32;  // sums that a thread joins
 
 class ColumnsBuilder {
@@ -68,13 +68,14 @@ class ColumnsBuilder {
       lanes_ /= 2;
     vectors_ = results_ / lanes_;
     if (!any_order) {
-      x_ = ThreadsFor(vectors_, kThreads, kFewThreads, machine_);
+      x_ = ThreadsFor(vectors_, kColumnsThreads, kColumnsFewThreads, machine_);
       return;
     }
     x_ = std::min(kMostX, vectors_);
     while (x_ > kLeastX && vectors_ < x_ * 2 * machine_.cores) x_ = CeilDiv(x_, 2);
-    y_ = PowerBelow(std::clamp<int64_t>(folded_ / kLeastFolds, 1, std::min(kMostY, kThreads / x_)));
-    if (y_ == 1 && vectors_ > x_) x_ = std::min(kThreads / 2, vectors_);
+    y_ = PowerBelow(
+        std::clamp<int64_t>(folded_ / kLeastFolds, 1, std::min(kMostY, kColumnsThreads / x_)));
+    if (y_ == 1 && vectors_ > x_) x_ = std::min(kColumnsThreads / 2, vectors_);
   }
 
   bool ReadsLarge() const {
@@ -120,11 +121,11 @@ class ColumnsBuilder {
         });
       });
     };
-    int64_t whole = folded_ / y_, rounds = whole / kUnroll, next = rounds * kUnroll;
+    int64_t whole = folded_ / y_, rounds = whole / kColumnsUnroll, next = rounds * kColumnsUnroll;
     if (rounds > 0)
       b_.For("k", LoopRole::kSerial, b_.Index(rounds), [&](Scalar k) {
-        b_.For("u", LoopRole::kUnrolled, b_.Index(kUnroll),
-               [&](Scalar u) { fold(k * b_.Index(kUnroll) + u); });
+        b_.For("u", LoopRole::kUnrolled, b_.Index(kColumnsUnroll),
+               [&](Scalar u) { fold(k * b_.Index(kColumnsUnroll) + u); });
       });
     int64_t steps = CeilDiv(folded_, y_) - next;
     if (steps > 0)

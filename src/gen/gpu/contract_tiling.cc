@@ -14,7 +14,7 @@ constexpr int64_t kMostSide = 128, kMostSide64 = 64, kLeastSide = 16;
 constexpr int64_t kLeastTile = 32 * 32;
 // Bytes of a block's depth: two barriers are worth the multiplications between them.
 constexpr int64_t kDepthBytes = 64;
-constexpr int64_t kMostWarps = 8, kWarps = 4;
+constexpr int64_t kMostWarps = 8, kContractWarps = 4;
 // Of narrow ones: rows and columns of a tile, threads, a block's depth; what is not deep is not
 // worth it.
 constexpr int64_t kNarrowRows = 32, kNarrowColumns = 8, kNarrowThreads = 256;
@@ -51,7 +51,7 @@ TeamTiling TeamTilingOf(const Instr& dot, const DotSides& sides, const Machine& 
     tiles();
     return t;
   }
-  int64_t wanted = t.rows * t.columns == kMostSide * kMostSide ? kMostWarps : kWarps;
+  int64_t wanted = t.rows * t.columns == kMostSide * kMostSide ? kMostWarps : kContractWarps;
   t.warp_rows = t.rows;
   t.warp_columns = t.columns;
   constexpr int64_t kPieceRows = Multiplication::kPieceRows,

@@ -14,9 +14,9 @@
 namespace tokamak::gpu {
 namespace {
 
-constexpr int64_t kThreads = 64, kMostOfThread = 255;
+constexpr int64_t kCountsThreads = 64, kMostOfThread = 255;
 // Counts that a number of 32 bits holds, and the most numbers that are counted.
-constexpr int64_t kPacked = 4, kMostNumbers = kThreads * kPacked;
+constexpr int64_t kPacked = 4, kMostNumbers = kCountsThreads * kPacked;
 // Elements of a thread that are loaded at once.
 constexpr int64_t kInFlight = 16;
 
@@ -43,13 +43,13 @@ class CountsBuilder {
     along_ = static_cast<size_t>(attrs.scatter_dims_to_operand_dims[0]);
     numbers_ = region_.roots[0]->shape().dim(along_);
     int64_t batches = elements_.batches();
-    of_thread_ = elements_.windows() / batches / kThreads;
+    of_thread_ = elements_.windows() / batches / kCountsThreads;
     at_once_ = std::min(of_thread_, kInFlight);
     lanes_ = LanesFor(region_, machine_, at_once_, elements_.windows());
-    counts_ = b_.Local("counts", kCount, Space::kTeam, numbers_ / kPacked * kThreads);
+    counts_ = b_.Local("counts", kCount, Space::kTeam, numbers_ / kPacked * kCountsThreads);
     own_ = b_.Local("own", ScalarType::kS32, Space::kRegisters, at_once_);
     b_.For("batch", LoopRole::kGrid, b_.Index(batches), [&](Scalar batch) {
-      b_.For("t", LoopRole::kThread, b_.Index(kThreads), [&](Scalar t) {
+      b_.For("t", LoopRole::kThread, b_.Index(kCountsThreads), [&](Scalar t) {
         batch_ = batch;
         thread_ = t;
         Batch();
@@ -71,8 +71,9 @@ class CountsBuilder {
   Scalar Number(int64_t value) { return b_.ConstantBits(kCount, static_cast<Bits>(value)); }
 
   void Batch() {
-    ForEach(numbers_ / kPacked,
-            [&](Scalar k) { b_.Store(counts_, k * b_.Index(kThreads) + thread_, Number(0)); });
+    ForEach(numbers_ / kPacked, [&](Scalar k) {
+      b_.Store(counts_, k * b_.Index(kCountsThreads) + thread_, Number(0));
+    });
     int64_t rounds = of_thread_ / at_once_;
     if (rounds == 1) {
       Some(b_.Index(0));
@@ -85,7 +86,8 @@ class CountsBuilder {
 
   void Some(Scalar round) {
     ForEach(at_once_ / lanes_, [&](Scalar i) {
-      Scalar vector = (round * b_.Index(at_once_ / lanes_) + i) * b_.Index(kThreads) + thread_;
+      Scalar vector =
+          (round * b_.Index(at_once_ / lanes_) + i) * b_.Index(kCountsThreads) + thread_;
       ForLanes(b_, lanes_, [&](Scalar lane) {
         Scalar number = NumberAt(vector * b_.Index(lanes_) + lane);
         if (number.ok()) b_.Store(own_, i * b_.Index(lanes_) + lane, number);
@@ -97,7 +99,7 @@ class CountsBuilder {
       Scalar number = b_.Read(own_, i);
       Scalar bits = number.BitsAs(kCount) & Number(numbers_ - 1), one = Number(1);
       if (!all_fit_) one = Choose(number >= 0.0, one, Number(0));
-      Scalar at = (bits >> Number(2)).As(ScalarType::kIndex) * b_.Index(kThreads) + thread_;
+      Scalar at = (bits >> Number(2)).As(ScalarType::kIndex) * b_.Index(kCountsThreads) + thread_;
       Scalar count = b_.Read(counts_, at) + (one << ((bits & Number(3)) << Number(3)));
       b_.Store(counts_, at, count);
     });
@@ -119,9 +121,9 @@ class CountsBuilder {
     Scalar even = b_.Index(0), odd = b_.Index(1), low = Number(0x00FF00FF);
     b_.Store(sums, even, Number(0));
     b_.Store(sums, odd, Number(0));
-    ForEach(kThreads, [&](Scalar k) {
-      Scalar column = (k + thread_) % b_.Index(kThreads);
-      Scalar four = b_.Read(counts_, thread_ * b_.Index(kThreads) + column);
+    ForEach(kCountsThreads, [&](Scalar k) {
+      Scalar column = (k + thread_) % b_.Index(kCountsThreads);
+      Scalar four = b_.Read(counts_, thread_ * b_.Index(kCountsThreads) + column);
       b_.Store(sums, even, b_.Read(sums, even) + (four & low));
       b_.Store(sums, odd, b_.Read(sums, odd) + ((four >> Number(8)) & low));
     });
@@ -175,8 +177,8 @@ bool IsCounts(const Instr& scatter) {
   int64_t batches = 1;
   for (int64_t d : attrs.input_batching_dims)
     batches *= scatter.shape().dim(static_cast<size_t>(d));
-  int64_t of_thread = scatter.operand(2)->shape().ElementCount() / batches / kThreads;
-  return batches * of_thread * kThreads == scatter.operand(2)->shape().ElementCount() &&
+  int64_t of_thread = scatter.operand(2)->shape().ElementCount() / batches / kCountsThreads;
+  return batches * of_thread * kCountsThreads == scatter.operand(2)->shape().ElementCount() &&
          of_thread > 0 && of_thread <= kMostOfThread &&
          of_thread % std::min(of_thread, kInFlight) == 0 && numbers >= kPacked &&
          numbers <= kMostNumbers && numbers == PowerAbove(numbers);

@@ -20,8 +20,9 @@ namespace {
 
 // Words of a thread, and of one of the shortest lines; bits that are sorted by at once, numbers
 // that hold the counts of a thread.
-constexpr int64_t kOwn = 16, kLeastOwn = 8, kBits = 4, kSlots = 8;
-constexpr int64_t kFewestThreads = 32, kMostThreads = 512, kBanks = 32, kTeamBytes = 32 << 10;
+constexpr int64_t kDigitOwn = 16, kLeastOwn = 8, kBits = 4, kSlots = 8;
+constexpr int64_t kDigitFewestThreads = 32, kDigitMostThreads = 512, kBanks = 32,
+                  kDigitTeamBytes = 32 << 10;
 
 class DigitSortBuilder {
  public:
@@ -33,7 +34,7 @@ class DigitSortBuilder {
         emitter_(b_, region) {}
 
   BuildOutcome Build() {
-    threads_ = std::max(sort_.length / kOwn, kFewestThreads);
+    threads_ = std::max(sort_.length / kDigitOwn, kDigitFewestThreads);
     own_count_ = sort_.length / threads_;
     ScalarType type = ComputeType(sort_.instr->operand(0)->shape().type());
     words_ = b_.Local("words", type, Space::kTeam, Spaced(sort_.length));
@@ -173,8 +174,8 @@ bool IsDigitSort(const Instr& sort) {
   if (!DigitSortOf(sort) || sort.captures() > 0) return false;
   LineSort lines = LineSortOf(sort);
   int64_t bytes = BytesOf(ComputeType(sort.operand(0)->shape().type()));
-  return lines.length == PowerAbove(lines.length) && lines.length >= kFewestThreads * kLeastOwn &&
-         lines.length <= LongestDigitLine(bytes);
+  return lines.length == PowerAbove(lines.length) &&
+         lines.length >= kDigitFewestThreads * kLeastOwn && lines.length <= LongestDigitLine(bytes);
 }
 
 bool LoadsOnce(const Instr& sort) {
@@ -189,11 +190,11 @@ bool TakesProducers(const Region& region) {
 }
 
 int64_t DigitLine(int64_t length) {
-  return std::max(PowerAbove(length), kFewestThreads * kLeastOwn);
+  return std::max(PowerAbove(length), kDigitFewestThreads * kLeastOwn);
 }
 
 int64_t LongestDigitLine(int64_t bytes) {
-  return std::min(kTeamBytes / bytes, kMostThreads * kOwn);
+  return std::min(kDigitTeamBytes / bytes, kDigitMostThreads * kDigitOwn);
 }
 
 BuildOutcome BuildDigitSort(const Region& region, const std::string& name) {

@@ -17,12 +17,12 @@
 namespace tokamak::gpu {
 namespace {
 
-constexpr int64_t kThreads = 256, kFewThreads = 64;
+constexpr int64_t kLoopThreads = 256, kLoopFewThreads = 64;
 // Vectors of a thread, when there are enough for all multiprocessors many times over.
-constexpr int64_t kUnroll = 2, kSingleUnroll = 4, kMuchWork = 16 * 2048;
+constexpr int64_t kLoopUnroll = 2, kSingleUnroll = 4, kMuchWork = 16 * 2048;
 
 // Pieces that are worth code of their own, and how much longer it may be for them.
-constexpr size_t kMaxCuts = 8, kMaxGrowth = 3, kFewNodes = 600;
+constexpr size_t kMaxCuts = 8, kMaxGrowth = 3, kLoopFewNodes = 600;
 
 bool HasPieces(const Region& region) {
   return std::any_of(region.instrs.begin(), region.instrs.end(), [](const Instr* instr) {
@@ -121,8 +121,8 @@ class LoopBuilder {
     split_ = dims_.size();
     row_ = 1;
     while (split_ > 0 && (row_ == 1 || row_ % lanes_ != 0)) row_ *= dims_[--split_];
-    int64_t threads = ThreadsFor(vectors_, kThreads, kFewThreads, machine_);
-    int64_t unroll = lanes_ == 1 ? kSingleUnroll : kUnroll;
+    int64_t threads = ThreadsFor(vectors_, kLoopThreads, kLoopFewThreads, machine_);
+    int64_t unroll = lanes_ == 1 ? kSingleUnroll : kLoopUnroll;
     if (vectors_ < machine_.cores * kMuchWork) unroll = 1;
     int64_t grid = CeilDiv(vectors_, threads * unroll);
     b_.For("block", LoopRole::kGrid, b_.Index(grid), [&](Scalar g) {
@@ -217,7 +217,7 @@ BuildOutcome BuildLoop(const Region& region, const Machine& machine, const std::
   BuildOutcome pieces = LoopBuilder(region, machine, lanes, name).Build(cuts);
   bool longer =
       pieces.built && pieces.built->kernel.nodes.size() >
-                          std::max(kFewNodes, kMaxGrowth * outcome.built->kernel.nodes.size());
+                          std::max(kLoopFewNodes, kMaxGrowth * outcome.built->kernel.nodes.size());
   return pieces.built && !longer && pieces.built->in_place.size() >= outcome.built->in_place.size()
              ? std::move(pieces)
              : std::move(outcome);

@@ -11,9 +11,9 @@
 namespace tokamak::gpu {
 namespace {
 
-constexpr int64_t kThreads = 256, kFewThreads = 64;
+constexpr int64_t kNetworkThreads = 256, kNetworkFewThreads = 64;
 // Registers of all lines of a thread; of one line there may be more.
-constexpr int64_t kMostWords = 32;
+constexpr int64_t kNetworkMostWords = 32;
 constexpr int64_t kMostLines = 4;
 
 class NetworkSortBuilder {
@@ -29,7 +29,7 @@ class NetworkSortBuilder {
     Schedule();
     LineNetwork network(b_, emitter_, sort_, vectors_);
     int64_t own = vectors_ ? vectors_->lines : lanes_, vectors = sort_.lines / own;
-    int64_t threads = ThreadsFor(vectors, kThreads, kFewThreads, machine_);
+    int64_t threads = ThreadsFor(vectors, kNetworkThreads, kNetworkFewThreads, machine_);
     int64_t blocks = ForThreads(b_, vectors, threads, [&](Scalar vector) {
       Scalar inside = LesserOf(vector, b_.Index(vectors - 1));
       ForLanes(b_, lanes_, [&](Scalar lane) { network.Sort(inside * b_.Index(own) + lane); });
@@ -46,13 +46,13 @@ class NetworkSortBuilder {
     int64_t words = LineNetwork::WordsOf(sort_);
     if (inner > 1) {
       lanes_ = LanesFor(region_, machine_, inner, count);
-      while (lanes_ > 1 && lanes_ * words > kMostWords) lanes_ /= 2;
+      while (lanes_ > 1 && lanes_ * words > kNetworkMostWords) lanes_ /= 2;
       return;
     }
     int64_t lines = 1, best = LanesFor(region_, machine_, sort_.lines * sort_.length, count);
     auto at_once = [&] { return LanesFor(region_, machine_, lines * sort_.length, count); };
     while (at_once() < best && lines < kMostLines && sort_.lines % (2 * lines) == 0 &&
-           2 * lines * words <= kMostWords)
+           2 * lines * words <= kNetworkMostWords)
       lines *= 2;
     vectors_ = {lines, at_once()};
   }

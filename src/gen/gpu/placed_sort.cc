@@ -20,7 +20,7 @@
 namespace tokamak::gpu {
 namespace {
 
-constexpr int64_t kThreads = 256, kWarps = kThreads / kWarp;
+constexpr int64_t kPlacedThreads = 256, kPlacedWarps = kPlacedThreads / kWarp;
 // Words of a thread, of 32 bits; half as many of 64.
 constexpr int64_t kMostOwn = 16, kFewestOwn = 4;
 constexpr int kMostBits = 8;
@@ -37,20 +37,20 @@ class PlacedSortBuilder {
   BuildOutcome Build() {
     stretches_ = sort_.instr->operand(1)->shape().dim(2);
     stretch_ = sort_.length / stretches_;
-    own_count_ = stretch_ / kThreads;
+    own_count_ = stretch_ / kPlacedThreads;
     digit_count_ = int64_t{1} << digits_.bits;
     columns_ = std::max(digit_count_, kWarp);
     ScalarType type = ComputeType(sort_.instr->operand(0)->shape().type());
     words_ = b_.Local("words", type, Space::kTeam, stretch_);
-    counts_ = b_.Local("counts", kCount, Space::kTeam, kWarps * columns_);
-    totals_ = b_.Local("totals", kCount, Space::kTeam, kWarps);
+    counts_ = b_.Local("counts", kCount, Space::kTeam, kPlacedWarps * columns_);
+    totals_ = b_.Local("totals", kCount, Space::kTeam, kPlacedWarps);
     moves_ = b_.Local("moves", kPlace, Space::kTeam, columns_);
     own_ = b_.Local("own", type, Space::kRegisters, own_count_);
     before_ = b_.Local("before", kCount, Space::kRegisters, own_count_);
     start_ = b_.Local("start", kPlace, Space::kRegisters, 1);
     int64_t teams = sort_.lines * stretches_;
     b_.For("stretch", LoopRole::kGrid, b_.Index(teams), [&](Scalar team) {
-      b_.For("t", LoopRole::kThread, b_.Index(kThreads), [&](Scalar t) {
+      b_.For("t", LoopRole::kThread, b_.Index(kPlacedThreads), [&](Scalar t) {
         team_ = team;
         thread_ = t;
         warp_ = t / b_.Index(kWarp);
@@ -72,8 +72,8 @@ class PlacedSortBuilder {
 
   void Stretch() {
     Scalar line = team_ / b_.Index(stretches_), stretch = team_ % b_.Index(stretches_);
-    ForOwn(kWarps * columns_ / kThreads,
-           [&](Scalar k) { b_.Store(counts_, k * b_.Index(kThreads) + thread_, Number(0)); });
+    ForOwn(kPlacedWarps * columns_ / kPlacedThreads,
+           [&](Scalar k) { b_.Store(counts_, k * b_.Index(kPlacedThreads) + thread_, Number(0)); });
     ForOwn(own_count_, [&](Scalar i) {
       Scalar place = (warp_ * b_.Index(own_count_) + i) * b_.Index(kWarp) + lane_;
       Element word =
@@ -98,7 +98,7 @@ class PlacedSortBuilder {
     });
     b_.Barrier(Scope::kBlock);
     ForOwn(own_count_, [&](Scalar i) {
-      Scalar place = i * b_.Index(kThreads) + thread_;
+      Scalar place = i * b_.Index(kPlacedThreads) + thread_;
       Scalar word = b_.Read(words_, place);
       Scalar to = b_.Read(moves_, DigitAt(word).As(ScalarType::kIndex)) + place.As(kPlace);
       emitter_.StoreLinear(*sort_.instr, 0, to.As(ScalarType::kIndex), {word, {}});
@@ -136,7 +136,7 @@ class PlacedSortBuilder {
   void SumUp() {
     Scalar digit = thread_ % b_.Index(columns_);
     std::vector<Scalar> of_warps = {Number(0)};
-    for (int64_t w = 0; w < kWarps; ++w)
+    for (int64_t w = 0; w < kPlacedWarps; ++w)
       of_warps.push_back(of_warps.back() + b_.Read(counts_, b_.Index(w * columns_) + digit));
     Scalar total = of_warps.back(), before = Number(0);
     for (int64_t apart = 1; apart < kWarp; apart *= 2) {
@@ -150,7 +150,7 @@ class PlacedSortBuilder {
     for (int64_t w = 0; w + 1 < columns_ / kWarp; ++w)
       before = before + Choose(b_.Index(w) < warp_, b_.Read(totals_, b_.Index(w)), Number(0));
     b_.If(thread_ < b_.Index(columns_), [&] {
-      for (int64_t w = 0; w < kWarps; ++w)
+      for (int64_t w = 0; w < kPlacedWarps; ++w)
         b_.Store(counts_, b_.Index(w * columns_) + digit,
                  before + of_warps[static_cast<size_t>(w)]);
       b_.Store(moves_, digit, b_.Read(start_, b_.Index(0)) - before.As(kPlace));
@@ -180,15 +180,15 @@ bool IsPlacedSort(const Instr& sort) {
       starts.dim(1) != int64_t{1} << digits->bits)
     return false;
   int64_t stretches = starts.dim(2), stretch = words.dim(1) / std::max<int64_t>(stretches, 1);
-  int64_t own = stretch / kThreads;
-  return stretches * stretch == words.dim(1) && own * kThreads == stretch && own >= kFewestOwn &&
-         own <= kMostOwn && own == PowerAbove(own);
+  int64_t own = stretch / kPlacedThreads;
+  return stretches * stretch == words.dim(1) && own * kPlacedThreads == stretch &&
+         own >= kFewestOwn && own <= kMostOwn && own == PowerAbove(own);
 }
 
 int64_t PlacedStretch(int64_t bytes, int64_t words, const Machine& machine) {
   int64_t own = kMostOwn * 4 / bytes;
-  while (own > kFewestOwn && words < own * kThreads * machine.cores) own /= 2;
-  return own * kThreads;
+  while (own > kFewestOwn && words < own * kPlacedThreads * machine.cores) own /= 2;
+  return own * kPlacedThreads;
 }
 
 BuildOutcome BuildPlacedSort(const Region& region, const std::string& name) {

@@ -12,9 +12,9 @@
 namespace tokamak::gpu {
 namespace {
 
-constexpr int64_t kThreads = 128;
+constexpr int64_t kRoundsThreads = 128;
 // Threads that a multiprocessor has at least, where threads share places.
-constexpr int64_t kFewThreads = 128;
+constexpr int64_t kRoundsFewThreads = 128;
 constexpr int64_t kMostTogether = 8;
 // Of team memory, which a kernel has without asking for more.
 constexpr int64_t kMostBytes = 48 << 10;
@@ -26,19 +26,19 @@ int64_t TogetherFor(const RoundsRegion& region, const Machine& machine) {
   int64_t together = kMostTogether, bytes = 0;
   for (const RoundsProduct& product : products)
     bytes += (product.taps + product.sums) * BytesOf(ComputeType(product.dot->shape().type()));
-  while (together > 1 && region.form.Places() * together > machine.cores * kFewThreads)
+  while (together > 1 && region.form.Places() * together > machine.cores * kRoundsFewThreads)
     together /= 2;
-  while (together > 1 && bytes * (kThreads / together) > kMostBytes) together /= 2;
-  return bytes * (kThreads / together) > kMostBytes ? 1 : together;
+  while (together > 1 && bytes * (kRoundsThreads / together) > kMostBytes) together /= 2;
+  return bytes * (kRoundsThreads / together) > kMostBytes ? 1 : together;
 }
 
 BuildOutcome BuildTogether(const RoundsRegion& region, int64_t together, const std::string& name) {
   KernelBuilder b(name, Dialect::kGpu);
   RoundsKernel kernel(b, region);
-  int64_t count = region.form.Places(), places = kThreads / together;
+  int64_t count = region.form.Places(), places = kRoundsThreads / together;
   int64_t grid = CeilDiv(count, places);
   b.For("block", LoopRole::kGrid, b.Index(grid), [&](Scalar g) {
-    b.For("t", LoopRole::kThread, b.Index(kThreads), [&](Scalar t) {
+    b.For("t", LoopRole::kThread, b.Index(kRoundsThreads), [&](Scalar t) {
       Scalar member = t % b.Index(together), slot = t / b.Index(together);
       // All threads come to the barriers: the last place may be run several times.
       Scalar wanted = g * b.Index(places) + slot, linear = LesserOf(wanted, b.Index(count - 1));
@@ -57,7 +57,7 @@ BuildOutcome BuildAlone(const RoundsRegion& region, const Machine& machine,
   RoundsKernel kernel(b, region);
   int64_t count = region.form.Places();
   // Few places are spread over all multiprocessors, a warp each.
-  int64_t threads = ThreadsFor(count, kThreads, kWarp, machine);
+  int64_t threads = ThreadsFor(count, kRoundsThreads, kWarp, machine);
   int64_t grid = ForThreads(b, count, threads, [&](Scalar linear) {
     kernel.Run(Delinearized(b, linear, region.form.sizes), linear == b.Index(0));
   });

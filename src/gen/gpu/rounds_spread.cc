@@ -16,7 +16,7 @@ namespace {
 // Fewer elements than this a place are not worth a warp's while.
 constexpr int64_t kLeastElements = 32;
 // Sums of a lane; registers of a thread for all but matrices and sums.
-constexpr int64_t kMostSums = 64, kOtherWords = 48, kMostWords = 240;
+constexpr int64_t kMostSums = 64, kOtherWords = 48, kSpreadMostWords = 240;
 // Instructions of a warp's round that neither multiply nor add up, and cycles in which it waits for
 // itself.
 constexpr double kOtherInstrs = 200, kWaits = 300;
@@ -149,7 +149,7 @@ class Spreader {
     }
     words += sums + kOtherWords;
     auto beside = static_cast<int64_t>(rates_.registers) / (words * shape.threads);
-    if (sums > kMostSums || words > kMostWords || beside == 0 ||
+    if (sums > kMostSums || words > kSpreadMostWords || beside == 0 ||
         static_cast<double>(2 * bytes) > rates_.team_bytes)
       return std::nullopt;
     double warps = static_cast<double>(shape.threads / kWarp);

@@ -28,17 +28,17 @@
 namespace tokamak::gpu {
 namespace {
 
-constexpr int64_t kBlock = 256, kMostThreads = 1024;
-// Vectors of a thread: a warp takes a row of up to kWarpSteps times its threads; a block has as
+constexpr int64_t kBlock = 256, kRowsMostThreads = 1024;
+// Vectors of a thread: a warp takes a row of up to kRowsWarpSteps times its threads; a block has as
 // many threads as leave each one kBlockSteps.
-constexpr int64_t kWarpSteps = 8, kBlockSteps = 4;
-// Registers of a thread for what it keeps; of blocks of kMostThreads there are half as many.
+constexpr int64_t kRowsWarpSteps = 8, kBlockSteps = 4;
+// Registers of a thread for what it keeps; of blocks of kRowsMostThreads there are half as many.
 constexpr int64_t kKeptWords = 64;
 // Registers of a thread for what it keeps and sums of columns, if more threads a row can make them
 // so few.
 constexpr int64_t kColumnWords = 96;
 // Registers for the sums of a thread, of all its lanes; of more than kFewWords, half of
-// kMostThreads share a row.
+// kRowsMostThreads share a row.
 constexpr int64_t kSumWords = 48, kFewWords = 24;
 // Of long rows, whose elements are kept in registers and in team memory: how many threads share a
 // row, so that two teams fit on a multiprocessor and one reads while the other computes; else one
@@ -46,9 +46,9 @@ constexpr int64_t kSumWords = 48, kFewWords = 24;
 struct LongRow {
   int64_t threads, words, team_bytes;
 };
-constexpr LongRow kLongRows[] = {{512, 16, 112 << 10}, {kMostThreads, 32, 224 << 10}};
+constexpr LongRow kLongRows[] = {{512, 16, 112 << 10}, {kRowsMostThreads, 32, 224 << 10}};
 // Loads in flight of a thread whose vectors are not all in registers.
-constexpr int64_t kUnroll = 4;
+constexpr int64_t kRowsUnroll = 4;
 // Where maximum and shifted sum are found at once: vectors that a thread has in registers, and
 // threads of a row; several teams fit on a multiprocessor.
 constexpr int64_t kSome = 8, kShiftedThreads = 512;
@@ -143,28 +143,28 @@ class RowsBuilder {
     int64_t words = SumWords();
     while (lanes_ > 1 && words * lanes_ > kSumWords) lanes_ /= 2;
     vectors_ = found_.row / lanes_;
-    if (vectors_ <= kWarp * kWarpSteps) {
+    if (vectors_ <= kWarp * kRowsWarpSteps) {
       threads_ = std::min(kWarp, PowerAbove(vectors_));
     } else {
-      int64_t most = words * lanes_ > kFewWords ? kMostThreads / 2 : kMostThreads;
+      int64_t most = words * lanes_ > kFewWords ? kRowsMostThreads / 2 : kRowsMostThreads;
       threads_ = std::clamp(PowerAbove(CeilDiv(vectors_, kBlockSteps)), 2 * kWarp, most);
     }
     int64_t kept = keep_ && any_order ? kept_.Find(region_, found_, dims_, NeededLast()) : 0;
-    while (!columns_.empty() && threads_ < std::min(kMostThreads, vectors_) &&
+    while (!columns_.empty() && threads_ < std::min(kRowsMostThreads, vectors_) &&
            CeilDiv(vectors_, threads_) * lanes_ * (columns_.words() + kept) > kColumnWords)
       threads_ *= 2;
     int64_t most = std::max<int64_t>(1, kBlock / threads_);
     block_rows_ = std::min(most, PowerAbove(columns_.empty() ? found_.rows : columns_.folded()));
     while (columns_.empty() && block_rows_ > 1 && found_.rows < block_rows_ * machine_.cores)
       block_rows_ /= 2;
-    bool is_long = kept > 0 && columns_.empty() && threads_ == kMostThreads;
+    bool is_long = kept > 0 && columns_.empty() && threads_ == kRowsMostThreads;
     if (is_long && KeepLong(kept)) return "";
     if (is_long && FindShifted()) return "";
     steps_ = CeilDiv(vectors_, threads_);
-    unrolled_ = steps_ <= kWarpSteps;
+    unrolled_ = steps_ <= kRowsWarpSteps;
     if (!columns_.empty() && (!unrolled_ || !any_order))
       return "its rows are too long for sums of columns";
-    int64_t room = threads_ == kMostThreads ? kKeptWords / 2 : kKeptWords;
+    int64_t room = threads_ == kRowsMostThreads ? kKeptWords / 2 : kKeptWords;
     if (kept > 0 && unrolled_ && kept * steps_ * lanes_ <= room) kept_.Keep(steps_ * lanes_);
     return "";
   }
@@ -173,7 +173,7 @@ class RowsBuilder {
   // takes a whole multiprocessor, there is a better way for sums of powers.
   bool KeepLong(int64_t kept) {
     for (const LongRow& way : kLongRows) {
-      if (way.threads == kMostThreads && LastRoots().empty() && FindShifted()) return true;
+      if (way.threads == kRowsMostThreads && LastRoots().empty() && FindShifted()) return true;
       int64_t steps = CeilDiv(vectors_, way.threads);
       int64_t in_registers = std::min(steps, way.words / (kept * lanes_));
       int64_t in_team = (steps - in_registers) * lanes_;
@@ -272,7 +272,7 @@ class RowsBuilder {
       next += rounds * count;
     };
     if (!unrolled_) {
-      at_once(kUnroll);
+      at_once(kRowsUnroll);
       at_once(1);
     }
     for (; next * threads_ < vectors_; ++next)

@@ -24,13 +24,13 @@
 namespace tokamak::gpu {
 namespace {
 
-constexpr int64_t kThreads = 256, kFewThreads = 64, kMostThreads = 1024;
+constexpr int64_t kScanThreads = 256, kScanFewThreads = 64, kScanMostThreads = 1024;
 // Threads of a multiprocessor that keep memory busy.
 constexpr int64_t kThreadsWanted = 512;
 // Elements in flight of a thread that goes in order.
-constexpr int64_t kUnroll = 4;
+constexpr int64_t kScanUnroll = 4;
 // Stretches of a row, for which a warp is enough when there are many rows.
-constexpr int64_t kWarpSteps = 8;
+constexpr int64_t kScanWarpSteps = 8;
 // Rows side by side that fill what memory gives at once: those are a thread's each.
 constexpr int64_t kManyInner = 8;
 
@@ -85,7 +85,7 @@ class ScanBuilder {
     lanes_ = LanesFor(region_, machine_, scan_.inner, count);
     while (lanes_ > 1 && rows_ / lanes_ < kThreadsWanted * machine_.cores) lanes_ /= 2;
     int64_t vectors = rows_ / lanes_;
-    int64_t threads = ThreadsFor(vectors, kThreads, kFewThreads, machine_);
+    int64_t threads = ThreadsFor(vectors, kScanThreads, kScanFewThreads, machine_);
     return ForThreads(b_, vectors, threads, [&](Scalar vector) { Rows(vector); });
   }
 
@@ -101,11 +101,11 @@ class ScanBuilder {
       ForLanes(b_, lanes_,
                [&](Scalar lane) { Step(carries, lane, elements_.At(at[0], along, inner(lane))); });
     };
-    int64_t rounds = scan_.length / kUnroll, next = rounds * kUnroll;
+    int64_t rounds = scan_.length / kScanUnroll, next = rounds * kScanUnroll;
     if (rounds > 0)
       b_.For("k", LoopRole::kSerial, b_.Index(rounds), [&](Scalar k) {
-        b_.For("u", LoopRole::kUnrolled, b_.Index(kUnroll),
-               [&](Scalar u) { step(k * b_.Index(kUnroll) + u); });
+        b_.For("u", LoopRole::kUnrolled, b_.Index(kScanUnroll),
+               [&](Scalar u) { step(k * b_.Index(kScanUnroll) + u); });
       });
     if (next < scan_.length)
       b_.For("k", LoopRole::kSerial, b_.Index(scan_.length - next),
@@ -130,11 +130,11 @@ class ScanBuilder {
     lanes_ = scan_.inner == 1 ? LanesFor(region_, machine_, scan_.length, rows_ * scan_.length) : 1;
     vectors_ = scan_.length / lanes_;
     threads_ = std::min(kWarp, PowerAbove(vectors_));
-    while (threads_ < kMostThreads && threads_ < vectors_ &&
-           (vectors_ > threads_ * kWarpSteps || threads_ < kWarp) &&
+    while (threads_ < kScanMostThreads && threads_ < vectors_ &&
+           (vectors_ > threads_ * kScanWarpSteps || threads_ < kWarp) &&
            rows_ * threads_ < kThreadsWanted * machine_.cores)
       threads_ *= 2;
-    block_rows_ = std::min(std::max<int64_t>(1, kThreads / threads_), PowerAbove(rows_));
+    block_rows_ = std::min(std::max<int64_t>(1, kScanThreads / threads_), PowerAbove(rows_));
     while (block_rows_ > 1 && rows_ < block_rows_ * machine_.cores) block_rows_ /= 2;
     int64_t blocks = CeilDiv(rows_, block_rows_);
     b_.For("block", LoopRole::kGrid, b_.Index(blocks), [&](Scalar g) {
@@ -164,7 +164,7 @@ class ScanBuilder {
       if (threads_ > kWarp)
         warps_[part] = b_.Local("warps", type, Space::kTeam, 2 * block_rows_ * threads_ / kWarp);
     }
-    int64_t steps = CeilDiv(vectors_, threads_), unroll = threads_ <= kWarp ? kUnroll : 1;
+    int64_t steps = CeilDiv(vectors_, threads_), unroll = threads_ <= kWarp ? kScanUnroll : 1;
     unroll = std::min(unroll, steps);
     int64_t rounds = steps / unroll, next = rounds * unroll;
     if (rounds == 1 && unroll == 1) {

@@ -18,9 +18,9 @@
 namespace tokamak::gpu {
 namespace {
 
-constexpr int64_t kThreads = 128, kMostThreads = 1 << 15;
+constexpr int64_t kScatterThreads = 128, kScatterMostThreads = 1 << 15;
 // Of a team whose threads have a vector of a window each.
-constexpr int64_t kVectorThreads = 256, kFewestThreads = 64;
+constexpr int64_t kVectorThreads = 256, kScatterFewestThreads = 64;
 
 class ScatterBuilder {
  public:
@@ -57,7 +57,7 @@ class ScatterBuilder {
     int64_t windows = elements_.windows(), row = window.empty() ? 1 : window.back();
     lanes_ = LanesFor(region_, machine_, row, windows * elements_.window());
     int64_t vectors = elements_.window() / lanes_, all = windows * vectors;
-    int64_t threads = ThreadsFor(all, kVectorThreads, kFewestThreads, machine_);
+    int64_t threads = ThreadsFor(all, kVectorThreads, kScatterFewestThreads, machine_);
     return ForThreads(b_, all, threads, [&](Scalar number) {
       first_ = number % b_.Index(vectors) * b_.Index(lanes_);
       Vector(number / b_.Index(vectors));
@@ -84,12 +84,12 @@ class ScatterBuilder {
   int64_t Walks() {
     int64_t window = elements_.window(), count = ProductOf(dims_, 0, dims_.size());
     if (!shifts_) {
-      int64_t wanted = std::max<int64_t>(1, kMostThreads / window);
+      int64_t wanted = std::max<int64_t>(1, kScatterMostThreads / window);
       groups_ = PowerBelow(std::max<int64_t>(
           1, std::min({wanted, elements_.windows(), count / std::max<int64_t>(window, 1)})));
     }
     int64_t all = shifts_ ? count : window * groups_;
-    int64_t threads = std::min(kThreads, all), blocks = CeilDiv(all, threads);
+    int64_t threads = std::min(kScatterThreads, all), blocks = CeilDiv(all, threads);
     b_.For("block", LoopRole::kGrid, b_.Index(blocks), [&](Scalar g) {
       b_.For("t", LoopRole::kThread, b_.Index(threads), [&](Scalar t) {
         Scalar number = g * b_.Index(threads) + t;

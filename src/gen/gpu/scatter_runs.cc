@@ -18,7 +18,7 @@
 namespace tokamak::gpu {
 namespace {
 
-constexpr int64_t kMostThreads = 128, kFewestThreads = 32;
+constexpr int64_t kRunsMostThreads = 128, kRunsFewestThreads = 32;
 // Windows of a thread, at most those of vectors and of elements that are one or two; at least,
 // where runs are short; and threads of a multiprocessor that are worth more than more windows.
 constexpr int64_t kOfVectors = 16, kOfElements = 32, kNarrow = 2, kFewest = 4, kThreadsOfCore = 512;
@@ -43,7 +43,7 @@ class RunsBuilder {
     while (own_ > 2 * kFewest && windows_ * vectors < own_ * kThreadsOfCore * machine_.cores)
       own_ /= 2;
     int64_t all = CeilDiv(windows_, own_) * vectors;
-    int64_t threads = ThreadsFor(all, kMostThreads, kFewestThreads, machine_);
+    int64_t threads = ThreadsFor(all, kRunsMostThreads, kRunsFewestThreads, machine_);
     NewRegisters();
     int64_t grid = ForThreads(b_, all, threads, [&](Scalar number) {
       in_window_ = number % b_.Index(vectors) * b_.Index(lanes_);

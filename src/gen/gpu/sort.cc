@@ -21,11 +21,11 @@
 namespace tokamak::gpu {
 namespace {
 
-constexpr int64_t kThreads = 256, kMergeThreads = 128;
+constexpr int64_t kSortThreads = 256, kMergeThreads = 128;
 // Elements of a thread, in team memory and out of it.
-constexpr int64_t kOwn = 8, kOwnOfMerge = 16;
+constexpr int64_t kSortOwn = 8, kOwnOfMerge = 16;
 // Of a line in team memory, if that suffices.
-constexpr int64_t kLongest = 2048, kShortest = 256, kTeamBytes = 48 << 10;
+constexpr int64_t kLongest = 2048, kShortest = 256, kSortTeamBytes = 48 << 10;
 
 int64_t KeyBytes(const LineSort& sort) {
   int64_t bytes = 0;
@@ -61,9 +61,9 @@ class SortBuilder {
   // ---- in team memory
 
   int64_t Lines() {
-    tile_ = std::max(kOwn, PowerAbove(sort_.length));
-    threads_ = tile_ / kOwn;
-    team_lines_ = std::min(std::max<int64_t>(1, kThreads / threads_), PowerAbove(sort_.lines));
+    tile_ = std::max(kSortOwn, PowerAbove(sort_.length));
+    threads_ = tile_ / kSortOwn;
+    team_lines_ = std::min(std::max<int64_t>(1, kSortThreads / threads_), PowerAbove(sort_.lines));
     count_ = b_.Index(sort_.length);
     NewTeamMemory();
     int64_t blocks = CeilDiv(sort_.lines, team_lines_);
@@ -121,7 +121,7 @@ class SortBuilder {
   // Places of the line that a thread reads and writes in memory.
   template <typename Body>
   void ForOwn(Body&& body) {
-    b_.For("i", LoopRole::kUnrolled, b_.Index(kOwn),
+    b_.For("i", LoopRole::kUnrolled, b_.Index(kSortOwn),
            [&](Scalar i) { body(i * b_.Index(threads_) + thread_); });
   }
 
@@ -137,11 +137,11 @@ class SortBuilder {
 
   void MergeInTeam(Scalar pass) {
     Scalar width = b_.Index(1) << pass, half = pass % b_.Index(2);
-    Scalar first = thread_ * b_.Index(kOwn);
+    Scalar first = thread_ * b_.Index(kSortOwn);
     auto before = [&](Scalar x, Scalar y) { return Before(KeysAt(half, x), KeysAt(half, y)); };
     Runs runs = RunsAt(first, width, count_);
     Search(runs, LesserOf(first, count_), pass + b_.Index(1), before);
-    b_.For("o", LoopRole::kSerial, b_.Index(kOwn), [&](Scalar o) {
+    b_.For("o", LoopRole::kSerial, b_.Index(kSortOwn), [&](Scalar o) {
       Scalar out = first + o;
       Runs own = RunsAt(out, width, count_);
       // Of short runs a thread merges several.
@@ -291,7 +291,7 @@ class SortBuilder {
 
 int64_t LongestStretch(const Instr& sort) {
   int64_t longest = kLongest, bytes = 2 * BytesOf(ScalarType::kS32) + KeyBytes(LineSortOf(sort));
-  while (longest > kShortest && longest * bytes > kTeamBytes) longest /= 2;
+  while (longest > kShortest && longest * bytes > kSortTeamBytes) longest /= 2;
   return longest;
 }
 

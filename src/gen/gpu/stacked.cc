@@ -11,7 +11,7 @@
 namespace tokamak::gpu {
 namespace {
 
-constexpr int64_t kThreads = 256, kFewThreads = 64;
+constexpr int64_t kStackedThreads = 256, kStackedFewThreads = 64;
 // Elements that a thread makes for one of the smallest root.
 constexpr int64_t kMostStacked = 32;
 
@@ -34,7 +34,7 @@ class StackedBuilder {
     count_ = SmallestOf(region_);
     lanes_ = LanesFor(region_, machine_, count_, count_);
     int64_t vectors = count_ / lanes_;
-    int64_t threads = ThreadsFor(vectors, kThreads, kFewThreads, machine_);
+    int64_t threads = ThreadsFor(vectors, kStackedThreads, kStackedFewThreads, machine_);
     int64_t grid = ForThreads(b_, vectors, threads, [&](Scalar vector) {
       Scalar inside = LesserOf(vector, b_.Index(vectors - 1));
       ForLanes(b_, lanes_, [&](Scalar lane) { Element(inside * b_.Index(lanes_) + lane); });

@@ -14,9 +14,9 @@
 namespace tokamak::gpu {
 namespace {
 
-constexpr int64_t kThreads = 256;  // of a block
-constexpr size_t kMostTiles = 8;   // of as many inputs
-constexpr int64_t kLeast = 8;      // of a side that is worth tiles
+constexpr int64_t kTransposeThreads = 256;  // of a block
+constexpr size_t kMostTiles = 8;            // of as many inputs
+constexpr int64_t kLeast = 8;               // of a side that is worth tiles
 
 // Large tiles keep more bytes under way: of an H200's bandwidth for copies, 64 x 64 by vectors
 // reaches 0.97 (0.94 element by element), 32 x 32 0.90. They need enough blocks for all
@@ -24,9 +24,9 @@ constexpr int64_t kLeast = 8;      // of a side that is worth tiles
 struct Tiling {
   int64_t side = kSmall, lanes = 1;
 
-  int64_t along() const { return side / lanes; }         // threads along a row of a tile
-  int64_t across() const { return kThreads / along(); }  // rows at a time
-  int64_t rows() const { return side / across(); }       // of a thread
+  int64_t along() const { return side / lanes; }                  // threads along a row of a tile
+  int64_t across() const { return kTransposeThreads / along(); }  // rows at a time
+  int64_t rows() const { return side / across(); }                // of a thread
   int64_t elements() const { return side * (side + 1); }
 
   static constexpr int64_t kSmall = 32, kLarge = 64, kMostLanes = 4;

@@ -5,21 +5,21 @@
 namespace tokamak::formulas {
 namespace {
 
-Scalar IsInfinite(Scalar x) {
+Scalar IsInfinitePart(Scalar x) {
   return AbsOf(x) == Infinity(x);
 }
-Scalar IsFinite(Scalar x) {
+Scalar IsFinitePart(Scalar x) {
   return AbsOf(x) < Infinity(x);
 }
-Complex Pick(Scalar condition, Complex yes, Complex no) {
+Complex PickParts(Scalar condition, Complex yes, Complex no) {
   return {Choose(condition, yes.re, no.re), Choose(condition, yes.im, no.im)};
 }
-Complex Nans(Complex z) {
+Complex NanParts(Complex z) {
   return {NotANumber(z.re), NotANumber(z.re)};
 }
 // An infinite real part and no angle: NaN throughout, as XLA has it.
 Scalar HasNoAngle(Complex z) {
-  return IsInfinite(z.re) & (!IsFinite(z.im));
+  return IsInfinitePart(z.re) & (!IsFinitePart(z.im));
 }
 Complex TimesI(Complex z) {
   return {-z.im, z.re};
@@ -42,49 +42,49 @@ Scalar LogModulus(Complex z) {
   Scalar near = Log1p(rest.high + (rest.low + (large.low + small.low))) * 0.5;
   Scalar is_near = (unscale == 1) & (square > 0.5) & (square < 3);
   Scalar result = Choose(is_near, near, far);
-  return Choose(IsInfinite(z.re) | IsInfinite(z.im), Infinity(z.re), result);
+  return Choose(IsInfinitePart(z.re) | IsInfinitePart(z.im), Infinity(z.re), result);
 }
 
 // e^x cos y and e^x sin y; e^x alone may be out of range.
-Complex Exp(Complex z) {
+Complex CExp(Complex z) {
   Scalar half = formulas::Exp(z.re * 0.5);
   auto [sin, cos] = SinCosOf(z.im);
   sin = Choose(AbsOf(z.im) < 0x1p-27, z.im, sin);
   Complex result{(half * cos) * half, (half * sin) * half};
-  Scalar infinity = Infinity(z.re), zero = z.re.Like(0), lost = !IsFinite(z.im);
-  result = Pick((z.re == -infinity) & lost, {zero, zero}, result);
-  return Pick((z.re == infinity) & lost, {infinity, NotANumber(zero)}, result);
+  Scalar infinity = Infinity(z.re), zero = z.re.Like(0), lost = !IsFinitePart(z.im);
+  result = PickParts((z.re == -infinity) & lost, {zero, zero}, result);
+  return PickParts((z.re == infinity) & lost, {infinity, NotANumber(zero)}, result);
 }
 
 Complex ExpOrReal(Complex z) {
-  return Pick(z.im == 0, {formulas::Exp(z.re), z.im}, Exp(z));
+  return PickParts(z.im == 0, {formulas::Exp(z.re), z.im}, CExp(z));
 }
 
-Complex Expm1(Complex z) {
-  Complex all = Exp(z);
-  Scalar is_far = (!(IsFinite(z.re) & IsFinite(z.im))) | (z.re > 11);
+Complex CExpm1(Complex z) {
+  Complex all = CExp(z);
+  Scalar is_far = (!(IsFinitePart(z.re) & IsFinitePart(z.im))) | (z.re > 11);
   auto [sin, cos] = SinCosOf(z.im);
   Scalar half = SinCosOf(z.im * 0.5).sin, minus = formulas::Expm1(z.re);
   Complex near{Fma(minus, cos, half * half * -2), formulas::Exp(z.re) * sin};
-  Complex result = Pick(is_far, {all.re - 1, all.im}, near);
-  result = Pick(HasNoAngle(z), Nans(z), result);
-  return Pick(z.im == 0, {minus, z.im}, result);
+  Complex result = PickParts(is_far, {all.re - 1, all.im}, near);
+  result = PickParts(HasNoAngle(z), NanParts(z), result);
+  return PickParts(z.im == 0, {minus, z.im}, result);
 }
 
 // log |1 + z| = log1p(2 x + x^2 + y^2) / 2, its sum of exact parts where it cancels.
-Complex Log1p(Complex z) {
+Complex ComplexLog1p(Complex z) {
   Scalar moved = z.re + 1, angle = Atan2(z.im, moved);
   Scalar size = GreaterOf(AbsOf(z.re), AbsOf(z.im));
   Double x = TimesExactly(z.re, z.re), y = TimesExactly(z.im, z.im);
   Double first = AddExactly(z.re * 2, x.high), second = AddExactly(first.high, y.high);
-  Scalar near = formulas::Log1p(second.high + ((x.low + y.low) + (first.low + second.low))) * 0.5;
+  Scalar near = Log1p(second.high + ((x.low + y.low) + (first.low + second.low))) * 0.5;
   // Far below 0 the logarithm magnifies errors, and 1 + x is exact.
   Scalar is_near = (size < 8) & (second.high > -0.5);
   return {Choose(is_near, near, LogModulus({moved, z.im})), angle};
 }
 
 // w = sqrt((|x| + |z|) / 2), then the other part is y / 2w; of scaled parts. -0 counts as it is.
-Complex Sqrt(Complex z) {
+Complex CSqrt(Complex z) {
   auto [scaled, square, unscale] = ScaledModulusOf(z);
   Scalar root_scale = Choose(unscale == 1, unscale,
                              Choose(unscale > 1, unscale.Like(0x1p300), unscale.Like(0x1p-300)));
@@ -97,18 +97,18 @@ Complex Sqrt(Complex z) {
   Complex result{Choose(is_left, other, w), CopySign(Choose(is_left, w, other), z.im)};
   Complex right{infinity, Choose(IsNan(z.im), z.im, CopySign(zero, z.im))};
   Complex left{Choose(IsNan(z.im), z.im, zero), CopySign(infinity, z.im)};
-  result = Pick(z.re == infinity, right, result);
-  result = Pick(z.re == -infinity, left, result);
-  return Pick(IsInfinite(z.im), {infinity, z.im}, result);
+  result = PickParts(z.re == infinity, right, result);
+  result = PickParts(z.re == -infinity, left, result);
+  return PickParts(IsInfinitePart(z.im), {infinity, z.im}, result);
 }
 
-Complex Cbrt(Complex z) {
+Complex CCbrt(Complex z) {
   auto [sin, cos] = SinCosOf(Atan2(z.im, z.re) / 3);
   Scalar root = CubeRoot(Modulus(z));
-  return Pick((z.re == 0) & (z.im == 0), z, {root * cos, root * sin});
+  return PickParts((z.re == 0) & (z.im == 0), z, {root * cos, root * sin});
 }
 
-Complex Sinh(Complex z) {
+Complex CSinh(Complex z) {
   auto [sin, cos] = SinCosOf(z.im);
   sin = Choose(AbsOf(z.im) < 0x1p-27, z.im, sin);
   Scalar size = AbsOf(z.re);
@@ -118,15 +118,15 @@ Complex Sinh(Complex z) {
   Scalar larger = (quarter * cos) * half;
   Complex large{Choose(z.re < 0, -larger, larger), (quarter * sin) * half};
   Complex small{formulas::Sinh(z.re) * cos, formulas::Cosh(z.re) * sin};
-  Complex result = Pick(is_large, large, small);
-  result = Pick(z.im == 0, {formulas::Sinh(z.re), z.im}, result);
+  Complex result = PickParts(is_large, large, small);
+  result = PickParts(z.im == 0, {formulas::Sinh(z.re), z.im}, result);
   // A zero real part stays one of a part that is no number.
-  result.re = Choose((z.re == 0) & (!IsFinite(z.im)), z.re, result.re);
-  result.im = Choose((z.re == 0) & (!IsFinite(z.im)), NotANumber(z.re), result.im);
-  return Pick(HasNoAngle(z), Nans(z), result);
+  result.re = Choose((z.re == 0) & (!IsFinitePart(z.im)), z.re, result.re);
+  result.im = Choose((z.re == 0) & (!IsFinitePart(z.im)), NotANumber(z.re), result.im);
+  return PickParts(HasNoAngle(z), NanParts(z), result);
 }
 
-Complex Cosh(Complex z) {
+Complex CCosh(Complex z) {
   auto [sin, cos] = SinCosOf(z.im);
   sin = Choose(AbsOf(z.im) < 0x1p-27, z.im, sin);
   Scalar size = AbsOf(z.re);
@@ -134,19 +134,19 @@ Complex Cosh(Complex z) {
   Scalar larger = (quarter * sin) * half;
   Complex large{(quarter * cos) * half, Choose(z.re < 0, -larger, larger)};
   Scalar sinh = formulas::Sinh(z.re), cosh = formulas::Cosh(z.re);
-  Complex result = Pick(size > 40, large, {cosh * cos, sinh * sin});
+  Complex result = PickParts(size > 40, large, {cosh * cos, sinh * sin});
   // The real line, where 0 times something is 0.
   Scalar signed_zero = CopySign(z.re.Like(0), z.im);
   Scalar zero = Choose(z.re < 0, -signed_zero, signed_zero);
   zero = Choose(z.re == 0, z.re * z.im, zero);
-  result = Pick(z.im == 0, {cosh, Choose(IsNan(z.re), z.im, zero)}, result);
-  result.im = Choose((z.re == 0) & (!IsFinite(z.im)), z.re.Like(0), result.im);
-  return Pick(HasNoAngle(z), Nans(z), result);
+  result = PickParts(z.im == 0, {cosh, Choose(IsNan(z.re), z.im, zero)}, result);
+  result.im = Choose((z.re == 0) & (!IsFinitePart(z.im)), z.re.Like(0), result.im);
+  return PickParts(HasNoAngle(z), NanParts(z), result);
 }
 
 // (sinh 2x + i sin 2y) / (cosh 2x + cos 2y) = (sinh x cosh x + i sin y cos y) / (sinh^2 x + cos^2
 // y)
-Complex Tanh(Complex z) {
+Complex CTanh(Complex z) {
   auto [sin, cos] = SinCosOf(z.im);
   sin = Choose(AbsOf(z.im) < 0x1p-27, z.im, sin);
   Scalar sinh = formulas::Sinh(z.re), cosh = formulas::Cosh(z.re), size = AbsOf(z.re);
@@ -156,42 +156,43 @@ Complex Tanh(Complex z) {
   Scalar decay = formulas::Exp(-size);
   Complex far{one, (sin * cos * 4) * decay * decay};
   Scalar is_far = size > 22, zero = CopySign(z.re.Like(0), z.im);
-  Complex result = Pick(is_far, far, near);
-  result = Pick(IsNan(z.im), Nans(z), result);
-  result = Pick(IsInfinite(z.re), {one, Choose(IsFinite(z.im), CopySign(zero, sin * cos), zero)},
-                result);
-  result = Pick(z.im == 0, {formulas::Tanh(z.re), z.im}, result);
+  Complex result = PickParts(is_far, far, near);
+  result = PickParts(IsNan(z.im), NanParts(z), result);
+  result = PickParts(IsInfinitePart(z.re),
+                     {one, Choose(IsFinitePart(z.im), CopySign(zero, sin * cos), zero)}, result);
+  result = PickParts(z.im == 0, {formulas::Tanh(z.re), z.im}, result);
   // A zero stays beside an angle that is no number.
   result.re = Choose((z.re == 0) & IsNan(z.im), z.re, result.re);
-  return Pick(IsFinite(z.re) & IsInfinite(z.im), Nans(z), result);
+  return PickParts(IsFinitePart(z.re) & IsInfinitePart(z.im), NanParts(z), result);
 }
 
-Complex Tan(Complex z) {
-  Complex result = OverI(Tanh(TimesI(z)));
-  return Pick(IsInfinite(z.re) & IsFinite(z.im), Nans(z), result);
+Complex CTan(Complex z) {
+  Complex result = OverI(CTanh(TimesI(z)));
+  return PickParts(IsInfinitePart(z.re) & IsFinitePart(z.im), NanParts(z), result);
 }
 
 // 1 / (1 + e^-z). Near its poles e^-z is near -1, and e^(z/2) / (2 cosh(z/2)) loses nothing.
-Complex Logistic(Complex z, bool is_c64) {
+Complex CLogistic(Complex z, bool is_c64) {
   Complex e = ExpOrReal({-z.re, -z.im}), one{z.re.Like(1), z.re.Like(0)};
   Complex result = Divide(one, {e.re + 1, e.im});
   if (is_c64) return result;
-  Complex half{z.re * 0.5, z.im * 0.5}, cosh = Cosh(half);
-  Complex near = Divide(Exp(half), {cosh.re * 2, cosh.im * 2});
-  Scalar is_near = (AbsOf(z.re) < 20) & IsFinite(z.im) & (z.im != 0);
-  result = Pick(is_near, near, result);
-  return Pick((z.re < -600) & IsFinite(z.re), Exp(z), result);  // e^-z leaves the range
+  Complex half{z.re * 0.5, z.im * 0.5}, cosh = CCosh(half);
+  Complex near = Divide(CExp(half), {cosh.re * 2, cosh.im * 2});
+  Scalar is_near = (AbsOf(z.re) < 20) & IsFinitePart(z.im) & (z.im != 0);
+  result = PickParts(is_near, near, result);
+  return PickParts((z.re < -600) & IsFinitePart(z.re), CExp(z), result);  // e^-z leaves the range
 }
 
 // z^w = e^(w log z); exact enough only with more bits than the result has.
-Complex Power(Complex z, Complex w) {
+Complex CPower(Complex z, Complex w) {
   Scalar zero = z.re.Like(0), one = z.re.Like(1);
-  Complex result = Exp(MultiplyByAnnexG(w, ComplexLog(z)));
+  Complex result = CExp(MultiplyByAnnexG(w, ComplexLog(z)));
   Scalar is_zero = (z.re == 0) & (z.im == 0);
   Complex of_zero =
-      Pick(w.re > 0, {zero, zero}, Pick((w.re < 0) & (w.im == 0), {Infinity(zero), zero}, Nans(z)));
-  result = Pick(is_zero, of_zero, result);
-  return Pick((w.re == 0) & (w.im == 0), {one, zero}, result);
+      PickParts(w.re > 0, {zero, zero},
+                PickParts((w.re < 0) & (w.im == 0), {Infinity(zero), zero}, NanParts(z)));
+  result = PickParts(is_zero, of_zero, result);
+  return PickParts((w.re == 0) & (w.im == 0), {one, zero}, result);
 }
 
 }  // namespace
@@ -200,10 +201,10 @@ Complex ComplexLog(Complex z) {
   return {LogModulus(z), Atan2(z.im, z.re)};
 }
 Complex ComplexSqrt(Complex z) {
-  return Sqrt(z);
+  return CSqrt(z);
 }
 Complex ComplexExp(Complex z) {
-  return Exp(z);
+  return CExp(z);
 }
 
 std::optional<Complex> ComplexFunction(Op op, Complex x, Complex y, bool is_c64) {
@@ -212,34 +213,34 @@ std::optional<Complex> ComplexFunction(Op op, Complex x, Complex y, bool is_c64)
     case Op::kExp:
       return ExpOrReal(x);
     case Op::kExpm1:
-      return Expm1(x);
+      return CExpm1(x);
     case Op::kLog:
       return ComplexLog(x);
     case Op::kLog1p:
-      return Log1p(x);
+      return ComplexLog1p(x);
     case Op::kLogistic:
-      return Logistic(x, is_c64);
+      return CLogistic(x, is_c64);
     case Op::kSqrt:
-      return Sqrt({x.re, Choose(x.im == 0, AbsOf(x.im), x.im)});
+      return CSqrt({x.re, Choose(x.im == 0, AbsOf(x.im), x.im)});
     case Op::kRsqrt:
-      return Divide(one, Sqrt(x));
+      return Divide(one, CSqrt(x));
     case Op::kCbrt:
-      return Cbrt(x);
+      return CCbrt(x);
     case Op::kSinh:
-      return Sinh(x);
+      return CSinh(x);
     case Op::kCosh:
-      return Cosh(x);
+      return CCosh(x);
     case Op::kTanh:
-      return Tanh(x);
+      return CTanh(x);
     case Op::kSin:
-      return OverI(Sinh(TimesI(x)));
+      return OverI(CSinh(TimesI(x)));
     case Op::kCos:
-      return Cosh(TimesI(x));
+      return CCosh(TimesI(x));
     case Op::kTan:
-      return Tan(x);
+      return CTan(x);
     case Op::kPower:
       if (!is_c64) return std::nullopt;
-      return Power(x, y);
+      return CPower(x, y);
     default:
       return ComplexInverse(op, x);
   }

@@ -7,15 +7,15 @@
 namespace tokamak::formulas {
 namespace {
 
-constexpr double kHalfPi = 0x1.921fb54442d18p+0;
+constexpr double kComplexHalfPi = 0x1.921fb54442d18p+0;
 
-Scalar IsInfinite(Scalar x) {
+Scalar IsInfiniteArgument(Scalar x) {
   return AbsOf(x) == Infinity(x);
 }
-Complex Pick(Scalar condition, Complex yes, Complex no) {
+Complex PickArgument(Scalar condition, Complex yes, Complex no) {
   return {Choose(condition, yes.re, no.re), Choose(condition, yes.im, no.im)};
 }
-Complex Nans(Complex z) {
+Complex NanArgument(Complex z) {
   return {NotANumber(z.re), NotANumber(z.re)};
 }
 Scalar IsFinite(Complex z) {
@@ -34,22 +34,24 @@ Roots RootsOf(Complex z) {
 
 Complex OpenAsin(Complex z) {
   Scalar infinity = CopySign(Infinity(z.re), z.im);
-  Scalar x_infinite = IsInfinite(z.re), y_infinite = IsInfinite(z.im);
+  Scalar x_infinite = IsInfiniteArgument(z.re), y_infinite = IsInfiniteArgument(z.im);
   // Both, the real part, the imaginary part infinite.
   Complex result{
-      Choose(x_infinite, Choose(y_infinite, Signed(kHalfPi / 2, z.re), Signed(kHalfPi, z.re)),
+      Choose(x_infinite,
+             Choose(y_infinite, Signed(kComplexHalfPi / 2, z.re), Signed(kComplexHalfPi, z.re)),
              Signed(0, z.re)),
       infinity};
-  Complex with_nan = Pick(x_infinite | y_infinite, {NotANumber(z.re), infinity}, Nans(z));
-  with_nan = Pick(z.re == 0, {z.re, NotANumber(z.re)}, with_nan);
-  return Pick(IsNan(z.re) | IsNan(z.im), with_nan, result);
+  Complex with_nan =
+      PickArgument(x_infinite | y_infinite, {NotANumber(z.re), infinity}, NanArgument(z));
+  with_nan = PickArgument(z.re == 0, {z.re, NotANumber(z.re)}, with_nan);
+  return PickArgument(IsNan(z.re) | IsNan(z.im), with_nan, result);
 }
 
 Complex Asin(Complex z) {
   auto [minus, plus] = RootsOf(z);
   Scalar re = Atan2(z.re, minus.re * plus.re - minus.im * plus.im);
   Scalar im = formulas::Asinh(minus.re * plus.im - minus.im * plus.re);
-  return Pick(IsFinite(z), {re, CopySign(im, z.im)}, OpenAsin(z));
+  return PickArgument(IsFinite(z), {re, CopySign(im, z.im)}, OpenAsin(z));
 }
 
 Complex Acos(Complex z) {
@@ -57,23 +59,24 @@ Complex Acos(Complex z) {
   Scalar re = Atan2(minus.re, plus.re) * 2;
   Scalar im = CopySign(formulas::Asinh(plus.re * minus.im - plus.im * minus.re), -z.im);
   Complex open = OpenAsin(z);
-  open = {z.re.Like(kHalfPi) - open.re, -open.im};
-  return Pick(IsFinite(z), {re, im}, open);
+  open = {z.re.Like(kComplexHalfPi) - open.re, -open.im};
+  return PickArgument(IsFinite(z), {re, im}, open);
 }
 
 Complex Acosh(Complex z) {
   Complex minus = ComplexSqrt({z.re - 1, z.im}), plus = ComplexSqrt({z.re + 1, z.im});
   Complex result{formulas::Asinh(minus.re * plus.re + minus.im * plus.im),
                  CopySign(Atan2(minus.im, plus.re) * 2, z.im)};
-  Scalar x_infinite = IsInfinite(z.re), y_infinite = IsInfinite(z.im), nan = NotANumber(z.re);
+  Scalar x_infinite = IsInfiniteArgument(z.re), y_infinite = IsInfiniteArgument(z.im),
+         nan = NotANumber(z.re);
   Scalar is_left = z.re < 0, infinity = Infinity(z.re);
-  Scalar corner = Choose(is_left, z.re.Like(1.5 * kHalfPi), z.re.Like(0.5 * kHalfPi));
-  Scalar angle = CopySign(Choose(x_infinite, corner, z.re.Like(kHalfPi)), z.im);
-  Scalar straight = CopySign(Choose(is_left, z.re.Like(2 * kHalfPi), z.re.Like(0)), z.im);
-  Complex open{nan, Choose(z.re == 0, z.re.Like(kHalfPi), nan)};
-  open = Pick(x_infinite, {infinity, Choose(IsNan(z.im), nan, straight)}, open);
-  open = Pick(y_infinite, {infinity, Choose(IsNan(z.re), nan, angle)}, open);
-  return Pick(IsFinite(z), result, open);
+  Scalar corner = Choose(is_left, z.re.Like(1.5 * kComplexHalfPi), z.re.Like(0.5 * kComplexHalfPi));
+  Scalar angle = CopySign(Choose(x_infinite, corner, z.re.Like(kComplexHalfPi)), z.im);
+  Scalar straight = CopySign(Choose(is_left, z.re.Like(2 * kComplexHalfPi), z.re.Like(0)), z.im);
+  Complex open{nan, Choose(z.re == 0, z.re.Like(kComplexHalfPi), nan)};
+  open = PickArgument(x_infinite, {infinity, Choose(IsNan(z.im), nan, straight)}, open);
+  open = PickArgument(y_infinite, {infinity, Choose(IsNan(z.re), nan, angle)}, open);
+  return PickArgument(IsFinite(z), result, open);
 }
 
 Complex Atanh(Complex z) {
@@ -83,37 +86,37 @@ Complex Atanh(Complex z) {
   Scalar ratio = (size / distance) * 4 / distance;
   Scalar re = Choose(is_near, Log(distance) * -0.5 + 0.34657359027997264, Log1p(ratio) * 0.25);
   Complex result{CopySign(re, z.re), Atan2(z.im * 2, gap * (size + 1) - z.im * z.im) * 0.5};
-  Scalar right = Signed(kHalfPi, z.im), zero = Signed(0, z.re);
+  Scalar right = Signed(kComplexHalfPi, z.im), zero = Signed(0, z.re);
   result.im = Choose(distance > 1e100, right, result.im);
-  Complex open = Pick(IsInfinite(z.re) | (z.re == 0),
-                      {zero, Choose(IsNan(z.im), NotANumber(z.re), right)}, Nans(z));
-  open = Pick(IsInfinite(z.im), {zero, right}, open);
-  return Pick(IsFinite(z), result, open);
+  Complex open = PickArgument(IsInfiniteArgument(z.re) | (z.re == 0),
+                              {zero, Choose(IsNan(z.im), NotANumber(z.re), right)}, NanArgument(z));
+  open = PickArgument(IsInfiniteArgument(z.im), {zero, right}, open);
+  return PickArgument(IsFinite(z), result, open);
 }
 
 // -i f(i z)
 template <typename Function>
-Complex Turned(Function function, Complex z) {
+Complex TurnedBy(Function function, Complex z) {
   Complex result = function({-z.im, z.re});
   return {result.im, -result.re};
 }
 
 // The library's own for a part that is NaN, which turning would take for the other one.
 Complex Asinh(Complex z) {
-  Complex result = Turned([](Complex w) { return Asin(w); }, z);
-  Scalar nan = NotANumber(z.re), has_infinite = IsInfinite(z.re) | IsInfinite(z.im);
-  Complex open = Pick(has_infinite, {CopySign(Infinity(z.re), z.re), nan}, Nans(z));
-  open = Pick(z.im == 0, {nan, z.im}, open);
-  return Pick(IsNan(z.re) | IsNan(z.im), open, result);
+  Complex result = TurnedBy([](Complex w) { return Asin(w); }, z);
+  Scalar nan = NotANumber(z.re), has_infinite = IsInfiniteArgument(z.re) | IsInfiniteArgument(z.im);
+  Complex open = PickArgument(has_infinite, {CopySign(Infinity(z.re), z.re), nan}, NanArgument(z));
+  open = PickArgument(z.im == 0, {nan, z.im}, open);
+  return PickArgument(IsNan(z.re) | IsNan(z.im), open, result);
 }
 
 Complex Atan(Complex z) {
-  Complex result = Turned([](Complex w) { return Atanh(w); }, z);
-  Scalar nan = NotANumber(z.re), zero = Signed(0, z.im), right = Signed(kHalfPi, z.re);
-  Complex open = Pick(z.im == 0, {nan, zero}, Nans(z));
-  open = Pick(IsInfinite(z.im), {Choose(IsNan(z.re), nan, right), zero}, open);
-  open = Pick(IsInfinite(z.re), {right, zero}, open);
-  return Pick(IsFinite(z), result, open);
+  Complex result = TurnedBy([](Complex w) { return Atanh(w); }, z);
+  Scalar nan = NotANumber(z.re), zero = Signed(0, z.im), right = Signed(kComplexHalfPi, z.re);
+  Complex open = PickArgument(z.im == 0, {nan, zero}, NanArgument(z));
+  open = PickArgument(IsInfiniteArgument(z.im), {Choose(IsNan(z.re), nan, right), zero}, open);
+  open = PickArgument(IsInfiniteArgument(z.re), {right, zero}, open);
+  return PickArgument(IsFinite(z), result, open);
 }
 
 }  // namespace

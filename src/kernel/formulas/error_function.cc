@@ -5,7 +5,7 @@
 namespace tokamak::formulas {
 namespace {
 
-bool IsWide(Scalar x) {
+bool IsWideErf(Scalar x) {
   return x.type() == ScalarType::kF64;
 }
 
@@ -13,7 +13,7 @@ bool IsWide(Scalar x) {
 Scalar ErfNearZero(Scalar x) {
   Scalar u = x * x;
   Scalar tail =
-      IsWide(x)
+      IsWideErf(x)
           ? Polynomial(u, {0.12837916709551259, -0.37612638903183754, 0.11283791670955121,
                            -0.026866170645129840, 0.0052239776254232985, -0.00085483270219348297,
                            0.00012055332902888736, -1.4925647567519332e-5, 1.6462045441468418e-6,
@@ -80,7 +80,7 @@ Scalar Erf(Scalar x) {
   Scalar size = SizeOf(x);
   if (HasApproximations(x)) return CopySign(ErfByExp2(size), x);
   Scalar small = ErfNearZero(size), large;
-  if (IsWide(x)) {
+  if (IsWideErf(x)) {
     large = 1 - ErfcOfPositive(size);
   } else {
     // log(erfc x) from 1 to 4.1, where 1 - erfc x is 1 already.
@@ -126,9 +126,9 @@ Scalar ErfInv(Scalar x) {
                      -0.00271205790, 0.00131868268, -0.000312589138, -0.000127769788,
                      0.000161878139, -5.16809851e-5, -1.40340862e-5, 1.02531285e-5});
   // f64 goes further out, w to 37, where a bit less than the root will do for a start.
-  if (IsWide(x)) far = Choose(w < 17, far, Fma(SqrtOf(w), x.Like(1.0075), x.Like(-2.2)));
+  if (IsWideErf(x)) far = Choose(w < 17, far, Fma(SqrtOf(w), x.Like(1.0075), x.Like(-2.2)));
   Scalar y = Fma(size, Choose(is_near, near, far), Choose(is_near, size, size * 2));
-  if (IsWide(x)) {
+  if (IsWideErf(x)) {
     for (int i = 0; i < 2; ++i) {
       Scalar error = Choose(size < 0.5, ErfNearZero(y) - size, (1 - size) - ErfcOfPositive(y));
       Scalar step = error * Exp(y * y) * 0.88622692545275801;

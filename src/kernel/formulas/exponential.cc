@@ -7,7 +7,7 @@
 namespace tokamak::formulas {
 namespace {
 
-bool IsWide(Scalar x) {
+bool IsWideExp(Scalar x) {
   return x.type() == ScalarType::kF64;
 }
 
@@ -20,7 +20,7 @@ struct Reduced {
 constexpr double kInverse = 0x1.71547652b82fep+0;
 
 Reduced ByLn2(Scalar x) {
-  bool wide = IsWide(x);
+  bool wide = IsWideExp(x);
   double magic = wide ? 0x1.8p52 : 0x1.8p23;
   double high = wide ? 0x1.62e42fefa39efp-1 : 0x1.62e43p-1;
   double low = wide ? 0x1.abc9e3b39803fp-56 : -0x1.05c61p-29;
@@ -32,7 +32,7 @@ Reduced ByLn2(Scalar x) {
 // n + `more` as an unsigned integer, where that is not negative.
 Scalar PowerPlus(Scalar rounder, int more) {
   Scalar bits = rounder.BitsAs(BitsTypeOf(rounder.type()));
-  Bits magic = BitsOfDouble(rounder.type(), IsWide(rounder) ? 0x1.8p52 : 0x1.8p23);
+  Bits magic = BitsOfDouble(rounder.type(), IsWideExp(rounder) ? 0x1.8p52 : 0x1.8p23);
   return bits - rounder.builder().ConstantBits(bits.type(), magic - static_cast<Bits>(more));
 }
 Scalar FromExponentField(Scalar field, ScalarType type) {
@@ -40,8 +40,8 @@ Scalar FromExponentField(Scalar field, ScalarType type) {
 }
 
 // value * 2^n in two steps, so that a result below the normal numbers is rounded once.
-Scalar Scaled(Scalar value, Scalar rounder) {
-  Scalar twice = PowerPlus(rounder, IsWide(value) ? 2046 : 254);
+Scalar ScaledBy(Scalar value, Scalar rounder) {
+  Scalar twice = PowerPlus(rounder, IsWideExp(value) ? 2046 : 254);
   Scalar first = twice >> twice.Like(1);
   return value * FromExponentField(first, value.type()) *
          FromExponentField(twice - first, value.type());
@@ -49,7 +49,7 @@ Scalar Scaled(Scalar value, Scalar rounder) {
 
 // (e^r - 1 - r) / r^2
 Scalar Tail(Scalar r) {
-  if (IsWide(r)) {
+  if (IsWideExp(r)) {
     return Polynomial(r, {0.5, 0.16666666666666671, 0.041666666666666671, 0.0083333333333261411,
                           0.0013888888888883752, 0.00019841269874800493, 2.4801587325533363e-5,
                           2.7557255425746435e-6, 2.7557273661348637e-7, 2.5105206373957011e-8,
@@ -82,10 +82,10 @@ Scalar Exp(Scalar x) {
   if (HasApproximations(x)) return ExpByExp2(x);
   // A product that vanishes takes a processor a hundred times as long as another, and masks make
   // many of them: they are not computed.
-  Scalar vanishes = x < (IsWide(x) ? -746 : -104);
-  Scalar bounded = LesserOf(x.Like(IsWide(x) ? 710 : 89), Choose(vanishes, x.Like(0), x));
+  Scalar vanishes = x < (IsWideExp(x) ? -746 : -104);
+  Scalar bounded = LesserOf(x.Like(IsWideExp(x) ? 710 : 89), Choose(vanishes, x.Like(0), x));
   auto [rounder, r] = ByLn2(bounded);
-  return Choose(vanishes, x.Like(0), Scaled(Fma(r * r, Tail(r), r) + 1, rounder));
+  return Choose(vanishes, x.Like(0), ScaledBy(Fma(r * r, Tail(r), r) + 1, rounder));
 }
 
 Scalar ExpOfSum(Scalar high, Scalar low) {
@@ -93,17 +93,17 @@ Scalar ExpOfSum(Scalar high, Scalar low) {
   auto [rounder, r] = ByLn2(x);
   Scalar rest = Choose(x == high, low, low.Like(0));
   Scalar sum = r + rest;
-  return Scaled(Fma(sum * sum, Tail(sum), sum) + 1, rounder);
+  return ScaledBy(Fma(sum * sum, Tail(sum), sum) + 1, rounder);
 }
 
 Scalar Expm1(Scalar x) {
-  Scalar bounded = IsWide(x) ? Clamped(x, -38, 710) : Clamped(x, -18, 89);
+  Scalar bounded = IsWideExp(x) ? Clamped(x, -38, 710) : Clamped(x, -18, 89);
   auto [rounder, r] = ByLn2(bounded);
   Scalar minus = Fma(r * r, Tail(r), r);  // e^r - 1
   // 2^n (e^r - 1) + 2^n - 1, halved: 2^n alone may be too large.
-  Scalar half = FromExponentField(PowerPlus(rounder, IsWide(x) ? 1022 : 126), x.type());
+  Scalar half = FromExponentField(PowerPlus(rounder, IsWideExp(x) ? 1022 : 126), x.type());
   Scalar result = Fma(half, minus, half - 0.5) * 2;
-  return Choose(AbsOf(x) < (IsWide(x) ? 0x1p-54 : 0x1p-25), x, result);
+  return Choose(AbsOf(x) < (IsWideExp(x) ? 0x1p-54 : 0x1p-25), x, result);
 }
 
 // From e^-|x|, which cannot overflow.
@@ -117,7 +117,7 @@ Scalar Logistic(Scalar x) {
 
 Scalar Tanh(Scalar x) {
   Scalar size = AbsOf(x);
-  if (IsWide(x)) {
+  if (IsWideExp(x)) {
     Scalar minus = Expm1(LesserOf(x.Like(20), size) * 2);
     return CopySign(minus / (minus + 2), x);
   }
@@ -134,7 +134,7 @@ Scalar Tanh(Scalar x) {
 
 // Below e^-86 nothing is told apart: 2^n is a normal number, and so is the half of the largest.
 Scalar ExpOfTerm(Scalar x) {
-  if (IsWide(x) || HasApproximations(x)) return Exp(x);
+  if (IsWideExp(x) || HasApproximations(x)) return Exp(x);
   auto [rounder, r] = ByLn2(Clamped(x, -86, 89));
   Scalar half = FromExponentField(PowerPlus(rounder, 126), x.type());
   return (Fma(r * r, Tail(r), r) + 1) * half * 2;

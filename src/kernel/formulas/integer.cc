@@ -40,7 +40,7 @@ Scalar Remainder(Scalar x, Scalar y) {
 }
 
 // By squaring, a bit of y at a time. Bits that are known cost nothing but the squares.
-Scalar Power(Scalar x, Scalar y) {
+Scalar IntegerPower(Scalar x, Scalar y) {
   int bits = InfoOf(x.type()).bits;
   Scalar base = Unsigned(x), exponent = Unsigned(y), result = base.Like(1);
   for (int i = 0; i < bits; ++i) {
@@ -119,7 +119,7 @@ std::optional<Scalar> Binary(Op op, int bits, Scalar x, Scalar y) {
     case Op::kRemainder:
       return Remainder(x, y);
     case Op::kPower:
-      return Power(x, y);
+      return IntegerPower(x, y);
     case Op::kMaximum:
       return GreaterOf(x, y);
     case Op::kMinimum:

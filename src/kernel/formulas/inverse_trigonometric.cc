@@ -5,7 +5,7 @@
 namespace tokamak::formulas {
 namespace {
 
-bool IsWide(Scalar x) {
+bool IsWideArc(Scalar x) {
   return x.type() == ScalarType::kF64;
 }
 
@@ -71,7 +71,7 @@ HalfAngle HalfAngleOf(Scalar size) {
 }  // namespace
 
 Scalar Atan(Scalar x) {
-  if (!IsWide(x)) return AtanOfF32(x);
+  if (!IsWideArc(x)) return AtanOfF32(x);
   Scalar size = AbsOf(x);
   Scalar is_infinite = size == Infinity(x), one = x.Like(1);
   auto [high, low] = AngleOf(Choose(is_infinite, one, size), Choose(is_infinite, x.Like(0), one));
@@ -79,7 +79,7 @@ Scalar Atan(Scalar x) {
 }
 
 Scalar Atan2(Scalar y, Scalar x) {
-  if (!IsWide(x)) {
+  if (!IsWideArc(x)) {
     // In f64: quotients neither overflow nor lose bits.
     return Atan2(y.As(ScalarType::kF64), x.As(ScalarType::kF64)).As(ScalarType::kF32);
   }

@@ -9,7 +9,7 @@
 namespace tokamak::formulas {
 namespace {
 
-bool IsWide(Scalar x) {
+bool IsWideLog(Scalar x) {
   return x.type() == ScalarType::kF64;
 }
 
@@ -21,7 +21,7 @@ struct Parts {
 
 // Of a positive normal number; of anything else something.
 Parts PartsOf(Scalar x) {
-  bool wide = IsWide(x);
+  bool wide = IsWideLog(x);
   ScalarType type = BitsTypeOf(x.type());
   auto number = [&](Bits bits) { return x.builder().ConstantBits(type, bits); };
   Scalar bits = x.BitsAs(type);
@@ -40,7 +40,7 @@ Parts PartsOf(Scalar x) {
 
 // log(1 + f) + e ln 2
 Scalar LogOfParts(Scalar f, Scalar e) {
-  if (IsWide(f)) {
+  if (IsWideLog(f)) {
     Scalar s = f / (f + 2), z = s * s;
     Scalar rest = z * Polynomial(z, {0.66666666666666696, 0.39999999999899449, 0.28571428626001427,
                                      0.22222211130560726, 0.18182889433757515, 0.15331711346672997,
@@ -74,7 +74,7 @@ Scalar LogOfShift(Scalar f, Scalar shifted_e) {
 }
 
 double LeastNormal(Scalar x) {
-  return IsWide(x) ? std::numeric_limits<double>::min() : std::numeric_limits<float>::min();
+  return IsWideLog(x) ? std::numeric_limits<double>::min() : std::numeric_limits<float>::min();
 }
 
 struct Normal {
@@ -82,7 +82,7 @@ struct Normal {
 };
 Normal NormalOf(Scalar x) {
   Scalar is_small = x < LeastNormal(x);
-  double shift = IsWide(x) ? 54 : 25;
+  double shift = IsWideLog(x) ? 54 : 25;
   return {Choose(is_small, x * std::exp2(shift), x), Choose(is_small, x.Like(shift), x.Like(0))};
 }
 
@@ -136,7 +136,7 @@ Scalar Log1pOfF32(Scalar x) {
 
 // 1 + x is rounded; what that loses goes back into f.
 Scalar Log1p(Scalar x) {
-  if (!IsWide(x)) return Log1pOfF32(x);
+  if (!IsWideLog(x)) return Log1pOfF32(x);
   Scalar sum = x + 1;
   Scalar lost = Choose(x < 1, x - (sum - 1), 1 - (sum - x));
   Parts parts = PartsOf(sum);

@@ -7,7 +7,7 @@
 namespace tokamak::formulas {
 namespace {
 
-bool IsWide(Scalar x) {
+bool IsWidePower(Scalar x) {
   return x.type() == ScalarType::kF64;
 }
 
@@ -60,7 +60,7 @@ Scalar Power(Scalar x, Scalar y) {
   Scalar size = AbsOf(x), one = x.Like(1), half = y * 0.5;
   Scalar is_whole = TruncOf(y) == y;
   Scalar is_odd = is_whole & (TruncOf(half) != half);
-  Scalar result = IsWide(x) ? PowerOfF64(size, y) : PowerOfF32(size, y);
+  Scalar result = IsWidePower(x) ? PowerOfF64(size, y) : PowerOfF32(size, y);
   result = Choose((size == 1) & (y == y), one, result);  // also of infinite powers
   result = Choose(is_odd, CopySign(result, x), result);
   Scalar has_none = (x < 0) & (size < Infinity(x)) & !is_whole;
@@ -70,7 +70,7 @@ Scalar Power(Scalar x, Scalar y) {
 
 // x = m 8^k with m from 1 to 8: a polynomial good to 2^-9, then Halley's method.
 Scalar CubeRoot(Scalar x) {
-  if (!IsWide(x)) {
+  if (!IsWidePower(x)) {
     Scalar root = CubeRootOfF64(x.As(ScalarType::kF64), 1);
     return root.As(ScalarType::kF32);
   }

@@ -18,7 +18,7 @@ Scalar BitsConstant(Scalar like, ScalarType type, Bits bits) {
 Scalar Word(Scalar like, uint32_t bits) {
   return BitsConstant(like, ScalarType::kU32, bits);
 }
-Scalar BitsOf(Scalar x) {
+Scalar StoredBits(Scalar x) {
   return x.BitsAs(BitsTypeOf(x.type()));
 }
 Scalar Float(Scalar bits) {
@@ -29,14 +29,14 @@ Scalar Float(Scalar bits) {
 // it is exact: rounded again, to a format of at most 22 bits, it gives what the f64 would.
 Scalar RoundToOdd(Scalar x) {
   Scalar nearest = x.As(ScalarType::kF32), back = nearest.As(ScalarType::kF64);
-  Scalar bits = BitsOf(nearest);
+  Scalar bits = StoredBits(nearest);
   Scalar below = Choose(AbsOf(back) > AbsOf(x), bits - 1, bits);
   return Float(Choose(back == x, bits, below | Word(x, 1)));
 }
 
 Scalar RoundToBf16(Scalar x) {
   if (x.builder().dialect() == Dialect::kGpu) return x.As(ScalarType::kBF16).As(ScalarType::kF32);
-  Scalar bits = BitsOf(x);
+  Scalar bits = StoredBits(x);
   Scalar last = (bits >> Word(x, 16)) & Word(x, 1);
   Scalar rounded = (bits + Word(x, 0x7fff) + last) & Word(x, 0xffff0000);
   return Choose(x == x, Float(rounded), NotANumber(x));
@@ -45,7 +45,7 @@ Scalar RoundToBf16(Scalar x) {
 // f8e8m0fnu: powers of two from 2^-127 on, no sign, no zero. Of equally near ones the even
 // exponent.
 Scalar RoundToPowerOfTwo(Scalar x) {
-  Scalar bits = BitsOf(x);
+  Scalar bits = StoredBits(x);
   Scalar exponent = bits >> Word(x, 23);
   Scalar rounded = (bits + Word(x, 0x3fffff) + (exponent & Word(x, 1))) & Word(x, 0xff800000);
   Scalar least = Word(x, 0x00400000);
@@ -68,7 +68,7 @@ double LargestOf(ElementType type) {
 Scalar RoundToSmall(ElementType type, Scalar x) {
   const FloatFormat& format = FormatOf(type);
   int least = 1 - format.bias, drop = 23 - format.mantissa_bits;
-  Scalar size = AbsOf(x), bits = BitsOf(size);
+  Scalar size = AbsOf(x), bits = StoredBits(size);
   Scalar last = (bits >> Word(x, static_cast<uint32_t>(drop))) & Word(x, 1);
   uint32_t half = uint32_t{1} << (drop - 1);
   Scalar normal = Float((bits + Word(x, half - 1) + last) & Word(x, ~(2 * half - 1)));
@@ -114,14 +114,14 @@ Scalar EncodeSmall(ElementType type, Scalar x) {
   const FloatFormat& format = FormatOf(type);
   int m = format.mantissa_bits, width = m + format.exponent_bits;
   auto nan = Word(x, static_cast<uint32_t>(EncodeFloat(type, std::nan(""))));
-  if (m == 0) return Choose(x == x, BitsOf(x) >> Word(x, 23), nan);
-  Scalar scaled = BitsOf(AbsOf(x) * std::ldexp(1.0, format.bias - 127));
+  if (m == 0) return Choose(x == x, StoredBits(x) >> Word(x, 23), nan);
+  Scalar scaled = StoredBits(AbsOf(x) * std::ldexp(1.0, format.bias - 127));
   Scalar magnitude = scaled >> Word(x, static_cast<uint32_t>(23 - m));
   if (format.has_infinity) {
     auto infinity = static_cast<uint32_t>(EncodeFloat(type, HUGE_VAL));
     magnitude = Choose(AbsOf(x) == Infinity(x), Word(x, infinity), magnitude);
   }
-  Scalar sign = (BitsOf(x) >> Word(x, 31)) << Word(x, static_cast<uint32_t>(width));
+  Scalar sign = (StoredBits(x) >> Word(x, 31)) << Word(x, static_cast<uint32_t>(width));
   return Choose(x == x, magnitude | sign, nan);
 }
 
@@ -158,15 +158,15 @@ Scalar WrapTo(ElementType type, Scalar value) {
 
 Scalar PatternOf(ElementType type, Scalar value) {
   int bits = InfoOf(type).bits;
-  if (bits == 64) return BitsOf(value);
-  if (bits == 32) return BitsOf(value);
+  if (bits == 64) return StoredBits(value);
+  if (bits == 32) return StoredBits(value);
   if (type == ElementType::kPred) return value.As(ScalarType::kU32);
   if (IsInteger(type)) {
-    Scalar wide = BitsOf(value).As(ScalarType::kU32);
+    Scalar wide = StoredBits(value).As(ScalarType::kU32);
     return bits < 8 ? wide & Word(value, (uint32_t{1} << bits) - 1) : wide;
   }
-  if (type == ElementType::kBF16) return BitsOf(value) >> Word(value, 16);
-  if (type == ElementType::kF16) return BitsOf(value.As(ScalarType::kF16)).As(ScalarType::kU32);
+  if (type == ElementType::kBF16) return StoredBits(value) >> Word(value, 16);
+  if (type == ElementType::kF16) return StoredBits(value.As(ScalarType::kF16)).As(ScalarType::kU32);
   return EncodeSmall(type, value);
 }
 

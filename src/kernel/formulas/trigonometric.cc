@@ -6,7 +6,7 @@
 namespace tokamak::formulas {
 namespace {
 
-constexpr double kHalfPi[] = {0x1.921fb54442d18p+0, 0x1.1a62633145c07p-54};
+constexpr double kQuarterTurn[] = {0x1.921fb54442d18p+0, 0x1.1a62633145c07p-54};
 
 struct Turned {
   Scalar r, r_low;  // f64
@@ -37,8 +37,8 @@ Turned TurnedF32(Scalar x) {
   Scalar y_low = Choose(is_large, Fma(wide, low, Fma(wide, high, -folded)), wide.Like(0));
   Scalar rounder = Fma(y, wide.Like(0x1.45f306dc9c883p-1), wide.Like(0x1.8p52));
   Scalar n = rounder - 0x1.8p52;
-  Scalar r = Fma(n, wide.Like(-kHalfPi[0]), y);
-  r = Fma(n, wide.Like(-kHalfPi[1]), r) + y_low;
+  Scalar r = Fma(n, wide.Like(-kQuarterTurn[0]), y);
+  r = Fma(n, wide.Like(-kQuarterTurn[1]), r) + y_low;
   return {r, wide.Like(0), rounder.BitsAs(ScalarType::kU64).As(ScalarType::kU32)};
 }
 
@@ -103,7 +103,7 @@ Turned TurnedF64(Scalar x) {
   second = Fma(third, x.Like(0x1p-63), second);
   Double turns = Renormalized(first, second);
   turns = {turns.high * 0x1p-64, turns.low * 0x1p-64};
-  Double r = Times(turns, Double{x.Like(kHalfPi[0]), x.Like(kHalfPi[1])});
+  Double r = Times(turns, Double{x.Like(kQuarterTurn[0]), x.Like(kQuarterTurn[1])});
   Scalar is_negative = x < 0;
   quarter = Choose(is_negative, number(0) - quarter, quarter);
   r = {Choose(is_negative, -r.high, r.high), Choose(is_negative, -r.low, r.low)};
@@ -163,7 +163,7 @@ SinCos SinCosOfPi(Scalar x) {
   Scalar rest = x - RoundEvenOf(x * 0.5) * 2;  // from -1 to 1
   Scalar n = RoundEvenOf(rest * 2), r = Fma(n, x.Like(-0.5), rest);
   Double angle =
-      Times(Double{r, x.Like(0)}, Double{x.Like(2 * kHalfPi[0]), x.Like(2 * kHalfPi[1])});
+      Times(Double{r, x.Like(0)}, Double{x.Like(2 * kQuarterTurn[0]), x.Like(2 * kQuarterTurn[1])});
   auto [sin, cos] = OfRest(angle.high, angle.low);
   Scalar is_odd = AbsOf(n) == 1, is_half = AbsOf(n) == 2;
   Scalar turned_sin = CopySign(cos, n), turned_cos = Choose(n > 0, -sin, sin);

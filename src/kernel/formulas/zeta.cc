@@ -7,13 +7,13 @@ namespace tokamak::formulas {
 namespace {
 
 // e^log times factor.
-struct Scaled {
+struct ScaledSum {
   Scalar log, factor;
 };
 
 // The sum of (a + k)^-s over all k >= 0, for s > 1 and a > 0: the first terms as they are, the rest
 // by Euler and Maclaurin. All is relative to a^-s.
-Scaled SumOfPowers(Scalar s, Scalar a) {
+ScaledSum SumOfPowers(Scalar s, Scalar a) {
   constexpr int kSummed = 5;
   Scalar sum = s.Like(1);
   for (int k = 1; k < kSummed; ++k) sum = sum + Exp(-s * Log1p(k / a));
@@ -49,12 +49,12 @@ Scalar ZetaOf(Scalar s, Scalar q, Scalar scale) {
   Scalar fraction = q - FloorOf(q), is_sensible = (s > 1) & (AbsOf(q) < Infinity(q));
   auto safe = [&](Scalar a, Scalar holds) { return Choose(is_sensible & holds, a, one); };
   Scalar safe_s = Choose(s > 1, s, s.Like(2)), below = (q < 0) & (fraction > 0);
-  Scaled main = SumOfPowers(safe_s, safe(Choose(is_positive, q, fraction), is_positive | below));
+  ScaledSum main = SumOfPowers(safe_s, safe(Choose(is_positive, q, fraction), is_positive | below));
   // The terms below zero are those of another zeta function, read backwards. Half-way between two
   // poles large sums cancel: they are brought to one scale first.
   Scalar sign = Choose(IsEven(s) & (s < Infinity(s)), one, -one);
-  Scaled mirrored = SumOfPowers(safe_s, safe(FloorOf(q) + 1 - q, below));
-  Scaled beyond = SumOfPowers(safe_s, safe(1 - q, below));
+  ScaledSum mirrored = SumOfPowers(safe_s, safe(FloorOf(q) + 1 - q, below));
+  ScaledSum beyond = SumOfPowers(safe_s, safe(1 - q, below));
   Scalar top = GreaterOf(main.log, mirrored.log);
   Scalar both =
       Fma(sign, mirrored.factor * Exp(mirrored.log - top), main.factor * Exp(main.log - top));

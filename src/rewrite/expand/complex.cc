@@ -51,7 +51,7 @@ Term ExpandComplexExp(Term z) {
   Term whole = Exp(x), half = Exp(x * 0.5);
   Term overflows = whole == x.Infinity();
   auto times = [&](Term part) { return Select(overflows, (half * part) * half, whole * part); };
-  return Complex(times(Cos(y)), Select(y == 0, 0, times(Sin(y))));
+  return ComplexOf(times(Cos(y)), Select(y == 0, 0, times(Sin(y))));
 }
 
 Term ExpandComplexCosh(Term z) {
@@ -81,7 +81,7 @@ Term ExpandComplexLog(Term z) {
 
   Term big = Max(Abs(x), Abs(y)), small = Min(Abs(x), Abs(y));
   Term ratio = Select(small == big, 1, small / big);
-  return Complex(
+  return ComplexOf(
       Select(Abs(above_one) < 0.5, 0.5 * Log1p(above_one), LogOfHypotenuse(big, ratio * ratio)),
       Atan2(y, x));
 }
@@ -101,9 +101,9 @@ Term ExpandComplexLog1p(Term z) {
   Term far = LogOfHypotenuse(big, Select(small == big, 1, ratio * ratio));
   Term from_minus_one = x + 1;
   Term at_zero = 0.5 * Log(from_minus_one * from_minus_one + yy);
-  return Complex(Select(big > Sqrt(x.Largest()) * 0.01, far,
-                        Select(Abs(from_minus_one) + Abs(y) < 0.2, at_zero, near)),
-                 Atan2(y, from_minus_one));
+  return ComplexOf(Select(big > Sqrt(x.Largest()) * 0.01, far,
+                          Select(Abs(from_minus_one) + Abs(y) < 0.2, at_zero, near)),
+                   Atan2(y, from_minus_one));
 }
 
 Term ExpandComplexSqrt(Term z) {
@@ -131,18 +131,18 @@ Term ExpandComplexSqrt(Term z) {
                              y / (plain * 2)));
   Term negative = Imag(z) < 0;
   auto signed_part = [&](Term part) { return Select(negative, -part, part); };
-  return Complex(Select(Real(z) >= 0, big, small),
-                 Select(Real(z) < 0, signed_part(big), signed_part(small)));
+  return ComplexOf(Select(Real(z) >= 0, big, small),
+                   Select(Real(z) < 0, signed_part(big), signed_part(small)));
 }
 
 Term ExpandComplexSquare(Term z) {
   Term x = Real(z), y = Imag(z);
   Term diagonal = IsFinite(x) & (Abs(x) == Abs(y));
-  return Complex(Select(diagonal, 0, (x - y) * (x + y)), x * y * 2);
+  return ComplexOf(Select(diagonal, 0, (x - y) * (x + y)), x * y * 2);
 }
 
 Term ExpandComplexConj(Term z) {
-  return Complex(Real(z), -Imag(z));
+  return ComplexOf(Real(z), -Imag(z));
 }
 
 }  // namespace tokamak

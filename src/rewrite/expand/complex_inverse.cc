@@ -70,32 +70,32 @@ Parts InverseTangent(Term x, Term y) {
 
 Term ExpandComplexAcos(Term z) {
   Parts w = InverseSine(Real(z), Imag(z));
-  return Complex(Atan2(w.real, Real(z)), Select(Imag(z) < 0, w.imag, -w.imag));
+  return ComplexOf(Atan2(w.real, Real(z)), Select(Imag(z) < 0, w.imag, -w.imag));
 }
 
 Term ExpandComplexAcosh(Term z) {
   Parts w = InverseSine(Real(z), Imag(z));
-  return Complex(w.imag, WithSignOf(Imag(z), Atan2(w.real, Real(z))));
+  return ComplexOf(w.imag, WithSignOf(Imag(z), Atan2(w.real, Real(z))));
 }
 
 Term ExpandComplexAsin(Term z) {
   Parts w = InverseSine(Real(z), Imag(z));
-  return Complex(Atan2(Real(z), w.real), WithSignOf(Imag(z), w.imag));
+  return ComplexOf(Atan2(Real(z), w.real), WithSignOf(Imag(z), w.imag));
 }
 
 Term ExpandComplexAsinh(Term z) {
   Parts w = InverseSine(-Imag(z), Real(z));
-  return Complex(WithSignOf(Real(z), w.imag), Atan2(Imag(z), w.real));
+  return ComplexOf(WithSignOf(Real(z), w.imag), Atan2(Imag(z), w.real));
 }
 
 Term ExpandComplexAtan(Term z) {
   Parts w = InverseTangent(-Imag(z), Real(z));
-  return Complex(w.imag, -w.real);
+  return ComplexOf(w.imag, -w.real);
 }
 
 Term ExpandComplexAtanh(Term z) {
   Parts w = InverseTangent(Real(z), Imag(z));
-  return Complex(w.real, w.imag);
+  return ComplexOf(w.real, w.imag);
 }
 
 }  // namespace tokamak

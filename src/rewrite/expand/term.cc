@@ -78,7 +78,7 @@ Term Imag(Term z) {
   return Made(z, Op::kImag, RealPartOf(z.type()), {z.instr});
 }
 
-Term Complex(Term real, Term imag) {
+Term ComplexOf(Term real, Term imag) {
   bool wide = real.type() == ElementType::kF64;
   return Made(real, Op::kComplex, wide ? ElementType::kC128 : ElementType::kC64,
               {real.instr, imag.instr});

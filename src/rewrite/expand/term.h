@@ -138,7 +138,7 @@ Term Rem(Term x, double divisor);
 Term IsFinite(Term x);
 Term Real(Term z);
 Term Imag(Term z);
-Term Complex(Term real, Term imag);
+Term ComplexOf(Term real, Term imag);
 
 Term Choose(Term condition, Term yes, Term no);
 template <typename A, typename B>

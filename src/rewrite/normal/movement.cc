@@ -29,7 +29,7 @@ Instr* SimplifyIota(const Site& site) {
   return site.graph.Make(Op::kBroadcast, site.shape, {line}, DimensionsAttrs{{dimension}});
 }
 
-Dims WithoutOnes(const Dims& dims) {
+Dims DimsWithoutOnes(const Dims& dims) {
   Dims kept;
   for (int64_t d : dims)
     if (d != 1) kept.push_back(d);
@@ -49,7 +49,7 @@ Instr* SimplifyReshape(const Site& site) {
     return SplatOf(site.graph, x->operand(0), site.shape);
   // A reshape that only adds or drops ones of a broadcast is a broadcast.
   if (x->op() == Op::kBroadcast &&
-      WithoutOnes(x->shape().dims()) == WithoutOnes(site.shape.dims())) {
+      DimsWithoutOnes(x->shape().dims()) == DimsWithoutOnes(site.shape.dims())) {
     const Dims& source = x->attrs<DimensionsAttrs>().dimensions;
     Dims moved;  // where each dimension of x went, -1 for dropped ones
     std::vector<int64_t> to(static_cast<size_t>(x->shape().rank()), -1);
@@ -83,7 +83,7 @@ Instr* SimplifyBroadcast(const Site& site) {
     for (size_t i = 0; i < dimensions.size(); ++i)
       if (x->shape().dim(i) != 1) kept.push_back(dimensions[i]);
     Instr* squeezed =
-        site.graph.Make(Op::kReshape, x->shape().WithDims(WithoutOnes(x->shape().dims())), {x});
+        site.graph.Make(Op::kReshape, x->shape().WithDims(DimsWithoutOnes(x->shape().dims())), {x});
     return site.graph.Make(Op::kBroadcast, site.shape, {squeezed}, DimensionsAttrs{kept});
   }
   if (!std::is_sorted(dimensions.begin(), dimensions.end())) {
@@ -115,9 +115,9 @@ Instr* TransposeWithoutOnes(const Site& site, const Dims& moved) {
   Dims permutation;
   for (int64_t d : moved) permutation.push_back(rank_of[static_cast<size_t>(d)]);
   Instr* squeezed = site.graph.Make(
-      Op::kReshape, site.shape.WithDims(WithoutOnes(site.x()->shape().dims())), {site.x()});
+      Op::kReshape, site.shape.WithDims(DimsWithoutOnes(site.x()->shape().dims())), {site.x()});
   Instr* turned =
-      site.graph.Make(Op::kTranspose, site.shape.WithDims(WithoutOnes(site.shape.dims())),
+      site.graph.Make(Op::kTranspose, site.shape.WithDims(DimsWithoutOnes(site.shape.dims())),
                       {squeezed}, DimensionsAttrs{permutation});
   return site.graph.Make(Op::kReshape, site.shape, {turned});
 }

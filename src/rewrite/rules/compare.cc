@@ -16,11 +16,11 @@ using m::x;
 using m::y;
 using enum CompareDirection;
 
-CompareDirection DirectionOf(const m::Match& match) {
+CompareDirection CompareDirectionOf(const m::Match& match) {
   return match.root()->attrs<CompareAttrs>().direction;
 }
 bool IsEquality(const m::Match& match) {
-  return DirectionOf(match) == kEq || DirectionOf(match) == kNe;
+  return CompareDirectionOf(match) == kEq || CompareDirectionOf(match) == kNe;
 }
 // What is compared has neither NaN nor two zeros.
 bool HasExactOrder(const Instr* instr) {
@@ -65,7 +65,7 @@ Instr* MakeCompare(Rewriter& rewriter, const Instr* like, CompareDirection direc
 // x compared, in the same direction, with a number of its type.
 Instr* CompareWithInt(Rewriter& rewriter, const m::Match& match, int64_t value) {
   const Shape& shape = match[x]->shape();
-  return MakeCompare(rewriter, match.root(), DirectionOf(match), match[x],
+  return MakeCompare(rewriter, match.root(), CompareDirectionOf(match), match[x],
                      rewriter.Filled(shape, Literal::ScalarInt(shape.type(), value)));
 }
 
@@ -76,7 +76,7 @@ std::optional<bool> Known(const m::Match& match) {
   bool below = left->high<right->low, above = left->low> right->high;
   bool not_above = left->high <= right->low, not_below = left->low >= right->high;
   bool same = not_above && not_below;
-  switch (DirectionOf(match)) {
+  switch (CompareDirectionOf(match)) {
     case kLt:
       return below ? std::optional(true) : not_below ? std::optional(false) : std::nullopt;
     case kLe:
@@ -97,7 +97,7 @@ std::optional<bool> Known(const m::Match& match) {
 std::optional<bool> IsTruth(const m::Match& match) {
   if (!IsEquality(match)) return std::nullopt;
   const Literal& number = match.number(c);
-  bool equal = DirectionOf(match) == kEq;
+  bool equal = CompareDirectionOf(match) == kEq;
   if (IsComplex(number.type())) return std::nullopt;
   double value = IsReal(number.type()) ? number.DoubleAt(0) : static_cast<double>(number.IntAt(0));
   if (number.type() == ElementType::kPred) value = value != 0 ? 1 : 0;
@@ -116,7 +116,7 @@ std::span<const Rule> CompareRules() {
   static constexpr Rule kRules[] = {
       {"compare.self", "x == x is true, x < x is false, for what has no NaN", m::Compare(x, x),
        [](Rewriter& rewriter, const m::Match& match) -> Instr* {
-         CompareDirection direction = DirectionOf(match);
+         CompareDirection direction = CompareDirectionOf(match);
          bool holds = direction == kEq || direction == kLe || direction == kGe;
          return rewriter.Filled(match.shape(), holds ? 1 : 0);
        },
@@ -124,12 +124,12 @@ std::span<const Rule> CompareRules() {
        R"(x = s32[6] parameter(0)
           ROOT c = pred[6] compare(x, x), direction=LE)"},
       {"compare.self-strict", "x < x is false, for NaN too", m::Compare(x, x), m::False(),
-       [](const m::Match& match) { return DirectionOf(match) == kLt || DirectionOf(match) == kGt; },
+       [](const m::Match& match) { return CompareDirectionOf(match) == kLt || CompareDirectionOf(match) == kGt; },
        R"(x = f32[61] parameter(0)
           ROOT c = pred[61] compare(x, x), direction=LT)"},
       {"compare.constant-left", "c < x is x > c", m::Compare(m::Splat(c), x),
        [](Rewriter& rewriter, const m::Match& match) {
-         return MakeCompare(rewriter, match.root(), Turned(DirectionOf(match)), match[x], match[c]);
+         return MakeCompare(rewriter, match.root(), Turned(CompareDirectionOf(match)), match[x], match[c]);
        },
        [](const m::Match& match) { return SplatOf(match[x]) == nullptr; },
        R"(x = f32[61] parameter(0)
@@ -151,11 +151,11 @@ std::span<const Rule> CompareRules() {
       {"compare.unsigned-zero", "x < 0 is false, x >= 0 true, for unsigned numbers",
        m::Compare(x, m::Zero()),
        [](Rewriter& rewriter, const m::Match& match) {
-         return rewriter.Filled(match.shape(), DirectionOf(match) == kGe ? 1 : 0);
+         return rewriter.Filled(match.shape(), CompareDirectionOf(match) == kGe ? 1 : 0);
        },
        [](const m::Match& match) {
          return IsUnsigned(match[x]->shape().type()) && HasOwnOrder(match) &&
-                (DirectionOf(match) == kLt || DirectionOf(match) == kGe);
+                (CompareDirectionOf(match) == kLt || CompareDirectionOf(match) == kGe);
        },
        R"(x = u64[61] parameter(0)
           c = u64[] constant(0)
@@ -182,7 +182,7 @@ std::span<const Rule> CompareRules() {
           ROOT r = pred[61] compare(f, b), direction=NE)"},
       {"compare.truths", "p != q is p ^ q", m::Compare(x, y), m::Xor(x, y),
        [](const m::Match& match) {
-         return match[x]->shape().type() == ElementType::kPred && DirectionOf(match) == kNe;
+         return match[x]->shape().type() == ElementType::kPred && CompareDirectionOf(match) == kNe;
        },
        R"(x = pred[61] parameter(0)
           y = pred[61] parameter(1)
@@ -211,28 +211,28 @@ std::span<const Rule> CompareRules() {
        IsEqualityOfIntegers},
       {"compare.difference", "x - y == 0 is x == y", m::Compare(m::Subtract(x, y), m::Zero()),
        [](Rewriter& rewriter, const m::Match& match) {
-         return MakeCompare(rewriter, match.root(), DirectionOf(match), match[x], match[y]);
+         return MakeCompare(rewriter, match.root(), CompareDirectionOf(match), match[x], match[y]);
        },
        IsEqualityOfIntegers},
       {"compare.xor-zero", "x ^ y == 0 is x == y", m::Compare(m::Xor(x, y), m::Zero()),
        [](Rewriter& rewriter, const m::Match& match) {
-         return MakeCompare(rewriter, match.root(), DirectionOf(match), match[x], match[y]);
+         return MakeCompare(rewriter, match.root(), CompareDirectionOf(match), match[x], match[y]);
        },
        IsEqualityOfIntegers},
       {"compare.sums", "x + y == x + a is y == a", m::Compare(m::Add(x, y), m::Add(x, a)),
        [](Rewriter& rewriter, const m::Match& match) {
-         return MakeCompare(rewriter, match.root(), DirectionOf(match), match[y], match[a]);
+         return MakeCompare(rewriter, match.root(), CompareDirectionOf(match), match[y], match[a]);
        },
        IsEqualityOfIntegers},
       {"compare.negates", "-x == -y is x == y", m::Compare(m::Negate(x), m::Negate(y)),
        [](Rewriter& rewriter, const m::Match& match) {
-         return MakeCompare(rewriter, match.root(), DirectionOf(match), match[x], match[y]);
+         return MakeCompare(rewriter, match.root(), CompareDirectionOf(match), match[x], match[y]);
        },
        IsEqualityOfIntegers},
       {"compare.abs-negative", "|x| < 0 is false, for NaN too", m::Compare(m::Abs(x), m::Zero()),
        m::False(),
        [](const m::Match& match) {
-         return IsReal(match.root()->operand(0)->shape().type()) && DirectionOf(match) == kLt &&
+         return IsReal(match.root()->operand(0)->shape().type()) && CompareDirectionOf(match) == kLt &&
                 match.root()->attrs<CompareAttrs>().type != CompareType::kTotalOrder;
        },
        R"(x = f32[61] parameter(0)

@@ -13,10 +13,10 @@ using m::d;
 using m::x;
 using m::y;
 
-int64_t Int(const m::Match& match, m::Var var) {
+int64_t LogicInt(const m::Match& match, m::Var var) {
   return match.number(var).IntAt(0);
 }
-bool OnceEach(const m::Match& match) {
+bool UsedOnceEach(const m::Match& match) {
   return HasOneUser(match[a]) && HasOneUser(match[b]);
 }
 
@@ -50,40 +50,40 @@ std::span<const Rule> LogicRules() {
       {"and.or-not", "x & (~x | y) is x & y", m::And(x, m::Or(m::Not(x), y)), m::And(x, y)},
       {"or.and-not", "x | (~x & y) is x | y", m::Or(x, m::And(m::Not(x), y)), m::Or(x, y)},
       {"and.nots", "~x & ~y is ~(x | y)", m::And(m::Bind(a, m::Not(x)), m::Bind(b, m::Not(y))),
-       m::Not(m::Or(x, y)), OnceEach},
+       m::Not(m::Or(x, y)), UsedOnceEach},
       {"or.nots", "~x | ~y is ~(x & y)", m::Or(m::Bind(a, m::Not(x)), m::Bind(b, m::Not(y))),
-       m::Not(m::And(x, y)), OnceEach},
+       m::Not(m::And(x, y)), UsedOnceEach},
       {"or.halves", "(x & y) | (x & ~y) is x", m::Or(m::And(x, y), m::And(x, m::Not(y))), x},
       {"and.constants", "(x & c) & d is x & (c & d)", m::And(m::And(x, m::Splat(c)), m::Splat(d)),
        [](Rewriter& rewriter, const m::Match& match) {
-         return WithInt(rewriter, match, Op::kAnd, match[x], Int(match, c) & Int(match, d));
+         return WithInt(rewriter, match, Op::kAnd, match[x], LogicInt(match, c) & LogicInt(match, d));
        },
        IsIntegral},
       {"or.constants", "(x | c) | d is x | (c | d)", m::Or(m::Or(x, m::Splat(c)), m::Splat(d)),
        [](Rewriter& rewriter, const m::Match& match) {
-         return WithInt(rewriter, match, Op::kOr, match[x], Int(match, c) | Int(match, d));
+         return WithInt(rewriter, match, Op::kOr, match[x], LogicInt(match, c) | LogicInt(match, d));
        },
        IsIntegral},
       {"xor.constants", "(x ^ c) ^ d is x ^ (c ^ d)", m::Xor(m::Xor(x, m::Splat(c)), m::Splat(d)),
        [](Rewriter& rewriter, const m::Match& match) {
-         return WithInt(rewriter, match, Op::kXor, match[x], Int(match, c) ^ Int(match, d));
+         return WithInt(rewriter, match, Op::kXor, match[x], LogicInt(match, c) ^ LogicInt(match, d));
        },
        IsIntegral},
       {"or.masks", "(x & c) | (x & d) is x & (c | d)",
        m::Or(m::And(x, m::Splat(c)), m::And(x, m::Splat(d))),
        [](Rewriter& rewriter, const m::Match& match) {
-         return WithInt(rewriter, match, Op::kAnd, match[x], Int(match, c) | Int(match, d));
+         return WithInt(rewriter, match, Op::kAnd, match[x], LogicInt(match, c) | LogicInt(match, d));
        },
        IsIntegral},
       {"and.mask-of-or", "(x | c) & d is d when c holds all its bits",
        m::And(m::Or(x, m::Splat(c)), m::Splat(d)), d,
        [](const m::Match& match) {
-         return IsIntegral(match) && (Int(match, c) & Int(match, d)) == Int(match, d);
+         return IsIntegral(match) && (LogicInt(match, c) & LogicInt(match, d)) == LogicInt(match, d);
        }},
       {"or.mask-of-and", "(x & c) | d is d when d holds all bits of c",
        m::Or(m::And(x, m::Splat(c)), m::Splat(d)), d,
        [](const m::Match& match) {
-         return IsIntegral(match) && (Int(match, c) | Int(match, d)) == Int(match, d);
+         return IsIntegral(match) && (LogicInt(match, c) | LogicInt(match, d)) == LogicInt(match, d);
        }},
       {"popcnt.not", "popcnt(~x) is the width less popcnt(x)", m::PopulationCount(m::Not(x)),
        [](Rewriter& rewriter, const m::Match& match) -> Instr* {

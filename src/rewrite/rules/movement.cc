@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "rewrite/rules/conditions.h"
 #include "rewrite/rules/topics.h"
 
 namespace tokamak {
@@ -12,10 +13,6 @@ using m::x;
 
 bool IsIdentity(const Dims& permutation) {
   return std::ranges::is_sorted(permutation);
-}
-
-const Dims& DimensionsOf(const Instr* instr) {
-  return instr->attrs<DimensionsAttrs>().dimensions;
 }
 
 // Dimension i of the result is dimension inner[outer[i]] of what the inner one takes.

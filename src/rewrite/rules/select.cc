@@ -23,20 +23,22 @@ bool ComparesIntegers(const m::Match& match) {
          match[a]->attrs<CompareAttrs>().type == CompareType::kNone &&
          SameDims(match[a]->shape(), match.shape());
 }
-CompareDirection DirectionOf(const m::Match& match) {
+CompareDirection SelectDirectionOf(const m::Match& match) {
   return match[a]->attrs<CompareAttrs>().direction;
 }
 bool ComparesBelow(const m::Match& match) {
-  return ComparesIntegers(match) && (DirectionOf(match) == kLt || DirectionOf(match) == kLe);
+  return ComparesIntegers(match) &&
+         (SelectDirectionOf(match) == kLt || SelectDirectionOf(match) == kLe);
 }
 bool ComparesAbove(const m::Match& match) {
-  return ComparesIntegers(match) && (DirectionOf(match) == kGt || DirectionOf(match) == kGe);
+  return ComparesIntegers(match) &&
+         (SelectDirectionOf(match) == kGt || SelectDirectionOf(match) == kGe);
 }
 bool ComparesEqual(const m::Match& match) {
-  return ComparesIntegers(match) && DirectionOf(match) == kEq;
+  return ComparesIntegers(match) && SelectDirectionOf(match) == kEq;
 }
 bool ComparesDifferent(const m::Match& match) {
-  return ComparesIntegers(match) && DirectionOf(match) == kNe;
+  return ComparesIntegers(match) && SelectDirectionOf(match) == kNe;
 }
 bool ComparesBelowSigned(const m::Match& match) {
   return ComparesBelow(match) && IsSigned(match.type());
