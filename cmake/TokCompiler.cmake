@@ -24,6 +24,11 @@ elseif(CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND CMAKE_CXX_COMPILER_VERSION VER
   message(FATAL_ERROR "clang ${CMAKE_CXX_COMPILER_VERSION} is too old: Tokamak needs g++ 12 or clang 14")
 endif()
 
+# Another compiler may warn of more, which should not keep anybody from building.
+if(TOK_STRICT AND ((CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 14) OR
+                   (CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 15)))
+  set(CMAKE_COMPILE_WARNING_AS_ERROR ON)
+endif()
 add_compile_options(-Wall -Wextra -Wimplicit-fallthrough -Werror=switch -Werror=return-type)
 # Values must not depend on the machine: no multiply and add is contracted behind our back (g++ on
 # aarch64 does so by default). FMA is an op of the IR.

@@ -9,6 +9,9 @@ say() { printf '\n== %s (%d:%02d)\n' "$*" $(((SECONDS - began) / 60)) $(((SECOND
 skip() { skipped+=(--skipped "$*"); }
 fail() { failed+=(--failed "$*"); }
 
+# folder_of PRESET: where it builds.
+folder_of() { if [ "$1" = release ]; then echo build; else echo "build-$1"; fi; }
+
 # build PRESET [cmake option...]: configures and builds; a failure is counted and returned.
 build() { build_target all "$@"; }
 
@@ -18,7 +21,7 @@ build_target() {
   shift 2
   say "build $preset"
   if ! { cmake --preset "$preset" "$@" >"$results/$preset.configure.log" 2>&1 || { cat "$results/$preset.configure.log"; false; }; } ||
-    ! cmake --build --preset "$preset" -j "$jobs" --target "$target"; then
+    ! python3 tools/build.py "$(folder_of "$preset")" -j "$jobs" "$target"; then
     fail "the $preset build"
     return 1
   fi

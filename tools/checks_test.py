@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Tests of the checks: each must pass a good tree and fail on what it is there to find."""
+import json
 import pathlib
 import shutil
 import subprocess
@@ -128,6 +129,18 @@ class Checks(unittest.TestCase):
         self.assertIn("src/ir/a.cc:1: not as clang-format", output)
         self.assertEqual(self.run_check("check_format.py", "--fix")[0], 0)
         self.assertEqual(self.run_check("check_format.py")[0], 0)
+
+
+    # check_headers.py
+    def test_headers_alone(self):
+        compiler = shutil.which("c++") or self.skipTest("no compiler")
+        command = f"{compiler} -std=c++20 -I{self.root}/src -Winvalid-pch -include {self.root}/tok_pch.hxx -o CMakeFiles/tok_ir.dir/two.cc.o -c {self.root}/src/ir/two.cc"
+        self.write("build/compile_commands.json", json.dumps([{"directory": str(self.root), "command": command, "file": "two.cc"}]))
+        self.assertEqual(self.run_check("check_headers.py", "--all", "--build", self.root / "build")[0], 0)
+        self.write("src/ir/text.h", "#pragma once\n\nstd::string Text();\n")
+        code, output = self.run_check("check_headers.py", "--all", "--build", self.root / "build")
+        self.assertEqual(code, 1)
+        self.assertIn("ir/text.h does not compile alone", output)
 
 
 class Headers(unittest.TestCase):

@@ -9,16 +9,17 @@
 namespace tokamak {
 namespace {
 
-constexpr ElementType kF32 = ElementType::kF32;
+constexpr ElementType kBodyF32 = ElementType::kF32;
 
 // max(x * y, 0.1), and whether x < y: as steps and as a call, bit for bit.
 TEST(ScalarBody, GivesWhatACallGives) {
   Module module("m");
   Computation* body = module.AddComputation("body");
-  Shape scalar = Shape::Scalar(kF32), pred = Shape::Scalar(ElementType::kPred);
+  Shape scalar = Shape::Scalar(kBodyF32), pred = Shape::Scalar(ElementType::kPred);
   Instr* x = body->AppendParameter(0, scalar);
   Instr* y = body->AppendParameter(1, scalar);
-  Instr* tenth = body->Append(Op::kConstant, scalar, {}, ConstantAttrs{Literal::Scalar(kF32, 0.1)});
+  Instr* tenth =
+      body->Append(Op::kConstant, scalar, {}, ConstantAttrs{Literal::Scalar(kBodyF32, 0.1)});
   Instr* product = body->Append(Op::kMultiply, scalar, {x, y});
   Instr* larger = body->Append(Op::kMaximum, scalar, {product, tenth});
   CompareAttrs less;
@@ -30,12 +31,12 @@ TEST(ScalarBody, GivesWhatACallGives) {
   ScalarBody steps(*body, walker);
   ASSERT_EQ(steps.result_count(), 2u);
   for (double a : {-1.5, 0.0, 0.3, 7.25}) {
-    a = RoundToType(kF32, a);
-    double b = RoundToType(kF32, 1.1);
+    a = RoundToType(kBodyF32, a);
+    double b = RoundToType(kBodyF32, 1.1);
     steps.in(0).Set(a);
     steps.in(1).Set(b);
     ASSERT_TRUE(steps.Apply().ok());
-    std::vector<Value> arguments{Value::Scalar(kF32, a), Value::Scalar(kF32, b)};
+    std::vector<Value> arguments{Value::Scalar(kBodyF32, a), Value::Scalar(kBodyF32, b)};
     Result<Value> called = walker.Call(*body, std::move(arguments));
     ASSERT_TRUE(called.ok());
     EXPECT_EQ(steps.out(0).Get<double>(), called.value().elements()[0].DoubleAt(0));

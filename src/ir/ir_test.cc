@@ -18,7 +18,7 @@ Origin OriginNamed(std::string op_name, FrameId frame = FrameId::kNone) {
   return origin;
 }
 
-const Shape kVector = Shape::Array(ElementType::kF32, {4});
+const Shape kFourVector = Shape::Array(ElementType::kF32, {4});
 
 // add, then a reduction of it by a computation of its own; with origins and extras.
 std::unique_ptr<Module> Example() {
@@ -28,7 +28,7 @@ std::unique_ptr<Module> Example() {
   Instr* b = body.Parameter(Shape::Scalar(ElementType::kF32));
   Computation* sum = body.Finish(body.Add(a, b)).value();
   Builder main(*module, "main");
-  Instr* x = main.Parameter(kVector, "x");
+  Instr* x = main.Parameter(kFourVector, "x");
   Instr* y = main.Add(x, x);
   Instr* total = main.Reduce({y}, {main.Scalar(ElementType::kF32, 0)}, {0}, sum);
   y->set_origins(module->origins().Add(OriginNamed("jit(f)/add")));
@@ -63,7 +63,7 @@ TEST(Computation, UsesFollowEdits) {
   Instr* x = main->parameter(0);
   Instr* y = main->Instrs()[1];
   ASSERT_EQ(x->users().size(), 2u);  // x + x uses it twice
-  Instr* z = main->Append(Op::kNegate, kVector, {x});
+  Instr* z = main->Append(Op::kNegate, kFourVector, {x});
   main->ReplaceUses(y, z);
   EXPECT_TRUE(y->users().empty());
   EXPECT_EQ(main->root()->operand(0), z);
@@ -83,7 +83,7 @@ TEST(Computation, SetOperandMovesTheUse) {
   auto module = Example();
   Computation* main = module->entry();
   Instr* y = main->Instrs()[1];
-  Instr* c = main->Append(Op::kNegate, kVector, {main->parameter(0)});
+  Instr* c = main->Append(Op::kNegate, kFourVector, {main->parameter(0)});
   y->set_operand(1, c);
   EXPECT_EQ(c->users().size(), 1u);
   EXPECT_EQ(main->parameter(0)->users().size(), 2u);
@@ -92,8 +92,8 @@ TEST(Computation, SetOperandMovesTheUse) {
 TEST(Computation, ALongChainIsWalkedWithoutRecursion) {
   Module module;
   Computation* c = module.AddComputation("long");
-  Instr* last = c->AppendParameter(0, kVector);
-  for (int i = 0; i < 300000; ++i) last = c->Append(Op::kNegate, kVector, {last});
+  Instr* last = c->AppendParameter(0, kFourVector);
+  for (int i = 0; i < 300000; ++i) last = c->Append(Op::kNegate, kFourVector, {last});
   c->set_root(last);
   EXPECT_EQ(c->PostOrder().size(), 300001u);
 }

@@ -8,7 +8,7 @@
 namespace tokamak {
 namespace {
 
-const Shape kVector = Shape::Array(ElementType::kF32, {4});
+const Shape kVerifiedVector = Shape::Array(ElementType::kF32, {4});
 
 ErrorCode CodeOf(const Module& module) {
   Status status = VerifyModule(module);
@@ -18,7 +18,7 @@ ErrorCode CodeOf(const Module& module) {
 struct OneComputation {
   Module module;
   Computation* main = module.AddComputation("main");
-  Instr* x = main->AppendParameter(0, kVector, "x");
+  Instr* x = main->AppendParameter(0, kVerifiedVector, "x");
   OneComputation() {
     main->set_root(x);
     module.set_entry(main);
@@ -36,28 +36,28 @@ TEST(Verify, RootsAndParameters) {
   m.main->set_root(nullptr);
   EXPECT_EQ(CodeOf(m.module), ErrorCode::kNoRoot);
   m.main->set_root(m.x);
-  m.main->AppendParameter(2, kVector);
+  m.main->AppendParameter(2, kVerifiedVector);
   EXPECT_EQ(CodeOf(m.module), ErrorCode::kParameterMissing);
-  m.main->AppendParameter(1, kVector);
+  m.main->AppendParameter(1, kVerifiedVector);
   EXPECT_TRUE(VerifyModule(m.module).ok());
-  m.main->AppendParameter(1, kVector);
+  m.main->AppendParameter(1, kVerifiedVector);
   EXPECT_EQ(CodeOf(m.module), ErrorCode::kParameterTwice);
 }
 
 TEST(Verify, OperandsStayAtHome) {
   OneComputation m;
   Computation* other = m.module.AddComputation("other");
-  other->set_root(other->Append(Op::kNegate, kVector, {m.x}));
+  other->set_root(other->Append(Op::kNegate, kVerifiedVector, {m.x}));
   EXPECT_EQ(CodeOf(m.module), ErrorCode::kOperandElsewhere);
 }
 
 TEST(Verify, UsesFormNoCycle) {
   OneComputation m;
-  Instr* a = m.main->Append(Op::kNegate, kVector, {m.x});
-  Instr* b = m.main->Append(Op::kNegate, kVector, {a});
+  Instr* a = m.main->Append(Op::kNegate, kVerifiedVector, {m.x});
+  Instr* b = m.main->Append(Op::kNegate, kVerifiedVector, {a});
   m.main->set_root(b);
   // Out of order is fine: rewriting appends at the end.
-  Instr* c = m.main->Append(Op::kNegate, kVector, {m.x});
+  Instr* c = m.main->Append(Op::kNegate, kVerifiedVector, {m.x});
   a->set_operand(0, c);
   EXPECT_TRUE(VerifyModule(m.module).ok());
   a->set_operand(0, b);
@@ -69,8 +69,8 @@ TEST(Verify, CallsFormNoCycle) {
   Computation* a = m.module.AddComputation("a");
   Computation* b = m.module.AddComputation("b");
   for (auto [from, to] : {std::pair(a, b), std::pair(b, a)}) {
-    Instr* x = from->AppendParameter(0, kVector);
-    Instr* call = from->Append(Op::kCall, kVector, {x});
+    Instr* x = from->AppendParameter(0, kVerifiedVector);
+    Instr* call = from->Append(Op::kCall, kVerifiedVector, {x});
     call->set_called({to});
     from->set_root(call);
   }
@@ -79,7 +79,7 @@ TEST(Verify, CallsFormNoCycle) {
 
 TEST(Verify, CalleesAreOfTheModule) {
   OneComputation m, other;
-  Instr* call = m.main->Append(Op::kCall, kVector, {m.x});
+  Instr* call = m.main->Append(Op::kCall, kVerifiedVector, {m.x});
   call->set_called({other.main});
   EXPECT_EQ(CodeOf(m.module), ErrorCode::kCalledElsewhere);
 }
@@ -140,8 +140,8 @@ TEST(Verify, AHundredThousandInstructions) {
   OneComputation m;
   Instr* last = m.x;
   for (int i = 0; i < 50000; ++i) {
-    last = m.main->Append(Op::kAdd, kVector, {last, m.x});
-    last = m.main->Append(Op::kTranspose, kVector, {last}, DimensionsAttrs{{0}});
+    last = m.main->Append(Op::kAdd, kVerifiedVector, {last, m.x});
+    last = m.main->Append(Op::kTranspose, kVerifiedVector, {last}, DimensionsAttrs{{0}});
   }
   m.main->set_root(last);
   auto start = std::chrono::steady_clock::now();

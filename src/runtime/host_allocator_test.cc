@@ -9,11 +9,12 @@
 namespace tokamak {
 namespace {
 
-constexpr size_t kMiB = size_t{1} << 20;
+constexpr size_t kMebibyte = size_t{1} << 20;
 
 TEST(HostAllocator, GivesAlignedMemoryOfAnySize) {
-  HostAllocator allocator(64 * kMiB);
-  for (size_t bytes : {size_t{0}, size_t{1}, size_t{63}, kMiB - 1, kMiB, 3 * kMiB + 5, 40 * kMiB}) {
+  HostAllocator allocator(64 * kMebibyte);
+  for (size_t bytes : {size_t{0}, size_t{1}, size_t{63}, kMebibyte - 1, kMebibyte,
+                       3 * kMebibyte + 5, 40 * kMebibyte}) {
     void* data = allocator.Allocate(bytes);
     ASSERT_NE(data, nullptr) << bytes;
     EXPECT_EQ(reinterpret_cast<uintptr_t>(data) % HostAllocator::kAlignment, 0u);
@@ -23,24 +24,24 @@ TEST(HostAllocator, GivesAlignedMemoryOfAnySize) {
 }
 
 TEST(HostAllocator, KeepsWhatIsLarge) {
-  HostAllocator allocator(64 * kMiB);
-  void* first = allocator.Allocate(10 * kMiB);
-  allocator.Free(first, 10 * kMiB);
-  EXPECT_GE(allocator.kept(), 10 * kMiB);
+  HostAllocator allocator(64 * kMebibyte);
+  void* first = allocator.Allocate(10 * kMebibyte);
+  allocator.Free(first, 10 * kMebibyte);
+  EXPECT_GE(allocator.kept(), 10 * kMebibyte);
   // A buffer of almost the size gets the same place.
-  void* second = allocator.Allocate(10 * kMiB - 4096);
+  void* second = allocator.Allocate(10 * kMebibyte - 4096);
   EXPECT_EQ(first, second);
   EXPECT_EQ(allocator.reused(), 1);
   EXPECT_EQ(allocator.kept(), 0u);
-  allocator.Free(second, 10 * kMiB - 4096);
+  allocator.Free(second, 10 * kMebibyte - 4096);
   allocator.Trim();
   EXPECT_EQ(allocator.kept(), 0u);
 }
 
 // What is not so large is kept, too: no page of it is asked of the system again and again.
 TEST(HostAllocator, KeepsWhatIsOfMediumSize) {
-  HostAllocator allocator(64 * kMiB);
-  for (size_t bytes : {size_t{100} << 10, size_t{400000}, kMiB - 64}) {
+  HostAllocator allocator(64 * kMebibyte);
+  for (size_t bytes : {size_t{100} << 10, size_t{400000}, kMebibyte - 64}) {
     int64_t before = allocator.reused();
     void* first = allocator.Allocate(bytes);
     allocator.Free(first, bytes);
@@ -61,35 +62,35 @@ TEST(HostAllocator, KeepsFewPlaces) {
 }
 
 TEST(HostAllocator, KeepsNoMoreThanItMay) {
-  HostAllocator allocator(20 * kMiB);
+  HostAllocator allocator(20 * kMebibyte);
   std::vector<void*> all;
-  for (int i = 0; i < 8; ++i) all.push_back(allocator.Allocate(4 * kMiB));
-  for (void* data : all) allocator.Free(data, 4 * kMiB);
-  EXPECT_LE(allocator.kept(), 20 * kMiB);
-  void* large = allocator.Allocate(30 * kMiB);
-  allocator.Free(large, 30 * kMiB);  // more than may be kept: given back
-  EXPECT_LE(allocator.kept(), 20 * kMiB);
+  for (int i = 0; i < 8; ++i) all.push_back(allocator.Allocate(4 * kMebibyte));
+  for (void* data : all) allocator.Free(data, 4 * kMebibyte);
+  EXPECT_LE(allocator.kept(), 20 * kMebibyte);
+  void* large = allocator.Allocate(30 * kMebibyte);
+  allocator.Free(large, 30 * kMebibyte);  // more than may be kept: given back
+  EXPECT_LE(allocator.kept(), 20 * kMebibyte);
 }
 
 TEST(HostAllocator, SaysWhenThereIsNoMore) {
-  HostAllocator allocator(kMiB);
+  HostAllocator allocator(kMebibyte);
   EXPECT_EQ(allocator.Allocate(SIZE_MAX / 2), nullptr);
   EXPECT_EQ(allocator.Allocate(size_t{1} << 60), nullptr);
 }
 
 TEST(HostAllocator, ServesThreads) {
-  HostAllocator allocator(64 * kMiB);
+  HostAllocator allocator(64 * kMebibyte);
   auto use = [&] {
     for (int i = 0; i < 50; ++i) {
-      void* data = allocator.Allocate(2 * kMiB);
+      void* data = allocator.Allocate(2 * kMebibyte);
       std::memset(data, i, 64);
-      allocator.Free(data, 2 * kMiB);
+      allocator.Free(data, 2 * kMebibyte);
     }
   };
   std::thread other(use);
   use();
   other.join();
-  EXPECT_LE(allocator.kept(), 64 * kMiB);
+  EXPECT_LE(allocator.kept(), 64 * kMebibyte);
 }
 
 }  // namespace

@@ -152,6 +152,10 @@ Instr* Paste(Draft& draft, const Computation& callee, const std::vector<Instr*>&
 // An infeed; the array that it gives, which may be left unused. The host's arrays come in order:
 // who drops, merges or moves an infeed changes what others get.
 Instr* Infeed(Draft& draft);
+// A dimension as an index of a vector.
+inline size_t At(int64_t dimension) {
+  return static_cast<size_t>(dimension);
+}
 // The scalar computation (T, T) -> T of a reduction.
 Computation* Combiner(Draft& draft, ElementType type, Op op);
 

@@ -217,7 +217,7 @@ bool DrawClamps(Draft& draft) {
          nullptr;
 }
 
-constexpr Drawer kDrawers[] = {
+constexpr Drawer kAlgebraDrawers[] = {
     {"with-constant", 140, 3, DrawWithConstant},
     {"bits-with-constant", 40, 3, DrawBitsWithConstant},
     {"twice", 30, 5, DrawTwice},
@@ -236,7 +236,7 @@ constexpr Drawer kDrawers[] = {
 }  // namespace
 
 std::span<const Drawer> AlgebraDrawers() {
-  return kDrawers;
+  return kAlgebraDrawers;
 }
 
 }  // namespace tokamak::fuzz

@@ -6,10 +6,6 @@
 namespace tokamak::fuzz {
 namespace {
 
-size_t At(int64_t i) {
-  return static_cast<size_t>(i);
-}
-
 std::vector<Precision> AnyPrecision(Draft& draft) {
   if (draft.random().Percent(75)) return {};  // that is: default, both
   return {draft.random().Pick({Precision::kDefault, Precision::kHigh, Precision::kHighest}),
@@ -198,7 +194,7 @@ bool DrawRaggedDot(Draft& draft) {
   return draft.Put(Op::kRaggedDot, {x, y, sizes}, attrs) != nullptr;
 }
 
-constexpr Drawer kDrawers[] = {
+constexpr Drawer kContractionDrawers[] = {
     {"dot", 35, 3, DrawDot},
     {"matrix-products", 30, 8, DrawMatrixProducts},
     {"convolution", 20, 3, DrawConvolution},
@@ -209,7 +205,7 @@ constexpr Drawer kDrawers[] = {
 }  // namespace
 
 std::span<const Drawer> ContractionDrawers() {
-  return kDrawers;
+  return kContractionDrawers;
 }
 
 }  // namespace tokamak::fuzz

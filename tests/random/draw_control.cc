@@ -153,7 +153,7 @@ bool DrawConditional(Draft& draft) {
   return draft.Put(Op::kConditional, operands, {}, {.shape = result, .called = called}) != nullptr;
 }
 
-constexpr Drawer kDrawers[] = {
+constexpr Drawer kControlDrawers[] = {
     {"call", 20, 10, DrawCall},
     {"call-again", 20, 3, DrawCallAgain},
     {"unrolled", 12, 14, DrawUnrolled},
@@ -181,7 +181,7 @@ Instr* Paste(Draft& draft, const Computation& callee, const std::vector<Instr*>&
 }
 
 std::span<const Drawer> ControlDrawers() {
-  return kDrawers;
+  return kControlDrawers;
 }
 
 }  // namespace tokamak::fuzz

@@ -183,7 +183,7 @@ bool DrawMap(Draft& draft) {
          nullptr;
 }
 
-constexpr Drawer kDrawers[] = {
+constexpr Drawer kElementwiseDrawers[] = {
     {"plain", 120, 2, DrawPlain},
     {"arithmetic", 150, 2, DrawArithmetic},
     {"bits", 40, 2, DrawBits},
@@ -202,7 +202,7 @@ constexpr Drawer kDrawers[] = {
 }  // namespace
 
 std::span<const Drawer> ElementwiseDrawers() {
-  return kDrawers;
+  return kElementwiseDrawers;
 }
 
 }  // namespace tokamak::fuzz

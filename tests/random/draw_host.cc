@@ -143,7 +143,7 @@ bool DrawDependency(Draft& draft) {
   return draft.Put(Op::kAddDependency, {x, Token(draft)}, {}, {.shape = x->shape()}) != nullptr;
 }
 
-constexpr Drawer kDrawers[] = {
+constexpr Drawer kHostDrawers[] = {
     {"infeed", 12, 3, DrawInfeed},        {"send-recv", 3, 7, DrawSendAndRecv},
     {"check", 4, 1, DrawCheck},           {"collective", 4, 4, DrawCollective},
     {"dynamic", 4, 5, DrawDynamic},       {"quantized", 3, 2, DrawQuantized},
@@ -161,7 +161,7 @@ Instr* Infeed(Draft& draft) {
 }
 
 std::span<const Drawer> HostDrawers() {
-  return kDrawers;
+  return kHostDrawers;
 }
 
 }  // namespace tokamak::fuzz

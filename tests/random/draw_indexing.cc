@@ -7,10 +7,6 @@
 namespace tokamak::fuzz {
 namespace {
 
-size_t At(int64_t i) {
-  return static_cast<size_t>(i);
-}
-
 std::vector<Instr*> Starts(Draft& draft, const Shape& shape) {
   ElementType type = draft.IndexType();
   bool zeros = draft.random().Percent(15);
@@ -212,7 +208,7 @@ bool DrawIndexSelect(Draft& draft) {
                    {.shape = x->shape().WithDims(dims)}) != nullptr;
 }
 
-constexpr Drawer kDrawers[] = {
+constexpr Drawer kIndexingDrawers[] = {
     {"dynamic-slice", 30, 4, DrawDynamicSlice},
     {"dynamic-update-slice", 25, 5, DrawDynamicUpdateSlice},
     {"update-and-read", 15, 8, DrawUpdateAndRead},
@@ -224,7 +220,7 @@ constexpr Drawer kDrawers[] = {
 }  // namespace
 
 std::span<const Drawer> IndexingDrawers() {
-  return kDrawers;
+  return kIndexingDrawers;
 }
 
 }  // namespace tokamak::fuzz

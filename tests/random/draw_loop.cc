@@ -188,14 +188,14 @@ bool DrawLoop(Draft& draft) {
   return true;
 }
 
-constexpr Drawer kDrawers[] = {
+constexpr Drawer kLoopDrawers[] = {
     {"while", 40, 20, DrawLoop},
 };
 
 }  // namespace
 
 std::span<const Drawer> LoopDrawers() {
-  return kDrawers;
+  return kLoopDrawers;
 }
 
 }  // namespace tokamak::fuzz

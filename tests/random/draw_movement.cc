@@ -7,10 +7,6 @@
 namespace tokamak::fuzz {
 namespace {
 
-size_t At(int64_t i) {
-  return static_cast<size_t>(i);
-}
-
 // ---- one op on x; null when there is nothing to do
 
 Instr* Transposed(Draft& draft, Instr* x) {
@@ -223,7 +219,7 @@ bool DrawReshapeBack(Draft& draft) {
   return draft.Reshape(there, x->shape().dims()) != nullptr;
 }
 
-constexpr Drawer kDrawers[] = {
+constexpr Drawer kMovementDrawers[] = {
     {"transpose", 30, 1, Draw<Transposed>}, {"reverse", 15, 1, Draw<Reversed>},
     {"reshape", 35, 1, Draw<Reshaped>},     {"slice", 35, 1, Draw<Sliced>},
     {"pad", 25, 2, Draw<Padded>},           {"broadcast", 40, 1, DrawSpread},
@@ -243,7 +239,7 @@ constexpr Drawer kPairDrawers[] = {
 }  // namespace
 
 std::span<const Drawer> MovementDrawers() {
-  return kDrawers;
+  return kMovementDrawers;
 }
 
 std::span<const Drawer> MovementPairDrawers() {

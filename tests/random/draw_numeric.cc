@@ -81,7 +81,7 @@ bool DrawBatchNorm(Draft& draft) {
   return true;
 }
 
-constexpr Drawer kDrawers[] = {
+constexpr Drawer kNumericDrawers[] = {
     {"fft", 4, 2, DrawFft},
     {"cholesky", 3, 3, DrawCholesky},
     {"triangular-solve", 3, 3, DrawTriangularSolve},
@@ -159,7 +159,7 @@ constexpr Drawer kRandomDrawers[] = {
 }  // namespace
 
 std::span<const Drawer> NumericDrawers() {
-  return kDrawers;
+  return kNumericDrawers;
 }
 
 std::span<const Drawer> RandomDrawers() {

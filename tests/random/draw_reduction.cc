@@ -6,10 +6,6 @@
 namespace tokamak::fuzz {
 namespace {
 
-size_t At(int64_t i) {
-  return static_cast<size_t>(i);
-}
-
 Op CombinerFor(Draft& draft, ElementType type) {
   if (type == ElementType::kPred) return draft.random().Pick({Op::kAnd, Op::kOr});
   if (IsComplex(type)) return draft.random().Pick({Op::kAdd, Op::kMultiply});
@@ -298,7 +294,7 @@ bool DrawScan(Draft& draft) {
   return true;
 }
 
-constexpr Drawer kDrawers[] = {
+constexpr Drawer kReductionDrawers[] = {
     {"reduce", 45, 6, DrawReduce},
     {"reduce-of-moved", 25, 8, DrawReduceOfMoved},
     {"variadic-reduce", 8, 14, DrawVariadicReduce},
@@ -323,7 +319,7 @@ Computation* Combiner(Draft& draft, ElementType type, Op op) {
 }
 
 std::span<const Drawer> ReductionDrawers() {
-  return kDrawers;
+  return kReductionDrawers;
 }
 
 }  // namespace tokamak::fuzz

@@ -7,10 +7,6 @@
 namespace tokamak::fuzz {
 namespace {
 
-size_t At(int64_t i) {
-  return static_cast<size_t>(i);
-}
-
 bool DrawTuple(Draft& draft) {
   std::vector<Instr*> elements;
   for (int64_t i = draft.random().Between(1, 3); i > 0; --i) {
@@ -185,7 +181,7 @@ bool DrawTwin(Draft& draft) {
                    {.shape = shape, .called = called, .captures = old.captures()}) != nullptr;
 }
 
-constexpr Drawer kDrawers[] = {
+constexpr Drawer kStructureDrawers[] = {
     {"tuple", 20, 1, DrawTuple},        {"get-tuple-element", 25, 1, DrawElement},
     {"opt-barrier", 5, 2, DrawBarrier}, {"get-dimension-size", 3, 1, DrawDimensionSize},
     {"twin", 70, 1, DrawTwin},
@@ -194,7 +190,7 @@ constexpr Drawer kDrawers[] = {
 }  // namespace
 
 std::span<const Drawer> StructureDrawers() {
-  return kDrawers;
+  return kStructureDrawers;
 }
 
 }  // namespace tokamak::fuzz

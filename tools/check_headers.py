@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""Compiles headers of src/ alone, each twice in an otherwise empty file: one that leans on its includer fails.
+
+    tools/check_headers.py                  a tenth of them, another one each day (ctest name check.headers)
+    tools/check_headers.py --all            the dev build does the same, in scripts/nightly
+    tools/check_headers.py ir/shape.h       some
+
+Only the compiler's front end runs, with the flags that compile_commands.json of --build has for the header's folder."""
+import argparse
+import concurrent.futures
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import time
+import zlib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+SKIPPED = 77
+
+
+def commands(build):
+    """{library: the command that compiles one of its files}."""
+    found = {}
+    for entry in json.loads((build / "compile_commands.json").read_text()):
+        if library := re.search(r" -o CMakeFiles/(tok_\w+)\.dir/", entry["command"]):
+            found.setdefault(library[1], shlex.split(entry["command"]))
+    return found
+
+
+def front_end(command):
+    """The command without its cache, its files and the header that is compiled beforehand."""
+    kept, skip = [], False
+    start = next(i for i, word in enumerate(command) if re.search(r"(\+\+|clang|gcc)(-[\d.]+)?$", word))
+    for word in command[start:]:
+        if skip:
+            skip = False
+        elif word in ("-o", "-include"):
+            skip = True
+        elif word not in ("-c", "-Winvalid-pch") and not word.endswith((".cc", ".cxx")):
+            kept.append(word)
+    return [*kept, "-O0", "-fsyntax-only", "-Wno-unused-function", "-x", "c++", "-"]
+
+
+def folder_of(header, libraries):
+    """The library of the innermost folder that has one."""
+    parts = header.parts[:-1]
+    for end in range(len(parts), 0, -1):
+        if (name := "tok_" + "_".join(parts[:end])) in libraries:
+            return libraries[name]
+    return None
+
+
+def check(header, libraries, root):
+    command = folder_of(header, libraries)
+    if command is None:
+        return "" if header.parts[0] == "backend" else f"{header}: nothing of its folder is compiled"  # a backend may be left out
+    text = f'#include "{header}"  // once\n#include "{header}"  // twice\n'
+    done = subprocess.run(front_end(command), input=text, capture_output=True, text=True, cwd=root)
+    return "" if done.returncode == 0 else f"{header} does not compile alone:\n{done.stderr[:2000]}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("headers", nargs="*", type=Path)
+    parser.add_argument("--all", action="store_true")
+    parser.add_argument("--root", type=Path, default=ROOT)
+    parser.add_argument("--build", type=Path, default=ROOT / "build")
+    parser.add_argument("-j", type=int, default=os.cpu_count())
+    args = parser.parse_args()
+    if not (args.build / "compile_commands.json").exists():
+        print(f"skipped: {args.build} is not configured")
+        return SKIPPED
+    headers = args.headers or sorted(p.relative_to(args.root / "src") for p in (args.root / "src").rglob("*.h"))
+    if not args.all and not args.headers:
+        tenth = int(time.time() // 86400) % 10
+        headers = [h for h in headers if zlib.crc32(str(h).encode()) % 10 == tenth]
+    libraries = commands(args.build)
+    with concurrent.futures.ThreadPoolExecutor(args.j) as pool:
+        faults = [fault for fault in pool.map(lambda h: check(h, libraries, args.root), headers) if fault]
+    print(*faults, sep="\n", end="\n" if faults else "")
+    print(f"tally: {len(headers) - len(faults)} passed, {len(faults)} failed, 0 skipped")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
