@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The limits of design.md, met: ladders, long chains, thousands of parameters and parts, calls that unfold to 2^40. Each
+"""Large programs: ladders, long chains, thousands of parameters and parts, calls that unfold to 2^40. Each
 program goes through the default pipeline within a time that only a quadratic pass exceeds. The last line is a tally.
 
     tests/passes_large.py TOKAMAK

@@ -38,7 +38,7 @@ class Checks(unittest.TestCase):
         self.assertIn(text, output)
 
     def test_a_good_tree_passes_everything(self):
-        for script in ("check_layers.py", "check_sizes.py", "check_style.py", "check_format.py"):
+        for script in ("check_layers.py", "check_sizes.py", "check_style.py", "check_references.py", "check_format.py"):
             code, output = self.run_check(script)
             self.assertIn(code, (0, 77), output)
             self.assertTrue(code == 77 or " 0 errors" in output, output)
@@ -116,8 +116,26 @@ class Checks(unittest.TestCase):
                 self.write(name, text)
                 self.expect("check_style.py", message)
                 (self.root / name).unlink()
-        self.write("src/ir/a.cc", "// TODO(#12): later\n#include <regex>\n")
+        self.write("src/ir/a.cc", "#include <regex>\n")
         self.assertEqual(self.run_check("check_style.py")[0], 0)
+
+    # check_references.py
+    def test_references(self):
+        for name, text, message in (
+                ("docs/a.md", "see ../shared/corpus\n", "docs/a.md:1: '../shared' is a folder"),
+                ("bench/a.py", "x = ROOT / 'shared/bench'\n", "is a folder"),
+                ("src/ir/a.h", "// (design.md, Numerics)\n", "is a page"),
+                ("src/ir/a.cc", "// What issue 12 asks for.\n", "is an issue"),
+                ("scripts/a", "# See (#12).\n", "is an issue")):
+            with self.subTest(name + text):
+                self.write(name, text)
+                self.expect("check_references.py", message)
+                (self.root / name).unlink()
+        self.write(".ci/run", "export TOKAMAK_CORPUS=../shared/corpus\n")
+        self.write("build/a.txt", "../shared\n")
+        self.write("tests/a.mlir", "return %0#1, %0#2 // shared memory, issued twice\n")
+        code, output = self.run_check("check_references.py")
+        self.assertEqual(code, 0, output)
 
     # check_format.py
     def test_format(self):

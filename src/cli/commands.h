@@ -1,8 +1,8 @@
 #pragma once
 
 // One function and one file per command. What a command takes is a struct;
-// cli.cc fills it from the command line. Each gives an exit code (design.md,
-// "exit codes") and writes nothing but to its console and the files named.
+// cli.cc fills it from the command line. Each gives an exit code (ExitCode in
+// support/error.h) and writes nothing but to its console and the files named.
 
 #include <cstdint>
 #include <optional>

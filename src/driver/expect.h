@@ -28,7 +28,7 @@ struct ExpectOutcome {
 // Compares the results of running `module` on `arguments` with out_0, out_1 ... of a file. Of a
 // result with bounds only the elements there are count.
 //
-// Where they differ, the program is run again as design.md has it for comparisons: an element also
+// Where they differ, the program is run again (docs/numerics.md, Comparisons): an element also
 // agrees when reals that are rounded at the end only come close (the oracle), or when those of a
 // run that takes subnormal numbers for 0 do, as XLA CPU does. What a backend gives must then be
 // close to what the interpreter gives in one of these ways, too.

@@ -60,7 +60,7 @@ std::unordered_set<const Computation*> Bodies(const Module& module) {
 }  // namespace
 
 // Products that are only added or subtracted become fma, so that whether a backend fuses them does
-// not depend on its plan: backends contract nothing by themselves (design.md, Numerics). Strict
+// not depend on its plan: backends contract nothing by themselves (docs/numerics.md). Strict
 // mode keeps both roundings.
 Result<Changed> FormFma(Module& module, PassContext& context) {
   Changed changed = Changed::kNo;

@@ -30,7 +30,7 @@ const RuleSet& NarrowingRules() {
 }  // namespace
 
 // Leaves out conversions of f32 to bf16 or f16 and straight back, as XLA does: the value keeps bits
-// that the program would have rounded away (design.md, Numerics). Strict mode keeps the pairs.
+// that the program would have rounded away (docs/numerics.md). Strict mode keeps the pairs.
 Result<Changed> RemoveNarrowingPairs(Module& module, PassContext& context) {
   Changed changed = Changed::kNo;
   if (context.options.strict) return changed;

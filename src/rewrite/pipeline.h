@@ -45,7 +45,7 @@ constexpr const PassInfo& InfoOf(Pass pass) {
 }
 std::optional<Pass> PassFromName(std::string_view name);
 
-// Passes that may change values by rounding, within design.md's Numerics: on ordinary inputs by no
+// Passes that may change values by rounding, within docs/numerics.md: on ordinary inputs by no
 // more than `run --expect` allows. Under PassOptions::strict they change nothing; all others never
 // change a bit.
 constexpr bool MayRound(Pass pass) {

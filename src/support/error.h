@@ -13,13 +13,13 @@ enum class ErrorCode : uint16_t {
 #include "support/errors.def"
 };
 
-// What the command line returns for an error (design.md, "exit codes").
+// What the command line returns. Of several programs the highest code counts.
 enum class ExitCode : int {
   kFine = 0,
-  kMismatch = 1,
-  kBadInput = 2,
-  kUnsupported = 3,
-  kMachine = 4,
+  kMismatch = 1,     // values differ, or a check refuses
+  kBadInput = 2,     // or bad usage
+  kUnsupported = 3,  // the message names the op
+  kMachine = 4,      // memory, disk, device
   kOurBug = 70,
 };
 

@@ -7,7 +7,7 @@
 
 namespace tokamak::fuzz {
 
-// How far values may be from what they were (design.md, Numerics). Integers and
+// How far values may be from what they were (docs/numerics.md). Integers and
 // preds are exact always, NaN equals NaN, infinities equal themselves only.
 struct Closeness {
   int64_t ulps = 0;        // steps of a real type, and of each part of a complex one
