@@ -1,4 +1,6 @@
-# LLVM for the CPU backend: optional. Gives TOK_HAVE_LLVM, TOK_LLVM_STATE and the library tok_llvm.
+# LLVM for the CPU backend: optional. Gives TOK_HAVE_LLVM, TOK_LLVM_STATE and the library tok_llvm; and, where LLVM has
+# it, TOK_HAVE_LLVM_OTHER and tok_llvm_other: the code generator of the other processor (AArch64 on x86_64, and the other
+# way round), for tests only. libtokamak.so links its own alone.
 #
 #   TOK_WITH_LLVM    AUTO (when it is found), ON, OFF
 #   TOK_LLVM_SHARED  link libLLVM.so instead of the archives: quicker links, and what
@@ -9,7 +11,9 @@ include_guard()
 option(TOK_LLVM_SHARED "Link libLLVM.so instead of LLVM's archives" OFF)
 set(TOK_LLVM_VERSION 19.1)  # LLVM is compatible with no other minor version
 set(TOK_HAVE_LLVM OFF)
+set(TOK_HAVE_LLVM_OTHER OFF)
 add_library(tok_llvm INTERFACE)
+add_library(tok_llvm_other INTERFACE)
 
 # tok_llvm_closure(<list> <target>): the LLVM libraries that a target needs and itself, before them.
 function(tok_llvm_closure list name)
@@ -26,22 +30,33 @@ function(tok_llvm_closure list name)
   endif()
 endfunction()
 
-# The archives by path and not by target: LLVM's targets bring Z3 and others that nothing here needs.
-function(tok_link_llvm_archives)
-  if(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
-    set(target AArch64)
-  else()
-    set(target X86)
-  endif()
-  llvm_map_components_to_libnames(names core support analysis target transformutils scalaropts instcombine
-                                  codegen selectiondag asmprinter runtimedyld ${target}CodeGen ${target}Desc ${target}Info)
+# tok_link_llvm_components(<library> <component>...): the archives by path and not by target: LLVM's targets bring Z3 and
+# others that nothing here needs.
+function(tok_link_llvm_components library)
+  llvm_map_components_to_libnames(names ${ARGN})
   set(all)
   foreach(name ${names})
     tok_llvm_closure(all ${name})
   endforeach()
   foreach(name ${all})
-    target_link_libraries(tok_llvm INTERFACE "$<TARGET_FILE:${name}>")
+    target_link_libraries(${library} INTERFACE "$<TARGET_FILE:${name}>")
   endforeach()
+endfunction()
+
+function(tok_link_llvm_archives)
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
+    set(target AArch64)
+    set(other X86)
+  else()
+    set(target X86)
+    set(other AArch64)
+  endif()
+  tok_link_llvm_components(tok_llvm core support analysis target transformutils scalaropts instcombine
+                           codegen selectiondag asmprinter runtimedyld ${target}CodeGen ${target}Desc ${target}Info)
+  if(TARGET LLVM${other}CodeGen)
+    tok_link_llvm_components(tok_llvm_other ${other}CodeGen ${other}Desc ${other}Info)
+    set(TOK_HAVE_LLVM_OTHER ON PARENT_SCOPE)
+  endif()
   foreach(library zstd::libzstd_static zstd::libzstd_shared)
     if(TARGET ${library})
       target_link_libraries(tok_llvm INTERFACE ${library})
@@ -83,8 +98,10 @@ function(tok_find_llvm)
         set(state "LLVM ${LLVM_PACKAGE_VERSION}, shared")
         find_library(TOK_LLVM_LIBRARY NAMES LLVM-19 LLVM HINTS ${LLVM_LIBRARY_DIRS} NO_DEFAULT_PATH REQUIRED)
         target_link_libraries(tok_llvm INTERFACE "${TOK_LLVM_LIBRARY}")
+        set(TOK_HAVE_LLVM_OTHER ON PARENT_SCOPE)
       else()
         tok_link_llvm_archives()
+        set(TOK_HAVE_LLVM_OTHER "${TOK_HAVE_LLVM_OTHER}" PARENT_SCOPE)
       endif()
     else()
       set(state "absent (LLVM ${TOK_LLVM_VERSION} not found; Debian, Ubuntu: 'llvm-19-dev libzstd-dev')")

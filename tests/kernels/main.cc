@@ -18,6 +18,7 @@
 #include "kernel/verify.h"
 #include "kernels/arrays.h"
 #include "kernels/formulas.h"
+#include "kernels/texts.h"
 #include "runner/test_file.h"
 #if TOK_HAVE_CUDA
 #include "backend/cuda/cuda_text.h"
@@ -28,13 +29,6 @@ namespace tokamak {
 namespace {
 
 constexpr uint64_t kSeeds = 6;
-
-std::string FileText(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::stringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
 
 std::string NonBlank(const std::string& text) {
   std::string out, line;
@@ -229,22 +223,6 @@ std::vector<std::string> RunFile(const std::string& path, bool update) {
 }
 
 #if TOK_HAVE_CUDA
-// The kernels of a text, `tokamak kernels` prints many: from `kernel` to the brace that closes it.
-std::vector<std::string> KernelsOf(const std::string& text) {
-  std::vector<std::string> kernels;
-  std::istringstream in(text);
-  bool within = false;
-  for (std::string line; std::getline(in, line);) {
-    if (line.starts_with("kernel ")) {
-      kernels.emplace_back();
-      within = true;
-    }
-    if (within) kernels.back() += line + "\n";
-    if (line == "}") within = false;
-  }
-  return kernels;
-}
-
 struct Compiled {
   int kernels = 0, refused = 0, same = 0, without = 0, spilling = 0, most_registers = 0;
   std::set<uint64_t> hashes;

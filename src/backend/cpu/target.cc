@@ -31,10 +31,6 @@ bool Has(const Target& target, std::string_view feature) {
   return std::ranges::binary_search(target.features, "+" + std::string(feature));
 }
 
-bool IsX86(const Target& target) {
-  return target.triple.starts_with("x86_64");
-}
-
 // The system keeps the tiles of a process when it asks for them, once.
 bool MayUseTiles() {
 #if defined(__linux__) && defined(__x86_64__)
@@ -56,46 +52,55 @@ std::string Target::Text() const {
 }
 
 std::string LackOf(const Target& target) {
-  if (!IsX86(target)) return "";
+  if (!target.IsX86()) return "";
   for (const char* needed : {"sse4.1", "fma"})
     if (!Has(target, needed)) return needed;
   return "";
 }
 
+Target DescribeTarget(std::string triple, std::string cpu, std::vector<std::string> features) {
+  Target target;
+  target.triple = std::move(triple);
+  target.cpu = std::move(cpu);
+  target.features = std::move(features);
+  std::ranges::sort(target.features);
+  if (target.IsX86()) {
+    target.vector_bytes = Has(target, "avx512vl") ? 64 : Has(target, "avx") ? 32 : 16;
+    target.has_f16 = Has(target, "f16c");
+    target.stream_bytes = StreamBytes();
+    if (target.vector_bytes == 64) target.vector_registers = 32;
+    target.dots_bf16 = target.vector_bytes == 64 && Has(target, "avx512bf16");
+    target.dots_s16 = target.vector_bytes == 64 && Has(target, "avx512vnni");
+    target.has_tiles = Has(target, "amx-tile") && Has(target, "amx-bf16");
+  } else {
+    target.has_f16 = true;  // aarch64 always converts
+    target.has_extremes = true;
+    target.vector_registers = 32;
+    target.dots_bf16 = Has(target, "bf16");
+  }
+  return target;
+}
+
 Result<Target> HostTarget() {
   static const Target* host = [] {
-    auto* target = new Target;
-    target->triple = llvm::sys::getProcessTriple();
-    target->cpu = llvm::sys::getHostCPUName().str();
+    std::string triple = llvm::sys::getProcessTriple();
+    std::vector<std::string> features;
     // LLVM 19 turns x < y of f16 into y < x when it folds a spilled operand into the comparison,
     // and makes such comparisons of wider ones by itself. Formulas of f16 are computed in f32
     // anyway.
     constexpr llvm::StringLiteral kLeftOut = "avx512fp16";
     for (const auto& feature : llvm::sys::getHostCPUFeatures())
-      target->features.push_back((feature.second && feature.first() != kLeftOut ? "+" : "-") +
-                                 feature.first().str());
+      features.push_back((feature.second && feature.first() != kLeftOut ? "+" : "-") +
+                         feature.first().str());
     // The name of a processor stands for vectors of any length, which a virtual machine may not
     // have: what the system does not name is not there.
-    if (!IsX86(*target))
+    if (!llvm::StringRef(triple).starts_with("x86_64"))
       for (const char* optional : {"sve", "sve2", "sme"})
-        if (std::ranges::find(target->features, "+" + std::string(optional)) ==
-            target->features.end())
-          target->features.push_back("-" + std::string(optional));
-    std::ranges::sort(target->features);
-    if (IsX86(*target)) {
-      target->vector_bytes = Has(*target, "avx512vl") ? 64 : Has(*target, "avx") ? 32 : 16;
-      target->has_f16 = Has(*target, "f16c");
-      target->stream_bytes = StreamBytes();
-      if (target->vector_bytes == 64) target->vector_registers = 32;
-      target->dots_bf16 = target->vector_bytes == 64 && Has(*target, "avx512bf16");
-      target->dots_s16 = target->vector_bytes == 64 && Has(*target, "avx512vnni");
-      target->has_tiles = Has(*target, "amx-tile") && Has(*target, "amx-bf16") && MayUseTiles();
-    } else {
-      target->has_f16 = true;  // aarch64 always converts
-      target->has_extremes = true;
-      target->vector_registers = 32;
-      target->dots_bf16 = Has(*target, "bf16");
-    }
+        if (std::ranges::find(features, "+" + std::string(optional)) == features.end())
+          features.push_back("-" + std::string(optional));
+    auto* target =
+        new Target(DescribeTarget(triple, llvm::sys::getHostCPUName().str(), std::move(features)));
+    target->has_tiles = target->has_tiles && MayUseTiles();
     return target;
   }();
   if (std::string lack = LackOf(*host); !lack.empty())

@@ -23,11 +23,15 @@ struct Target {
   // An array that a kernel only writes goes past the caches from this size on; 0: never.
   int64_t stream_bytes = 0;
 
+  bool IsX86() const { return triple.starts_with("x86_64"); }
   bool IsNeon() const { return vector_bytes == 16 && vector_registers == 32; }
 
   // All of it, for keys of caches.
   std::string Text() const;
 };
+
+// A processor by LLVM's names; what else a target says follows from its features.
+Target DescribeTarget(std::string triple, std::string cpu, std::vector<std::string> features);
 
 // This machine. TK4003 when it lacks what generated code needs.
 Result<Target> HostTarget();
