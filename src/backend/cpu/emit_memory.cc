@@ -111,6 +111,15 @@ llvm::Value* Emitter::LoadVector(ArrayId array, llvm::Value* pointer, llvm::Alig
   return load;
 }
 
+// Where a shuffle takes one lane of a register, LLVM 19 for aarch64 loads that lane alone, perhaps
+// with an address that it writes back for others. Then it makes one instruction of that load and
+// the insertion of the lane (performPostLD1Combine), which loses the offset and the address: code
+// generation crashes. A frozen vector is loaded whole. Lanes that are 2 apart come in pairs.
+llvm::Value* Emitter::Whole(llvm::Value* loaded, int64_t step) {
+  bool takes_one = step > 2 || width_ == 2;
+  return takes_one && !target_.IsX86() ? b_.CreateFreeze(loaded) : loaded;
+}
+
 llvm::Value* Emitter::LoadAffine(ArrayId array, ValueId index) {
   const LaneFact& fact = lanes_.of(index);
   llvm::Align element = ElementAlignment(array);
@@ -128,11 +137,11 @@ llvm::Value* Emitter::LoadAffine(ArrayId array, ValueId index) {
   // All that lies between, vector by vector. The last one ends with the last lane's element:
   // nothing beyond is read.
   int64_t tail = (fact.step - 1) * last;
-  llvm::Value* picked = LoadVector(array, at(0), element, nullptr);
+  llvm::Value* picked = Whole(LoadVector(array, at(0), element, nullptr), fact.step);
   for (int64_t k = 1; k < fact.step; ++k) {
     bool is_tail = k + 1 == fact.step;
     int64_t begin = is_tail ? tail : k * (last + 1);
-    llvm::Value* more = LoadVector(array, at(begin), element, nullptr);
+    llvm::Value* more = Whole(LoadVector(array, at(begin), element, nullptr), fact.step);
     llvm::SmallVector<int, 64> pick;
     for (int64_t i = 0; i <= last; ++i) {
       int64_t place = fact.step * i;

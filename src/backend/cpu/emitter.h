@@ -68,6 +68,7 @@ class Emitter {
 
   // ---- emit_memory.cc
   llvm::Value* Load(ArrayId array, ValueId index);
+  llvm::Value* Whole(llvm::Value* loaded, int64_t step);
   llvm::Value* LoadAffine(ArrayId array, ValueId index);
   llvm::Value* LoadClamped(ArrayId array, ValueId index);
   llvm::Value* SumOf(const LinearIndex& index);  // of values that are the same in all lanes
