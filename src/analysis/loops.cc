@@ -187,4 +187,10 @@ std::vector<ScanAccess> ScanAccesses(const WhileLoop& loop) {
   return accesses;
 }
 
+bool RunsInChunks(const Instr& loop) {
+  if (!loop.has_extras()) return false;
+  return std::ranges::any_of(loop.extras().frontend_attributes,
+                             [](const AttrEntry& entry) { return entry.name == kChunksAttribute; });
+}
+
 }  // namespace tokamak

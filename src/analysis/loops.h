@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "ir/ir.h"
@@ -65,5 +66,10 @@ struct ScanAccess {
 };
 // The scan pattern: slices in, updates out. In the order of the carried values.
 std::vector<ScanAccess> ScanAccesses(const WhileLoop& loop);
+
+// A loop that was strip-mined has this attribute: its body is a loop of some iterations, one
+// launch, which looks at the condition itself.
+inline constexpr std::string_view kChunksAttribute = "tokamak.chunks";
+bool RunsInChunks(const Instr& loop);
 
 }  // namespace tokamak

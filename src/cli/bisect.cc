@@ -8,6 +8,7 @@
 #include "cli/json_error.h"
 #include "cli/programs.h"
 #include "driver/npz.h"
+#include "driver/pass_target.h"
 #include "driver/same_values.h"
 #include "interp/arguments.h"
 #include "interp/interp.h"
@@ -109,12 +110,16 @@ class Bisection {
  public:
   Bisection(const BisectCommand& command, const Pipeline& pipeline, const NpzFile* inputs,
             Console& console)
-      : command_(command), pipeline_(pipeline), inputs_(inputs), console_(console) {}
+      : command_(command),
+        pipeline_(pipeline),
+        inputs_(inputs),
+        console_(console),
+        target_(command.target) {}
 
   int Run(Module& module) {
     for (const std::string& name : command_.skip)
       if (std::optional<Pass> pass = PassFromName(name)) options_.skip.push_back(*pass);
-    PassContext context(log_, {}, {.strict = command_.strict});
+    PassContext context(log_, {}, {.strict = command_.strict}, target_.ForPasses());
     if (module.entry() == nullptr) return 0;
     return command_.by == "time" ? Time(module, context) : Values(module, context);
   }
@@ -173,6 +178,7 @@ class Bisection {
   const Pipeline& pipeline_;
   const NpzFile* inputs_;
   Console& console_;
+  NamedTarget target_;
   DecisionLog log_;
   PipelineOptions options_;
 };
@@ -180,7 +186,7 @@ class Bisection {
 }  // namespace
 
 int Bisect(const BisectCommand& command, Console& console) {
-  Result<Pipeline> pipeline = ParsePipeline(command.passes);
+  Result<Pipeline> pipeline = ParsePipeline(PassesFor(command.target, command.passes));
   if (!pipeline.ok()) return console.Report(pipeline.error());
   for (const std::string& name : command.skip)
     if (Result<Pipeline> one = ParsePipelineUnchecked(name); !one.ok())

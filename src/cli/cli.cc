@@ -277,11 +277,20 @@ void AddReduce(CLI::App& app, ReduceCommand& reduce) {
                       "Where the smallest goes (default: FILE.reduced.hlo)");
 }
 
+void AddPassTarget(CLI::App& command, std::string& target) {
+  command
+      .add_option("--target", target,
+                  "host or h200: also the passes that rewrite for this machine or an H200")
+      ->check(CLI::IsMember({"host", "h200"}).description(""));
+}
+
 void AddOpt(CLI::App& app, OptCommand& opt) {
   CLI::App* command = app.add_subcommand("opt", kOptHelp);
   command->footer(kOptExamples);
   command->add_option("FILE", opt.file, "A program; - is standard input");
-  command->add_option("--passes", opt.passes, "The pipeline");
+  AddPassTarget(*command, opt.target);
+  command->add_option("--vector-bits", opt.vector_bits, "Of the target, whatever it has");
+  command->add_option("--passes", opt.passes, "The pipeline (default: default, cpu or gpu)");
   command->add_option("--skip", opt.skip, "Leave these passes out")
       ->delimiter(',')
       ->allow_extra_args(false);
@@ -305,7 +314,7 @@ void AddOpt(CLI::App& app, OptCommand& opt) {
   command->add_option("--seconds", opt.seconds, "Programs that run longer are not compared");
   command->add_option("--inputs", opt.inputs, "Compare on these inputs, too: a .npz file");
   AddExplainFlag(*command, opt.explain);
-  command->add_flag("--list", opt.list, "Show all passes and the default pipeline");
+  command->add_flag("--list", opt.list, "Show all passes with their targets, and the pipelines");
   command->add_flag("--json", opt.json, "Passes, decisions and comparisons as a line of JSON");
   command->add_option("-o,--output", opt.output, "Where the result goes; - is standard output");
 }
@@ -316,7 +325,8 @@ void AddBisect(CLI::App& app, BisectCommand& bisect) {
   command->add_option("FILE", bisect.file, "A program; - is standard input")->required();
   command->add_option("--by", bisect.by, "values or time")
       ->check(CLI::IsMember({"values", "time"}));
-  command->add_option("--passes", bisect.passes, "The pipeline");
+  AddPassTarget(*command, bisect.target);
+  command->add_option("--passes", bisect.passes, "The pipeline (default: default, cpu or gpu)");
   command->add_option("--skip", bisect.skip, "Leave these passes out")
       ->delimiter(',')
       ->allow_extra_args(false);

@@ -85,7 +85,9 @@ int Reduce(const ReduceCommand& command, Console& console);
 
 struct OptCommand {
   std::string file, output = "-";
-  std::string passes = "default", stop_after;
+  std::string target;              // host, h200; "": passes for targets do not run
+  int64_t vector_bits = 0;         // of it; 0: its own
+  std::string passes, stop_after;  // "": default, and those of the target
   std::vector<std::string> skip, dump_after;
   bool strict = false, fast_math = false;
   bool time_passes = false, verify_each = false, decisions = false, list = false, json = false;
@@ -99,7 +101,8 @@ struct OptCommand {
 int Opt(const OptCommand& command, Console& console);
 
 struct BisectCommand {
-  std::string file, by = "values", passes = "default", inputs;
+  std::string file, by = "values", inputs;
+  std::string target, passes;  // as of opt
   std::vector<std::string> skip;
   bool strict = false, json = false;
   double seconds = 60;

@@ -5,13 +5,10 @@
 #include "driver/all_kernels.h"
 #include "driver/compiled_run.h"
 #include "driver/cuda_source.h"
+#include "driver/host_libraries.h"
 #include "driver/host_rates.h"
 #include "driver/kernel_codes.h"
 #include "driver/lower_module.h"
-#include "fusion/contraction.h"
-#include "fusion/expand_convolutions.h"
-#include "fusion/library_convolutions.h"
-#include "fusion/split_convolutions.h"
 #include "kernel/verify.h"
 #include "kernel/write.h"
 #include "passes/passes.h"
@@ -58,16 +55,13 @@ class Shower {
     options.plan.packs =
         PackModeNamed(command_.packs)
             .value_or(options.machine.is_gpu() ? PackMode::kPriced : PackMode::kNone);
-    options.machine.matrix_library = command_.library == "on";
-    if (ConvolutionLibrary all; options.machine.is_gpu() && options.machine.matrix_library)
-      PrepareConvolutions(module, all, log);
-    SplitConvolutions(module, options.machine, log);
-    ExpandConvolutions(module, options.machine, log);  // they are contractions, then
-    options.machine.matrix_library =
-        command_.library == "on" ||
-        (command_.library == "auto" && !options.machine.is_gpu() &&
-         HasContractions(module, options.machine) && HasMatrixLibrary());
-    TOK_TRY(program_, LowerModule(module, options, log, fusion.paper));
+    bool is_gpu = options.machine.is_gpu();
+    AssumedLibraries all(is_gpu);
+    HostLibraries own;
+    TargetLibraries* libraries = nullptr;
+    if (command_.library == "on") libraries = &all;
+    if (command_.library == "auto" && !is_gpu) libraries = &own;
+    TOK_TRY(program_, LowerModule(module, options, log, fusion.paper, libraries));
     for (size_t i = 0; i < program_.kernels.size(); ++i) {
       Kernel& kernel = program_.kernels[i];
       kernel.notes = NotesOf(program_.sources[i].region);

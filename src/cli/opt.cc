@@ -8,6 +8,7 @@
 #include "driver/fusion_options.h"
 #include "driver/load.h"
 #include "driver/npz.h"
+#include "driver/pass_target.h"
 #include "driver/same_values.h"
 #include "ir/clone.h"
 #include "passes/passes.h"
@@ -72,14 +73,16 @@ struct Plan {
   PipelineOptions options;
   std::vector<Pass> dump_after;
   LiftedRules lifted;
+  bool is_planned = true;
   NpzFile inputs;
 };
 
 Result<Plan> PlanOf(const OptCommand& command) {
   Plan plan;
-  TOK_TRY(plan.pipeline, ParsePipeline(command.passes));
+  TOK_TRY(plan.pipeline, ParsePipeline(PassesFor(command.target, command.passes)));
   if (!command.fusion.empty()) {
     TOK_TRY(FusionMode mode, ParseFusionMode(command.fusion));
+    plan.is_planned = mode != FusionMode::kRules && mode != FusionMode::kNone;
     if (mode == FusionMode::kRules)
       plan.pipeline.insert(plan.pipeline.end(), std::begin(kPaperPipeline),
                            std::end(kPaperPipeline));
@@ -117,7 +120,8 @@ class Optimizer {
     }
     if (command_.check_each) TOK_RETURN_IF_ERROR(CheckEach(*module, *proof, entry));
     DecisionLog log;
-    PassContext context(log, {}, Switches());
+    NamedTarget target(command_.target, command_.vector_bits);
+    PassContext context(log, {}, Switches(), TargetFor(target));
     Dumper dumper(plan_.dump_after, console_);
     PipelineOptions options = plan_.options;
     if (!plan_.dump_after.empty()) options.listener = &dumper;
@@ -145,6 +149,12 @@ class Optimizer {
     return {.strict = command_.strict, .fast_math = command_.fast_math, .lifted = plan_.lifted};
   }
 
+  PassTarget TargetFor(const NamedTarget& named) const {
+    PassTarget target = named.ForPasses();
+    target.is_planned = plan_.is_planned;
+    return target;
+  }
+
   Status CheckAll(const Module& after, const Proof& proof, bool rounded, json& entry) {
     if (!proof.why_not().empty()) return Ok();
     std::string difference = rounded ? proof.CompareClosely(after) : proof.Compare(after);
@@ -167,16 +177,19 @@ class Optimizer {
     std::string first;
     std::unique_ptr<Module> last;
     if (!command_.json)
-      console_.Out(fmt::format("{:<24} {:>9} {:>10} {:>10}  {}\n", "pass alone", "changes", "ms",
+      console_.Out(fmt::format("{:<28} {:>9} {:>10} {:>10}  {}\n", "pass alone", "changes", "ms",
                                "instrs", "values"));
     for (size_t i = 0; i < kPasses.size(); ++i) {
       Step step{static_cast<Pass>(i)};
+      NamedTarget target(command_.target, command_.vector_bits);
+      if (!IsFor(step.pass, target.ForPasses().kind)) continue;
       std::unique_ptr<Module> copy = CloneModule(module);
       DecisionLog log;
-      PassContext context(log, {}, Switches());
+      PassContext context(log, {}, Switches(), TargetFor(target));
       PipelineOptions options;
       options.verify_each = true;
       TOK_TRY(std::vector<PassRun> runs, RunPasses(*copy, {&step, 1}, context, options));
+      if (runs.empty()) continue;  // not with these options
       std::string difference;
       std::string verdict = "not compared";
       if (proof.why_not().empty()) {
@@ -188,7 +201,7 @@ class Optimizer {
       row["values"] = verdict;
       entry["each"].push_back(std::move(row));
       if (!command_.json)
-        console_.Out(fmt::format("{:<24} {:>9} {:>10.3f} {:>10}  {}\n", kPasses[i].name,
+        console_.Out(fmt::format("{:<28} {:>9} {:>10.3f} {:>10}  {}\n", kPasses[i].name,
                                  runs[0].changes, runs[0].ms, runs[0].instrs_after, verdict));
       if (!difference.empty() && first.empty()) {
         first = fmt::format("{}", kPasses[i].name);
@@ -207,8 +220,11 @@ class Optimizer {
 
 int List(Console& console) {
   std::string text;
-  for (const PassInfo& info : kPasses) text += fmt::format("{:<20} {}\n", info.name, info.meaning);
+  for (const PassInfo& info : kPasses)
+    text += fmt::format("{:<28} {:<36} {}\n", info.name, PredicateOf(info), info.meaning);
   text += "\ndefault: " + ToString(kDefaultPipeline) + "\n";
+  text += "\ncpu: " + ToString(kCpuPipeline) + "\n";
+  text += "\ngpu: " + ToString(kGpuPipeline) + "\n";
   console.Out(text);
   return 0;
 }

@@ -1,38 +1,39 @@
 #include "driver/device_libraries.h"
 
-#include "fusion/contraction.h"
-#include "fusion/expand_convolutions.h"
-#include "fusion/expand_ops.h"
-#include "fusion/library_convolutions.h"
-#include "fusion/split_convolutions.h"
+#include "gen/library/contraction.h"
+#include "gen/library/libraries.h"
 #include "lower/library_calls.h"
+#include "passes/passes.h"
 
 namespace tokamak {
 namespace {
 
-class LibraryOfGpu final : public ConvolutionLibrary {
+class GpuLibraries final : public TargetLibraries {
  public:
-  explicit LibraryOfGpu(cuda::Gpu& gpu) : gpu_(gpu) {}
-  std::string WhyNot(const LibraryConvolution& convolution) override {
+  explicit GpuLibraries(cuda::Gpu& gpu) : gpu_(gpu) {}
+
+ private:
+  bool FindProducts() override { return gpu_.HasProducts(); }
+  std::string FindConvolution(const LibraryConvolution& convolution) override {
     if (!gpu_.HasProducts()) return "cuBLASLt is not there";
     auto loaded = gpu_.LoadConvolution(ConvolutionFrom(convolution));
     return loaded.ok() ? "" : loaded.error().message;
   }
 
- private:
   cuda::Gpu& gpu_;
 };
 
 }  // namespace
 
 void PlanLibraries(cuda::Gpu& gpu, Module& module, Machine& machine, DecisionLog& log) {
-  ExpandOps(module, log);
-  LibraryOfGpu library(gpu);
-  machine.matrix_library = PrepareConvolutions(module, library, log);
-  SplitConvolutions(module, machine, log);
-  ExpandConvolutions(module, machine, log);
+  GpuLibraries libraries(gpu);
+  PassContext context(log, {}, {}, TargetOf(machine, &libraries));
+  PipelineOptions options;
+  options.stop_after = Pass::kExpandConvolutions;
+  auto runs = RunPasses(module, kGpuPipeline, context, options);
+  TOK_CHECK(runs.ok(), "the first passes for GPUs");
   machine.matrix_library =
-      machine.matrix_library || (HasContractions(module, machine) && gpu.HasProducts());
+      libraries.are_used() || (HasContractions(module, machine) && libraries.HasProducts());
 }
 
 }  // namespace tokamak

@@ -1,33 +1,12 @@
 #include "driver/lower_module.h"
 
 #include "driver/check_pins.h"
+#include "driver/host_libraries.h"
 #include "driver/kernel_codes.h"
-#include "fusion/batch_indices.h"
-#include "fusion/block_products.h"
-#include "fusion/contraction.h"
-#include "fusion/deep_products.h"
-#include "fusion/expand_convolutions.h"
-#include "fusion/expand_ops.h"
-#include "fusion/expand_random.h"
 #include "fusion/given.h"
-#include "fusion/hoist_products.h"
-#include "fusion/prepare_scans.h"
-#include "fusion/row_products.h"
-#include "fusion/scatter_places.h"
-#include "fusion/scatter_selects.h"
-#include "fusion/share_rounds.h"
-#include "fusion/shifted_sums.h"
-#include "fusion/short_dimensions.h"
-#include "fusion/sink_sums.h"
-#include "fusion/sort_scatters.h"
-#include "fusion/sorts.h"
-#include "fusion/split_convolutions.h"
-#include "fusion/split_reductions.h"
-#include "fusion/split_rounds.h"
-#include "fusion/split_scatters.h"
+#include "gen/library/libraries.h"
 #include "passes/passes.h"
 #include "runtime/host_memory.h"
-#include "runtime/matrix_product.h"
 
 namespace tokamak {
 namespace {
@@ -45,47 +24,39 @@ Result<LoweredProgram> LowerPinned(const Module& module, const LowerOptions& opt
   return program;
 }
 
-}  // namespace
-
-Result<LoweredProgram> LowerModule(Module& module, const LowerOptions& options, DecisionLog& log,
-                                   const PaperOptions& paper) {
-  bool ours = options.plan.mode != FusionMode::kRules && options.plan.mode != FusionMode::kNone;
-  ExpandOps(module, log);
-  ExpandConvolutions(module, options.machine, log);
-  if (ours) {
-    HoistProducts(module, log);
-    if (!options.strict) SinkSums(module, log);
-  }
-  FoldDeepProducts(module, options.machine, log);
-  PrepareContractions(module, options.machine, log);
-  if (ours) BlockProducts(module, options.machine, log);
-  ExpandRandom(module, log);
-  BatchIndices(module, log);
-  SelectScatters(module, log);
-  SortScatters(module, log, options.machine);
-  PrepareSorts(module, log, options.machine);
-  PrepareScans(module, log, options.machine);
-  SplitWindows(module, log);
-  SplitScatters(module, log, options.machine);
-  PlaceScatters(module, log, options.machine);
-  if (!options.strict) FoldRowProducts(module, options.machine, log);
-  UnrollShortDimensions(module, log, options.machine);
-  if (ours && !options.strict) SplitShiftedSums(module, log, options.machine);
-  SplitReductions(module, log, options.machine);
-  if (ours) {
-    ShareRounds(module, log, options.machine);
-    SplitRounds(module, log, options.machine, options.chunk_rounds);
-  }
-  if (options.plan.mode != FusionMode::kRules) return LowerPinned(module, options, log);
-  PassContext context(log, {}, {.lifted = paper.lifted});
+Status RunTargetPasses(Module& module, const LowerOptions& options, TargetLibraries* libraries,
+                       const PaperOptions& paper, DecisionLog& log) {
+  PassTarget target = TargetOf(options.machine, libraries);
+  target.is_planned =
+      options.plan.mode != FusionMode::kRules && options.plan.mode != FusionMode::kNone;
+  target.chunk_iterations = options.chunk_rounds;
+  PassContext context(log, {}, {.strict = options.strict, .lifted = paper.lifted}, target);
   PipelineOptions pipeline;
   pipeline.skip = paper.skip;
-  TOK_TRY([[maybe_unused]] std::vector<PassRun> runs,
-          RunPasses(module, kPaperPipeline, context, pipeline));
+  TOK_RETURN_IF_ERROR(RunPasses(module, PipelineOf(target.kind), context, pipeline));
+  if (options.plan.mode != FusionMode::kRules) return Ok();
+  TOK_RETURN_IF_ERROR(RunPasses(module, kPaperPipeline, context, pipeline));
+  return Ok();
+}
+
+Result<LoweredProgram> LowerPrepared(Module& module, const LowerOptions& options,
+                                     DecisionLog& log) {
+  if (options.plan.mode != FusionMode::kRules) return LowerPinned(module, options, log);
   GivenFusions given = GivenFusions::Dissolve(module);
   LowerOptions with = options;
   with.plan.given = &given;
   return LowerPinned(module, with, log);
+}
+
+}  // namespace
+
+Result<LoweredProgram> LowerModule(Module& module, const LowerOptions& options, DecisionLog& log,
+                                   const PaperOptions& paper, TargetLibraries* libraries) {
+  TOK_RETURN_IF_ERROR(RunTargetPasses(module, options, libraries, paper, log));
+  if (libraries == nullptr) return LowerPrepared(module, options, log);
+  LowerOptions with = options;
+  with.machine.matrix_library = libraries->are_used();
+  return LowerPrepared(module, with, log);
 }
 
 Result<LoweredProgram> LowerForHost(Module& module, LowerOptions options, DecisionLog& log,
@@ -93,10 +64,8 @@ Result<LoweredProgram> LowerForHost(Module& module, LowerOptions options, Decisi
   options.machine = HostMachine();
   if (options.plan.memory_limit == 0)
     options.plan.memory_limit = static_cast<int64_t>(HostMemory());
-  SplitConvolutions(module, options.machine, log);
-  ExpandConvolutions(module, options.machine, log);  // they are contractions, then
-  options.machine.matrix_library = HasContractions(module, options.machine) && HasMatrixLibrary();
-  return LowerModule(module, options, log, paper);
+  HostLibraries libraries;
+  return LowerModule(module, options, log, paper, &libraries);
 }
 
 }  // namespace tokamak

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "fusion/contraction.h"
 #include "fusion/regions.h"
-#include "fusion/sorts.h"
 #include "fusion/values.h"
+#include "gen/library/contraction.h"
+#include "gen/library/sorts.h"
 
 namespace tokamak {
 namespace {

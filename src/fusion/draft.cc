@@ -4,10 +4,10 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "fusion/contraction.h"
 #include "fusion/regions.h"
-#include "fusion/sorts.h"
 #include "fusion/values.h"
+#include "gen/library/contraction.h"
+#include "gen/library/sorts.h"
 
 namespace tokamak {
 namespace {

@@ -6,9 +6,9 @@
 #include <unordered_set>
 
 #include "analysis/effects.h"
-#include "fusion/contraction.h"
-#include "fusion/sorts.h"
 #include "fusion/values.h"
+#include "gen/library/contraction.h"
+#include "gen/library/sorts.h"
 #include "rewrite/bodies.h"
 #include "rewrite/fuse/facts.h"
 

@@ -9,7 +9,7 @@
 namespace tokamak {
 
 // Random bits that are a function of a state and of where the element is: a rng-bit-generator that
-// gives an array (fusion/expand_random.h).
+// gives an array (passes/target/expand_random.cc).
 
 // Why an element has no code, in words; nothing when it has.
 std::optional<std::string> WhyNoRandomBits(const Instr& random);

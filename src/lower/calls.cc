@@ -2,8 +2,8 @@
 
 #include <tuple>
 
-#include "fusion/contraction.h"
-#include "fusion/library_convolutions.h"
+#include "gen/library/contraction.h"
+#include "gen/library/convolution.h"
 #include "lower/library_calls.h"
 #include "lower/lowerer.h"
 

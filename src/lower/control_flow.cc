@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "fusion/split_rounds.h"
+#include "analysis/loops.h"
 #include "lower/lowerer.h"
 
 namespace tokamak {

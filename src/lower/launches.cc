@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "analysis/independent.h"
+#include "analysis/loops.h"
 #include "cost/work.h"
-#include "fusion/split_rounds.h"
 #include "kernel/cluster.h"
 #include "lower/lowerer.h"
 

@@ -1,7 +1,7 @@
 #include "lower/library_calls.h"
 
-#include "fusion/scatter_places.h"
-#include "fusion/sorts.h"
+#include "gen/library/scatter.h"
+#include "gen/library/sorts.h"
 #include "gen/region.h"
 #include "lower/math_calls.h"
 #include "runtime/scatter.h"
@@ -35,9 +35,9 @@ SortForm FormOfSort(const Instr& sort) {
   for (const Instr* operand : sort.operands())
     form.bytes.push_back(BytesOfElement(operand->shape()));
   for (const Instr* operand : sort.operands())
-    form.counted.push_back(CountsAlong(*operand, sort.attrs<SortAttrs>().dimension));
-  std::vector<KeyOfSort> keys = KeysOf(sort).value();
-  for (const KeyOfSort& key : keys)
+    form.counted.push_back(IsIotaAlong(*operand, sort.attrs<SortAttrs>().dimension));
+  std::vector<OperandKey> keys = KeysOf(sort).value();
+  for (const OperandKey& key : keys)
     form.keys.push_back({.operand = key.operand,
                          .order = OrderOf(key.order),
                          .is_descending = key.is_descending,

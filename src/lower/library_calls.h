@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "fusion/library_convolutions.h"
+#include "gen/library/convolution.h"
 #include "ir/ir.h"
 #include "runtime/convolution.h"
 #include "runtime/library_call.h"

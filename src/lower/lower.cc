@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "fusion/contraction.h"
-#include "fusion/sorts.h"
 #include "fusion/values.h"
+#include "gen/library/contraction.h"
+#include "gen/library/sorts.h"
 #include "lower/lowerer.h"
 #include "lower/persistent.h"
 #include "lower/poison.h"

@@ -11,7 +11,6 @@
 #include "analysis/loops.h"
 #include "cost/rates.h"
 #include "cost/work.h"
-#include "fusion/split_rounds.h"
 #include "kernel/cluster.h"
 
 namespace tokamak {

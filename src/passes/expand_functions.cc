@@ -27,7 +27,6 @@ bool IsOrdinaryFunction(const Instr& instr) {
 // has no formula of its own. They round otherwise than the op, so strict mode keeps it.
 Result<Changed> ExpandFunctions(Module& module, PassContext& context) {
   Changed changed = Changed::kNo;
-  if (context.options.strict) return changed;
   for (const auto& computation : module.computations()) {
     for (Instr* instr : computation->PostOrder()) {
       if (!instr->info().Is(kElementwise) || !IsOrdinaryFunction(*instr)) continue;

@@ -64,7 +64,6 @@ std::unordered_set<const Computation*> Bodies(const Module& module) {
 // mode keeps both roundings.
 Result<Changed> FormFma(Module& module, PassContext& context) {
   Changed changed = Changed::kNo;
-  if (context.options.strict) return changed;
   std::unordered_set<const Computation*> bodies = Bodies(module);
   for (const auto& computation : module.computations()) {
     if (bodies.contains(computation.get())) continue;

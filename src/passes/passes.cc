@@ -1,5 +1,7 @@
 #include "passes/passes.h"
 
+#include "cost/machine.h"
+
 namespace tokamak {
 
 std::span<const PassFn> PassFunctions() {
@@ -8,6 +10,10 @@ std::span<const PassFn> PassFunctions() {
 #include "rewrite/passes.def"
   };
   return kFunctions;
+}
+
+PassTarget TargetOf(const Machine& machine, TargetLibraries* libraries) {
+  return {.kind = machine.is_gpu() ? kGpu : kCpu, .machine = &machine, .libraries = libraries};
 }
 
 Result<std::vector<PassRun>> RunPasses(Module& module, std::span<const Step> steps,

@@ -14,6 +14,9 @@ namespace tokamak {
 // One function per row, in that order.
 std::span<const PassFn> PassFunctions();
 
+// What target passes are told about a machine.
+PassTarget TargetOf(const Machine& machine, TargetLibraries* libraries = nullptr);
+
 // RunPipeline with those.
 Result<std::vector<PassRun>> RunPasses(Module& module, std::span<const Step> steps,
                                        PassContext& context, const PipelineOptions& options = {});

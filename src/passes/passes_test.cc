@@ -7,6 +7,8 @@
 
 #include <gtest/gtest.h>
 
+#include "cost/machine.h"
+#include "gen/library/libraries.h"
 #include "ir/builder.h"
 #include "ir/clone.h"
 #include "ir/compare.h"
@@ -105,7 +107,9 @@ class EachPass : public testing::TestWithParam<size_t> {
  protected:
   std::vector<PassRun> Run(Module& module) {
     Step step{static_cast<Pass>(GetParam())};
-    PassContext context(log_);
+    const Machine machine = (InfoOf(step.pass).targets & kGpu) != 0 ? GpuMachine() : Machine{};
+    AssumedLibraries libraries(machine.is_gpu());
+    PassContext context(log_, {}, {}, TargetOf(machine, &libraries));
     PipelineOptions options;
     options.verify_each = true;
     auto runs = RunPasses(module, {&step, 1}, context, options);

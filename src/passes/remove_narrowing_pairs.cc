@@ -33,7 +33,6 @@ const RuleSet& NarrowingRules() {
 // that the program would have rounded away (docs/numerics.md). Strict mode keeps the pairs.
 Result<Changed> RemoveNarrowingPairs(Module& module, PassContext& context) {
   Changed changed = Changed::kNo;
-  if (context.options.strict) return changed;
   for (const auto& computation : module.computations()) {
     TOK_TRY(Changed own, ApplyRules(*computation, NarrowingRules(), context));
     changed |= own;

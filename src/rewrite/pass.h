@@ -1,10 +1,11 @@
 #pragma once
 
 // What a pass is: a function of a verified module that leaves a verified module which computes the
-// same. One pass is one .cc file in src/passes, declared by its row in passes.def. A pass prints
-// nothing and has no flags of its own: what it did and what it declined are records in the
-// context's log, its thresholds are in PassLimits. It keeps no pointer to an instruction past its
-// end, is linear, and gives the same result in every run. docs/adding_a_pass.md tells more.
+// same. One pass is one .cc file in src/passes (those that depend on the target:
+// src/passes/target), declared by its row in passes.def. A pass prints nothing and has no flags of
+// its own: what it did and what it declined are records in the context's log, its thresholds are in
+// PassLimits. It keeps no pointer to an instruction past its end, is linear, and gives the same
+// result in every run. docs/adding_a_pass.md tells more.
 
 #include <cstdint>
 #include <string>
@@ -16,6 +17,9 @@
 #include "support/result.h"
 
 namespace tokamak {
+
+struct Machine;         // cost/machine.h
+class TargetLibraries;  // gen/library/libraries.h
 
 enum class Changed : bool { kNo, kYes };
 inline Changed operator|(Changed a, Changed b) {
@@ -70,11 +74,32 @@ struct PassOptions {
   LiftedRules lifted = {};  // of the paper's fusions
 };
 
+// Kinds of targets, as bits: a row of passes.def names those that its pass rewrites for.
+enum TargetKind : uint8_t {
+  kNoTarget = 0,  // of a pass: it does not depend on the target
+  kCpu = 1,
+  kGpu = 2,
+  kCpuOrGpu = 3,
+};
+
+// What target passes know about the target. No pass changes it: what a library computes is asked
+// when it is needed, and the answers stay (TargetLibraries).
+struct PassTarget {
+  TargetKind kind = kNoTarget;
+  const Machine* machine = nullptr;  // not null if there is a target
+  // Null: machine->matrix_library says whether there are libraries, and convolutions in the layout
+  // of one are left to it.
+  TargetLibraries* libraries = nullptr;
+  // Tokamak's own planner forms the fusion groups; not with --fusion=none and --fusion=rules.
+  bool is_planned = true;
+  int64_t chunk_iterations = 0;  // of a loop in one launch; 0: as many as its cost allows
+};
+
 class PassContext {
  public:
   explicit PassContext(DecisionLog& decisions, PassLimits thresholds = {},
-                       PassOptions switches = {})
-      : log(decisions), limits(thresholds), options(switches) {}
+                       PassOptions switches = {}, PassTarget rewritten_for = {})
+      : log(decisions), limits(thresholds), options(switches), target(rewritten_for) {}
 
   // Records of the pass that runs. `rule` is static text, "topic.reason".
   void Taken(std::string_view rule, const Instr& subject, const Instr* other = nullptr,
@@ -86,9 +111,25 @@ class PassContext {
     Record(Verdict::kRejected, rule, subject, other, std::move(because));
   }
 
+  // A change that an estimate decided, in microseconds before and after.
+  void TakenByCost(std::string_view rule, const Instr& subject, double before_us, double after_us,
+                   std::string because) {
+    log.Add({.pass = pass,
+             .rule = rule,
+             .subject = LabelOf(subject),
+             .origins = subject.origins(),
+             .before_us = before_us,
+             .after_us = after_us,
+             .because = std::move(because)});
+  }
+
+  // Only of target passes: the runner does not call them without a target.
+  const Machine& machine() const { return *target.machine; }
+
   DecisionLog& log;
   const PassLimits limits;
   const PassOptions options;
+  const PassTarget target;
   std::string_view pass;  // the name of the one that runs; the runner sets it
 
  private:

@@ -48,6 +48,7 @@ class Runner {
       : module_(module), functions_(functions), context_(context), options_(options) {}
 
   Result<std::vector<PassRun>> Run(std::span<const Step> steps) {
+    for (const Step& step : steps) TOK_RETURN_IF_ERROR(CheckRow(InfoOf(step.pass), step.pass));
     for (size_t begin = 0; begin < steps.size() && !stopped_;) {
       size_t end = begin + 1;
       uint8_t group = steps[begin].group;
@@ -60,12 +61,32 @@ class Runner {
   }
 
  private:
+  Status CheckRow(const PassInfo& info, Pass pass) const {
+    if (!IsFor(pass, context_.target.kind))
+      return MakeError(ErrorCode::kUnsoundPipeline,
+                       fmt::format("passes: {} needs a target ({})", info.name, PredicateOf(info)));
+    if ((info.flags & kRequired) != 0 && IsSkipped(pass))
+      return MakeError(ErrorCode::kUnsoundPipeline,
+                       fmt::format("passes: {} cannot be skipped: nothing else computes what it "
+                                   "rewrites",
+                                   info.name));
+    return Ok();
+  }
+
+  bool IsSkipped(Pass pass) const { return std::ranges::count(options_.skip, pass) > 0; }
+  bool Runs(Pass pass) const {
+    uint8_t flags = InfoOf(pass).flags;
+    if ((flags & kNotStrict) != 0 && context_.options.strict) return false;
+    if ((flags & kPlanned) != 0 && !context_.target.is_planned) return false;
+    return !IsSkipped(pass);
+  }
+
   Status RunGroup(std::span<const Step> steps, bool repeat) {
     for (int64_t round = 0;; ++round) {
       size_t records = context_.log.all().size();
       Changed changed = Changed::kNo;
       for (const Step& step : steps) {
-        if (std::ranges::count(options_.skip, step.pass) > 0) continue;
+        if (!Runs(step.pass)) continue;
         TOK_TRY(Changed own, RunOne(step.pass, round));
         changed |= own;
         if (stopped_) return Ok();
@@ -149,8 +170,20 @@ Result<std::vector<PassRun>> RunPipeline(Module& module, std::span<const Step> s
   return Runner(module, functions, context, options).Run(steps);
 }
 
+std::string PredicateOf(const PassInfo& info) {
+  std::string text = info.targets == kNoTarget   ? "any"
+                     : info.targets == kCpuOrGpu ? "cpu, gpu"
+                     : info.targets == kCpu      ? "cpu"
+                                                 : "gpu";
+  if ((info.flags & kPlanned) != 0) text += "; fusion greedy or search";
+  if ((info.flags & kNotStrict) != 0) text += "; not strict";
+  if ((info.flags & kMayRound) != 0) text += "; may round";
+  if ((info.flags & kRequired) != 0) text += "; cannot be skipped";
+  return text;
+}
+
 std::string RenderRuns(std::span<const PassRun> runs) {
-  std::string text = fmt::format("{:<24} {:>5} {:>10} {:>10} {:>9} {:>10}\n", "pass", "round",
+  std::string text = fmt::format("{:<28} {:>5} {:>10} {:>10} {:>9} {:>10}\n", "pass", "round",
                                  "instrs", "after", "changes", "ms");
   double total = 0;
   size_t changes = 0;
@@ -159,11 +192,11 @@ std::string RenderRuns(std::span<const PassRun> runs) {
     changes += run.changes;
     std::string change =
         run.changed == Changed::kYes ? fmt::format("{}", run.changes) : std::string("-");
-    text += fmt::format("{:<24} {:>5} {:>10} {:>10} {:>9} {:>10.3f}\n", InfoOf(run.pass).name,
+    text += fmt::format("{:<28} {:>5} {:>10} {:>10} {:>9} {:>10.3f}\n", InfoOf(run.pass).name,
                         run.round + 1, run.instrs_before, run.instrs_after, change, run.ms);
   }
   if (!runs.empty())
-    text += fmt::format("{:<24} {:>5} {:>10} {:>10} {:>9} {:>10.3f}\n", "total", "",
+    text += fmt::format("{:<28} {:>5} {:>10} {:>10} {:>9} {:>10.3f}\n", "total", "",
                         runs.front().instrs_before, runs.back().instrs_after, changes, total);
   return text;
 }

@@ -18,9 +18,30 @@ namespace tokamak {
 
 // What may be known to hold of a module between two passes.
 enum Fact : uint32_t {
-  kCallsInlined = 1,   // no call or fusion is left but those that the limits keep
-  kNoInnerTuples = 2,  // loops, branches and calls take arrays; tuples are made only to be taken
-                       // apart, or to leave a computation
+  kCallsInlined = 1 << 0,   // no call or fusion is left but those that the limits keep
+  kNoInnerTuples = 1 << 1,  // loops, branches and calls take arrays; tuples are made only to be
+                            // taken apart, or to leave a computation
+  kOpsExpanded = 1 << 2,    // no quantized number is left that can be an integer
+  kConvolutionsExpanded = 1 << 3,  // no convolution is left but a library's
+  kScansFormed = 1 << 4,           // no cumulative window is left
+  // Hold until a pass has made of such instructions what the target wants. Passes that add some
+  // need it.
+  kMayAddDots = 1 << 5,
+  kMayAddSorts = 1 << 6,
+  kMayAddScans = 1 << 7,
+  kMayAddReductions = 1 << 8,
+  kMayEditLoops = 1 << 9,
+};
+// What holds of every program that was read.
+inline constexpr uint32_t kAtStart =
+    kMayAddDots | kMayAddSorts | kMayAddScans | kMayAddReductions | kMayEditLoops;
+
+// What else a row says about its pass.
+enum PassFlag : uint8_t {
+  kMayRound = 1,   // may change values by rounding; all others never change a bit
+  kNotStrict = 2,  // does not run under PassOptions::strict
+  kPlanned = 4,    // runs only where PassTarget::is_planned
+  kRequired = 8,   // cannot be skipped: no kernel, library or host step computes what it rewrites
 };
 
 enum class Pass : uint8_t {
@@ -30,13 +51,14 @@ enum class Pass : uint8_t {
 
 struct PassInfo {
   std::string_view name;
+  uint8_t targets, flags;
   uint32_t needs, gives, breaks;
   std::string_view meaning;
 };
 
 inline constexpr std::array kPasses = {
-#define TOK_PASS(id, name, needs, gives, breaks, meaning) \
-  PassInfo{name, needs, gives, breaks, meaning},
+#define TOK_PASS(id, name, targets, flags, needs, gives, breaks, meaning) \
+  PassInfo{name, targets, flags, needs, gives, breaks, meaning},
 #include "rewrite/passes.def"
 };
 
@@ -44,13 +66,16 @@ constexpr const PassInfo& InfoOf(Pass pass) {
   return kPasses[static_cast<size_t>(pass)];
 }
 std::optional<Pass> PassFromName(std::string_view name);
+// "cpu", "gpu", "cpu, gpu" or "any"; then what its flags say: "any; may round; not strict".
+std::string PredicateOf(const PassInfo& info);
 
-// Passes that may change values by rounding, within docs/numerics.md: on ordinary inputs by no
-// more than `run --expect` allows. Under PassOptions::strict they change nothing; all others never
-// change a bit.
+// Passes that may change values by rounding, within the limits of docs/numerics.md: on ordinary
+// inputs by no more than `run --expect` allows.
 constexpr bool MayRound(Pass pass) {
-  return pass == Pass::kExpandFunctions || pass == Pass::kFormFma ||
-         pass == Pass::kRemoveNarrowingPairs;
+  return (InfoOf(pass).flags & kMayRound) != 0;
+}
+constexpr bool IsFor(Pass pass, TargetKind kind) {
+  return InfoOf(pass).targets == kNoTarget || (InfoOf(pass).targets & kind) != 0;
 }
 
 // One pass of a pipeline. Neighbours with the same `group`, unless it is 0, are repeated together
@@ -64,7 +89,7 @@ using Pipeline = std::vector<Step>;
 
 // The number of the first step whose needs are not met; that of the steps when there is none. What
 // a group breaks is broken in its second round.
-constexpr size_t FirstUnsound(std::span<const Step> steps, uint32_t known = 0) {
+constexpr size_t FirstUnsound(std::span<const Step> steps, uint32_t known = kAtStart) {
   for (size_t begin = 0; begin < steps.size();) {
     size_t end = begin + 1;
     while (steps[begin].group != 0 && end < steps.size() && steps[end].group == steps[begin].group)
@@ -82,6 +107,13 @@ constexpr size_t FirstUnsound(std::span<const Step> steps, uint32_t known = 0) {
 }
 constexpr bool IsSound(std::span<const Step> steps) {
   return FirstUnsound(steps) == steps.size();
+}
+// Whether a pipeline of a kind of target is sound after kDefaultPipeline or any other that the user
+// chose, which may give nothing, and whether it holds passes for that kind alone.
+constexpr bool IsSoundFor(std::span<const Step> steps, TargetKind kind) {
+  for (const Step& step : steps)
+    if (!IsFor(step.pass, kind)) return false;
+  return IsSound(steps);
 }
 
 // What `Compile` runs, and `tokamak opt` when it is told nothing.
@@ -112,6 +144,58 @@ inline constexpr Step kDefaultPipeline[] = {
 };
 static_assert(IsSound(kDefaultPipeline), "a pass runs before what it needs; see passes.def");
 
+// What every module goes through between those and the planner, one for each kind of target.
+inline constexpr Step kCpuPipeline[] = {
+    {Pass::kExpandQuantized},
+    {Pass::kExpandOps},
+    {Pass::kSplitDilatedConvolutions},
+    {Pass::kExpandConvolutions},
+    {Pass::kHoistInputGemms},
+    {Pass::kSinkAccumulations},
+    {Pass::kLegalizeDots},
+    {Pass::kPrepackWeights},
+    {Pass::kExpandRandom},
+    {Pass::kRecognizeBatchedIndices},
+    {Pass::kConvertScattersToSelects},
+    {Pass::kLegalizeSorts},
+    {Pass::kSplitScans},
+    {Pass::kSplitWindows},
+    {Pass::kPrivatizeScatters},
+    {Pass::kLinearizeScatters},
+    {Pass::kExpandGemvs},
+    {Pass::kSplitReductions},
+    {Pass::kHoistUniformValues},
+    {Pass::kStripMineLoops},
+};
+inline constexpr Step kGpuPipeline[] = {
+    {Pass::kExpandQuantized},
+    {Pass::kExpandOps},
+    {Pass::kAssignConvolutionLayouts},
+    {Pass::kSplitDilatedConvolutions},
+    {Pass::kExpandConvolutions},
+    {Pass::kHoistInputGemms},
+    {Pass::kSinkAccumulations},
+    {Pass::kSplitK},
+    {Pass::kLegalizeDots},
+    {Pass::kExpandRandom},
+    {Pass::kRecognizeBatchedIndices},
+    {Pass::kConvertScattersToSelects},
+    {Pass::kSortScatters},
+    {Pass::kLegalizeSorts},
+    {Pass::kSplitScans},
+    {Pass::kSplitWindows},
+    {Pass::kUnrollShortDims},
+    {Pass::kSplitLogsumexp},
+    {Pass::kSplitReductions},
+    {Pass::kHoistUniformValues},
+    {Pass::kStripMineLoops},
+};
+static_assert(IsSoundFor(kCpuPipeline, kCpu) && IsSoundFor(kGpuPipeline, kGpu),
+              "a pass runs before what it needs, or for another kind of target; see passes.def");
+constexpr std::span<const Step> PipelineOf(TargetKind kind) {
+  return kind == kGpu ? std::span<const Step>(kGpuPipeline) : std::span<const Step>(kCpuPipeline);
+}
+
 // The paper's compiler: what --fusion=rules runs on a program that is ready to be cut into kernels.
 inline constexpr Step kPaperPipeline[] = {
     {Pass::kInstructionFusion},
@@ -120,8 +204,8 @@ inline constexpr Step kPaperPipeline[] = {
     {Pass::kHorizontalFusion},
 };
 
-// "inline,dce,(simplify,cse)*" and "default". TK3001 names the nearest pass there is, TK3003 what a
-// pass needs and who would give it.
+// "inline,dce,(simplify,cse)*"; "default", "cpu" and "gpu" stand for the pipelines above. TK3001
+// names the nearest pass there is, TK3003 what a pass needs and who would give it.
 Result<Pipeline> ParsePipeline(std::string_view text);
 // The same for a list of passes that are not to be run in that order: needs are not looked at.
 Result<Pipeline> ParsePipelineUnchecked(std::string_view text);
@@ -160,9 +244,10 @@ struct PipelineOptions {
 };
 
 // Runs a pipeline over a verified module. `functions` holds one per row of passes.def
-// (passes/passes.h). A group that does not settle within the limits is a record that names the
-// rules which fired last, and an error (TK3005) where every pass is verified. Afterwards all
-// computations are in order.
+// (passes/passes.h). Passes whose row excludes the context's options (kNotStrict, kPlanned) are
+// left out; one for another target, or a required one that is to be skipped, is an error (TK3003).
+// A group that does not settle within the limits is a record that names the rules which fired last,
+// and an error (TK3005) where every pass is verified. Afterwards all computations are in order.
 Result<std::vector<PassRun>> RunPipeline(Module& module, std::span<const Step> steps,
                                          std::span<const PassFn> functions, PassContext& context,
                                          const PipelineOptions& options = {});

@@ -76,9 +76,9 @@ class PipelineParser {
     std::string_view name = text_.substr(at_, end - at_);
     if (name.empty()) return Malformed(fmt::format("a pass is missing before '{}'", Rest()));
     at_ = end;
-    if (name == "default" && group == 0) {
+    if (std::span<const Step> steps = Named(name); !steps.empty() && group == 0) {
       uint8_t last = groups_;
-      for (Step step : kDefaultPipeline) {
+      for (Step step : steps) {
         if (step.group != 0) step.group = static_cast<uint8_t>(step.group + groups_);
         last = std::max(last, step.group);
         pipeline_.push_back(step);
@@ -90,6 +90,13 @@ class PipelineParser {
     if (!pass) return UnknownPass(name);
     pipeline_.push_back({*pass, group});
     return Ok();
+  }
+
+  static std::span<const Step> Named(std::string_view name) {
+    if (name == "default") return kDefaultPipeline;
+    if (name == "cpu") return kCpuPipeline;
+    if (name == "gpu") return kGpuPipeline;
+    return {};
   }
 
   void Skip() {

@@ -1,6 +1,8 @@
 // Each pass of passes.def, and the pipeline that Compile runs.
 #include <algorithm>
 
+#include "cost/machine.h"
+#include "gen/library/libraries.h"
 #include "ir/clone.h"
 #include "ir/compare.h"
 #include "passes/passes.h"
@@ -33,14 +35,15 @@ Status TakeFmaApart(Module& module) {
 
 class Passes : public Transformation {
  public:
-  Passes(std::string name, Pipeline steps, bool twice)
-      : name_(std::move(name)), steps_(std::move(steps)), twice_(twice) {}
+  Passes(std::string name, Pipeline steps, TargetKind kind, bool twice)
+      : name_(std::move(name)), steps_(std::move(steps)), kind_(kind), twice_(twice) {}
   std::string name() const override { return name_; }
   // A rounding that changed is seen at any size further down: where a pass that may round did
   // something, the program must be sound and run. Its values check_passes.py compares. A pipeline
-  // is run in strict mode, where nothing rounds otherwise.
+  // is run in strict mode, where only those for targets round otherwise.
   bool Keeps(const Module& module) const override {
-    if (steps_.size() > 1 || !MayRound(steps_.front().pass)) return true;
+    if (std::ranges::none_of(steps_, [&](const Step& step) { return Rounds(step.pass); }))
+      return true;
     if (steps_.front().pass == Pass::kFormFma && !HasFma(module)) return true;  // see Run
     std::unique_ptr<Module> changed = CloneModule(module);
     return Optimize(*changed).ok() && FirstDifference(module, *changed).empty();
@@ -56,14 +59,25 @@ class Passes : public Transformation {
     return MakeError(ErrorCode::kNotDeterministic, "the second time changes more: " + difference);
   }
 
+  // Programs whose values are not compared are to run all the same.
+  bool RunsAlways() const override { return true; }
+
  private:
+  bool IsStrict() const { return steps_.size() > 1; }
+  bool Rounds(Pass pass) const {
+    return MayRound(pass) && !(IsStrict() && (InfoOf(pass).flags & kNotStrict) != 0);
+  }
+
   Status Optimize(Module& module) const {
     DecisionLog log;
     PassLimits limits;
     limits.rerolled_steps = 3;  // programs are small: what pays and what does not is not asked
     limits.rerolled_instrs = limits.rerolled_step = limits.rerolled_heavy = 1;
     limits.merged_dot_bytes = int64_t{1} << 40;
-    PassContext context(log, limits, {.strict = steps_.size() > 1});
+    const Machine machine = kind_ == kGpu ? GpuMachine() : Machine{};
+    AssumedLibraries libraries(kind_ == kGpu);
+    PassTarget target = kind_ == kNoTarget ? PassTarget{} : TargetOf(machine, &libraries);
+    PassContext context(log, limits, {.strict = IsStrict()}, target);
     PipelineOptions options;
     options.verify_each = true;  // names the pass, and makes an error of rules that fight
     TOK_RETURN_IF_ERROR(RunPasses(module, steps_, context, options));
@@ -74,12 +88,13 @@ class Passes : public Transformation {
 
   std::string name_;
   Pipeline steps_;
+  TargetKind kind_;
   bool twice_;
 };
 
 // The pass, and before it those that give what it needs.
 void AddWithNeeds(Pass pass, Pipeline& steps) {
-  uint32_t needs = InfoOf(pass).needs;
+  uint32_t needs = InfoOf(pass).needs & ~kAtStart;
   for (size_t i = 0; i < kPasses.size(); ++i) {
     if ((kPasses[i].gives & needs) == 0) continue;
     AddWithNeeds(static_cast<Pass>(i), steps);
@@ -92,8 +107,13 @@ void AddWithNeeds(Pass pass, Pipeline& steps) {
 
 std::vector<std::string> PassNames() {
   std::vector<std::string> names;
-  for (const PassInfo& info : kPasses) names.emplace_back(info.name);
-  names.emplace_back("pipeline");
+  for (const PassInfo& info : kPasses) {
+    if (info.targets == kNoTarget) names.emplace_back(info.name);
+    if ((info.targets & kCpu) != 0) names.push_back("cpu:" + std::string(info.name));
+    if ((info.targets & kGpu) != 0) names.push_back("gpu:" + std::string(info.name));
+  }
+  for (const char* pipeline : {"pipeline", "cpu:pipeline", "gpu:pipeline"})
+    names.emplace_back(pipeline);
   return names;
 }
 
@@ -101,17 +121,23 @@ std::unique_ptr<Transformation> PassNamed(std::string_view name) {
   constexpr std::string_view kTwice = "twice:";
   bool twice = name.starts_with(kTwice);
   std::string_view inner = twice ? name.substr(kTwice.size()) : name;
+  TargetKind kind = inner.starts_with("cpu:") ? kCpu : inner.starts_with("gpu:") ? kGpu : kNoTarget;
+  if (kind != kNoTarget) inner.remove_prefix(4);
   Pipeline steps;
   if (inner == "pipeline") {
     steps.assign(std::begin(kDefaultPipeline), std::end(kDefaultPipeline));
+    if (kind != kNoTarget)
+      steps.insert(steps.end(), PipelineOf(kind).begin(), PipelineOf(kind).end());
   } else if (std::optional<Pass> pass = PassFromName(inner)) {
     AddWithNeeds(*pass, steps);
   } else if (inner.find_first_of(",(") != std::string_view::npos) {
     auto parsed = ParsePipelineUnchecked(inner);
     if (parsed.ok()) steps = std::move(parsed).value();
   }
-  if (steps.empty()) return nullptr;
-  return std::make_unique<Passes>(std::string(name), std::move(steps), twice);
+  if (steps.empty() ||
+      !std::ranges::all_of(steps, [&](const Step& step) { return IsFor(step.pass, kind); }))
+    return nullptr;
+  return std::make_unique<Passes>(std::string(name), std::move(steps), kind, twice);
 }
 
 }  // namespace tokamak::fuzz

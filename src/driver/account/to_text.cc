@@ -2,12 +2,14 @@
 #include <cmath>
 #include <iterator>
 #include <map>
+#include <optional>
 
 #include <fmt/format.h>
 
 #include "cost/rates.h"
 #include "driver/account/counterfacts.h"
 #include "driver/account/write.h"
+#include "rewrite/pipeline.h"
 
 namespace tokamak {
 namespace {
@@ -49,6 +51,8 @@ std::string ResourcesText(const StepAccount& step, const Machine& machine) {
 
 // What goes into which kernel, and in what form; not the rewrites of the program before that.
 bool IsOfKernels(const Decision& decision) {
+  std::optional<Pass> of = PassFromName(decision.pass);
+  if (of && InfoOf(*of).targets != kNoTarget) return true;
   constexpr std::string_view kPasses[] = {"fuse",
                                           "lower",
                                           "instruction-fusion",

@@ -1,6 +1,6 @@
 // Long lines of words sorted by one digit: what is equal keeps its order. Where the words of each
-// digit of each stretch of a line begin in the sorted line is known (fusion/sort_words.h), so that
-// a team takes a stretch to its places by itself:
+// digit of each stretch of a line begin in the sorted line is known (passes/target/sort_words.h),
+// so that a team takes a stretch to its places by itself:
 //
 //   each warp takes neighbouring words, 32 at a time; for each 32 (unrolled)
 //     the threads find out who has the same digit

@@ -3,7 +3,7 @@
 //
 //   windows at places that are known to differ: a thread for each vector of each window,
 //   windows of which those of one place stand side by side: scatter_runs.cc. Others are put in that
-//     order first (fusion/sort_scatters.h),
+//     order first (passes/target/sort_scatters.cc),
 //   few windows that never meet but as a whole: a thread for each element of a window and each
 //     group of places (the number of a place modulo the number of groups), which walks through all
 //     windows,

@@ -7,7 +7,7 @@
 //     the last run: on through the windows of other threads, which leave those alone
 //
 // Nothing is atomic. Where windows may be combined in any order, no run is longer than a thread's
-// windows (fusion/sort_scatters.h), and nobody goes on.
+// windows (passes/target/sort_scatters.cc), and nobody goes on.
 
 #include <algorithm>
 #include <numeric>

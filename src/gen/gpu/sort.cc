@@ -8,9 +8,9 @@
 //     halves, along the diagonal of the two), and takes the first of what is left of them
 //   the elements at these places
 //
-// Longer lines whose halves are in order already (fusion/merge_sorts.h): likewise, a thread for
-// some elements, from memory to memory. Whatever the comparison is, every place gets an element of
-// its line.
+// Longer lines whose halves are in order already (passes/target/merge_sorts.h): likewise, a thread
+// for some elements, from memory to memory. Whatever the comparison is, every place gets an element
+// of its line.
 
 #include <algorithm>
 

@@ -16,7 +16,6 @@
 #include "driver/array_bytes.h"
 #include "driver/kernel_codes.h"
 #include "driver/load.h"
-#include "fusion/split_reductions.h"
 #include "interp/arguments.h"
 #include "interp/interp.h"
 #include "kernel/verify.h"
@@ -49,7 +48,8 @@ class Bundle {
     LowerOptions options;
     options.machine = GpuMachine();
     options.plan.packs = PackMode::kPriced;
-    SplitReductions(module, log, options.machine);
+    PassContext for_gpu(log, {}, {}, TargetOf(options.machine));
+    TOK_RETURN_IF_ERROR(SplitReductions(module, for_gpu));
     TOK_TRY(LoweredProgram program, Lower(module, options, log));
     for (const RunStep& step : program.steps)
       if (step.kind != StepKind::kLaunch && step.kind != StepKind::kPack &&

@@ -1,0 +1,182 @@
+#include "gen/library/contraction.h"
+
+#include <algorithm>
+#include <numeric>
+#include <tuple>
+
+#include "gen/contract.h"
+#include "gen/dot_sides.h"
+#include "gen/element.h"
+#include "gen/library/convolution.h"
+
+namespace tokamak {
+namespace {
+
+// Fewer multiplications than this in one product are done sooner by a kernel, which does not call
+// and stores what follows instead of the product. 16 x 16 x 16, one product: 0.16 us against 0.19;
+// 64 of them: 14 us against 12.
+constexpr int64_t kContractionLeastWork = 1024, kLeastWorkOfMany = 4096;
+// Of a GPU, in all products of a batch together. Not measured yet: below it a call takes longer
+// than what it computes.
+constexpr int64_t kLeastWorkOfGpu = int64_t{1} << 20;
+
+bool IsLibraryType(ElementType type) {
+  return type == ElementType::kF32 || type == ElementType::kF64 || type == ElementType::kC64 ||
+         type == ElementType::kC128;
+}
+
+// Libraries count in 32 bits.
+bool Fits(const Contraction& c) {
+  auto fits = [](int64_t x) { return x <= INT32_MAX; };
+  return fits(c.m) && fits(c.n) && fits(c.k) && fits(c.lhs.row) && fits(c.lhs.column) &&
+         fits(c.rhs.row) && fits(c.rhs.column);
+}
+
+}  // namespace
+
+std::vector<std::pair<Dims, Dims>> ContractingOrders(const DotAttrs& attrs) {
+  std::vector<std::pair<Dims, Dims>> orders;
+  for (const Dims* by : {&attrs.lhs_contracting, &attrs.rhs_contracting}) {
+    std::vector<size_t> order(by->size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::sort(order.begin(), order.end(), [&](size_t x, size_t y) { return (*by)[x] < (*by)[y]; });
+    std::pair<Dims, Dims> both;
+    for (size_t i : order) {
+      both.first.push_back(attrs.lhs_contracting[i]);
+      both.second.push_back(attrs.rhs_contracting[i]);
+    }
+    orders.push_back(std::move(both));
+  }
+  return orders;
+}
+
+std::optional<Contraction::Matrix> MatrixOf(const Dims& dims, const Dims& free,
+                                            const Dims& contracting, bool is_vector) {
+  std::optional<int64_t> row = DistanceAlong(dims, free), column = DistanceAlong(dims, contracting);
+  if (!row || !column) return std::nullopt;
+  int64_t rows = SizeOf(dims, free), columns = SizeOf(dims, contracting);
+  // A side of one has no neighbours: its distance is what the other makes of it.
+  if (rows == 1 && columns > 1 && *column == 1) *row = columns;
+  if (columns == 1 && rows > 1 && *row == 1) *column = rows;
+  if (columns == 1 && rows > 1 && *row != 1 && !is_vector) return Contraction::Matrix{*row, 1};
+  if (!is_vector && *row != 1 && *column != 1) return std::nullopt;
+  return Contraction::Matrix{*row, *column};
+}
+
+std::optional<ElementType> TypeForLibrary(const Instr& dot) {
+  if (dot.op() != Op::kDot || !IsPlainArray(dot.shape())) return std::nullopt;
+  ElementType type = WideType(dot.shape().type());
+  if (!IsLibraryType(type)) return std::nullopt;
+  for (const Instr* operand : dot.operands())
+    if (!IsPlainArray(operand->shape()) || (IsComplex(operand->shape().type()) && !IsComplex(type)))
+      return std::nullopt;
+  return type;
+}
+
+bool TakesNarrow(const Instr& dot, const Machine& machine) {
+  if (!machine.is_gpu()) return false;
+  ElementType factors = dot.operand(0)->shape().type(), result = dot.shape().type();
+  return dot.operand(1)->shape().type() == factors &&
+         (factors == ElementType::kBF16 || factors == ElementType::kF16) &&
+         (result == factors || result == ElementType::kF32);
+}
+
+bool IsLargeForLibrary(const Instr& dot, const Machine& machine) {
+  DotSides sides(dot);
+  if (machine.is_gpu())
+    return !sides.IsEmpty() && static_cast<double>(sides.batch) * static_cast<double>(sides.m) *
+                                       static_cast<double>(sides.n) *
+                                       static_cast<double>(sides.k) >=
+                                   static_cast<double>(kLeastWorkOfGpu);
+  int64_t least = sides.batch == 1 ? kContractionLeastWork : kLeastWorkOfMany;
+  return !sides.IsEmpty() && sides.m * sides.n >= (least + sides.k - 1) / sides.k;
+}
+
+namespace {
+
+bool IsSmallInLoop(const Instr& dot, const Machine& machine) {
+  if (!machine.is_gpu()) return false;
+  DotSides sides(dot);
+  return IsSmallInLoop(dot, static_cast<double>(sides.batch) * static_cast<double>(sides.m) *
+                                static_cast<double>(sides.n) * static_cast<double>(sides.k));
+}
+
+}  // namespace
+
+// Whether a dot is the generator's of contractions although a library computes its type. On a GPU
+// the library is three times as fast (4096 x 4096 x 4096 of bf16: 0.18 ms against 0.59), but what
+// follows from a shallow product takes longer to move than the product to make: 96 of 1024 x 1024 x
+// 64, masked, are 0.17 ms as one kernel, and the mask alone moves 0.8 GB, 0.2 ms.
+bool IsForGenerator(const Instr& dot, const Machine& machine) {
+  constexpr int64_t kShallow = 128;
+  if (!IsForContract(dot, machine)) return false;
+  if (!machine.is_gpu()) return true;
+  std::optional<ElementType> type = TypeForLibrary(dot);
+  bool taken =
+      type && IsLargeForLibrary(dot, machine) &&
+      (TakesNarrow(dot, machine) ||
+       std::all_of(dot.operands().begin(), dot.operands().end(),
+                   [&](const Instr* operand) { return operand->shape().type() == *type; }));
+  if (!taken || IsSmallInLoop(dot, machine)) return true;
+  bool followed = dot.users().size() == 1 && (*dot.users().begin())->info().Is(kElementwise);
+  return followed && DotSides(dot).k <= kShallow;
+}
+
+std::optional<Contraction> ContractionOf(const Instr& dot, const Machine& machine) {
+  std::optional<ElementType> type = TypeForLibrary(dot);
+  if (!type) return std::nullopt;
+  if (!TakesNarrow(dot, machine)) {
+    if (dot.shape().type() != *type) return std::nullopt;
+    for (const Instr* operand : dot.operands())
+      if (operand->shape().type() != *type) return std::nullopt;
+  }
+  const DotAttrs& attrs = dot.attrs<DotAttrs>();
+  DotSides sides(dot);
+  Contraction result;
+  result.type = *type;
+  std::tie(result.m, result.n, result.k) = std::tie(sides.m, sides.n, sides.k);
+  Dims lhs_strides = RowMajorStrides(sides.lhs), rhs_strides = RowMajorStrides(sides.rhs);
+  for (size_t i = 0; i < attrs.lhs_batch.size(); ++i) {
+    auto l = static_cast<size_t>(attrs.lhs_batch[i]), r = static_cast<size_t>(attrs.rhs_batch[i]);
+    result.batch.push_back({sides.lhs[l], lhs_strides[l], rhs_strides[r]});
+  }
+  for (const auto& [left, right] : ContractingOrders(attrs)) {
+    auto lhs = MatrixOf(sides.lhs, sides.lhs_free, left, sides.m == 1);
+    auto rhs = MatrixOf(sides.rhs, sides.rhs_free, right, sides.n == 1);
+    if (!lhs || !rhs) continue;
+    result.lhs = *lhs;
+    result.rhs = {rhs->column, rhs->row};  // k rows, n columns
+    if (!Fits(result)) return std::nullopt;
+    return result;
+  }
+  return std::nullopt;
+}
+
+bool IsSmallInLoop(const Instr& instr, double multiplications) {
+  constexpr double kMostWork = 1 << 25;
+  if (multiplications > kMostWork) return false;
+  const Computation* body = instr.parent();
+  for (const auto& other : body->module()->computations())
+    for (const Instr* caller : other->Callers())
+      if (caller->op() == Op::kWhile && caller->called(1) == body) return true;
+  return false;
+}
+
+bool IsForLibrary(const Instr& instr, const Machine& machine) {
+  if (instr.op() == Op::kConvolution) return IsForConvolutionLibrary(instr, machine);
+  return machine.matrix_library && instr.op() == Op::kDot && !IsForGenerator(instr, machine) &&
+         TypeForLibrary(instr) && IsLargeForLibrary(instr, machine) &&
+         ContractionOf(instr, machine);
+}
+
+bool HasContractions(const Module& module, const Machine& machine) {
+  for (const auto& computation : module.computations())
+    for (const Instr* instr : computation->Instrs())
+      // That of a loop may leave it (HoistProducts).
+      if (instr->op() == Op::kDot && TypeForLibrary(*instr) && IsLargeForLibrary(*instr, machine) &&
+          (!IsForGenerator(*instr, machine) || IsSmallInLoop(*instr, machine)))
+        return true;
+  return false;
+}
+
+}  // namespace tokamak

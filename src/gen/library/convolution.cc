@@ -1,0 +1,228 @@
+#include "gen/library/convolution.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "gen/library/contraction.h"
+#include "gen/region.h"
+
+namespace tokamak {
+namespace {
+
+using ConvForm = LibraryConvolution::Form;
+using ConvSpace = LibraryConvolution::Space;
+
+// Fewer multiplications are done sooner by a kernel of ours, in the launch of what is around it.
+constexpr double kConvolutionLeastWork = 1 << 22;
+
+int64_t At(const Shape& shape, int64_t d) {
+  return shape.dim(static_cast<size_t>(d));
+}
+
+// Zeros after the last element of x, so that there are y results: as many as before the first one
+// where that will do.
+std::optional<int64_t> PadHigh(const ConvSpace& dim) {
+  int64_t least = (dim.y - 1) * dim.stride + (dim.w - 1) * dim.dilation + 1 - dim.x - dim.pad_low;
+  int64_t most = least + dim.stride - 1;
+  if (dim.pad_low >= least && dim.pad_low <= most) return dim.pad_low;
+  if (most < 0) return std::nullopt;
+  return std::max<int64_t>(least, 0);
+}
+
+int64_t CountOf(const std::vector<ConvSpace>& space, int64_t ConvSpace::*of) {
+  int64_t count = 1;
+  for (const ConvSpace& dim : space) count *= dim.*of;
+  return count;
+}
+
+double Multiplications(const LibraryConvolution& c) {
+  return static_cast<double>(c.batch) * static_cast<double>(CountOf(c.space, &ConvSpace::y)) *
+         static_cast<double>(c.outputs) * static_cast<double>(c.inputs / c.groups) *
+         static_cast<double>(CountOf(c.space, &ConvSpace::w));
+}
+
+// Reads a convolution, wherever its dimensions stand.
+class ConvolutionReader {
+ public:
+  explicit ConvolutionReader(const Instr& conv)
+      : conv_(conv),
+        attrs_(conv.attrs<ConvolutionAttrs>()),
+        input_(conv.operand(0)->shape()),
+        kernel_(conv.operand(1)->shape()),
+        output_(conv.shape()) {}
+
+  std::optional<LibraryConvolution> Read() {
+    if (!IsFit()) return std::nullopt;
+    read_.type = output_.type();
+    read_.tf32 =
+        read_.type == ElementType::kF32 &&
+        std::ranges::all_of(attrs_.precision, [](Precision p) { return p == Precision::kDefault; });
+    read_.space.resize(attrs_.window.size());
+    bool fits = HasHoles() ? ReadBackwardData() : IsFilter() ? ReadBackwardFilter() : ReadForward();
+    if (!fits) return std::nullopt;
+    for (ConvSpace& dim : read_.space) {
+      std::optional<int64_t> high = dim.pad_low < 0 ? std::nullopt : PadHigh(dim);
+      if (!high) return std::nullopt;
+      dim.pad_high = *high;
+    }
+    return read_;
+  }
+
+ private:
+  bool IsFit() const {
+    ElementType type = output_.type();
+    if (type != ElementType::kF32 && type != ElementType::kBF16 && type != ElementType::kF16)
+      return false;
+    for (const Shape* shape : {&input_, &kernel_, &output_})
+      if (!IsPlainArray(*shape) || shape->type() != type || shape->ElementCount() == 0)
+        return false;
+    const size_t rank = attrs_.window.size();
+    return rank >= 1 && rank <= 3 && output_.rank() == static_cast<int64_t>(rank) + 2;
+  }
+  bool HasHoles() const {
+    return std::ranges::any_of(attrs_.window,
+                               [](const WindowDim& dim) { return dim.base_dilation > 1; });
+  }
+  // Whether what it gives is a filter, as gradients are written: of what stood first it makes sums,
+  // with more taps than results.
+  bool IsFilter() const {
+    double taps = 1, results = 1;
+    for (size_t d = 0; d < attrs_.window.size(); ++d) {
+      taps *= static_cast<double>(attrs_.window[d].size);
+      results *= static_cast<double>(Out(d));
+    }
+    return attrs_.batch_group_count > 1 ||
+           (taps > results && attrs_.dims.input_feature < attrs_.dims.input_batch);
+  }
+  int64_t In(size_t d) const { return At(input_, attrs_.dims.input_spatial[d]); }
+  int64_t Out(size_t d) const { return At(output_, attrs_.dims.output_spatial[d]); }
+
+  bool ReadForward() {
+    if (attrs_.batch_group_count != 1) return false;
+    read_.form = ConvForm::kForward;
+    read_.batch = At(input_, attrs_.dims.input_batch);
+    read_.inputs = At(input_, attrs_.dims.input_feature);
+    read_.outputs = At(output_, attrs_.dims.output_feature);
+    read_.groups = attrs_.feature_group_count;
+    for (size_t d = 0; d < attrs_.window.size(); ++d) {
+      const WindowDim& window = attrs_.window[d];
+      read_.space[d] = {.x = In(d),
+                        .w = window.size,
+                        .y = Out(d),
+                        .pad_low = window.pad_low,
+                        .stride = window.stride,
+                        .dilation = window.window_dilation};
+    }
+    return true;
+  }
+
+  bool ReadBackwardData() {
+    if (attrs_.batch_group_count != 1 || attrs_.feature_group_count != 1) return false;
+    read_.form = ConvForm::kBackwardData;
+    read_.batch = At(input_, attrs_.dims.input_batch);
+    read_.inputs = At(output_, attrs_.dims.output_feature);
+    read_.outputs = At(input_, attrs_.dims.input_feature);
+    for (size_t d = 0; d < attrs_.window.size(); ++d) {
+      const WindowDim& window = attrs_.window[d];
+      if (window.stride != 1) return false;
+      read_.space[d] = {.x = Out(d),
+                        .w = window.size,
+                        .y = In(d),
+                        .pad_low = (window.size - 1) * window.window_dilation - window.pad_low,
+                        .stride = window.base_dilation,
+                        .dilation = window.window_dilation};
+    }
+    return true;
+  }
+
+  bool ReadBackwardFilter() {
+    if (attrs_.feature_group_count != 1) return false;
+    read_.form = ConvForm::kBackwardFilter;
+    read_.batch = At(input_, attrs_.dims.input_feature);
+    read_.inputs = At(input_, attrs_.dims.input_batch);
+    read_.outputs = At(output_, attrs_.dims.output_feature);
+    read_.groups = attrs_.batch_group_count;
+    for (size_t d = 0; d < attrs_.window.size(); ++d) {
+      const WindowDim& window = attrs_.window[d];
+      if (window.reversed && window.size > 1) return false;
+      read_.space[d] = {.x = In(d),
+                        .w = Out(d),
+                        .y = window.size,
+                        .pad_low = window.pad_low,
+                        .stride = window.window_dilation,
+                        .dilation = window.stride};
+    }
+    return true;
+  }
+
+  const Instr& conv_;
+  const ConvolutionAttrs& attrs_;
+  const Shape &input_, &kernel_, &output_;
+  LibraryConvolution read_;
+};
+
+// A window of more taps than there are results, but for a filter's gradient: 7x7 that leave 1x1
+// took 276 us against 65 as a product, and a filter of 56x56 had wrong values (cuDNN 9.19, H200).
+bool HasManyTaps(const LibraryConvolution& c) {
+  return c.form != ConvForm::kBackwardFilter &&
+         CountOf(c.space, &ConvSpace::w) >
+             CountOf(c.space, c.form == ConvForm::kForward ? &ConvSpace::y : &ConvSpace::x);
+}
+
+// Whether products of matrices, or sums of products, are as good (expand_convolutions.h): one tap
+// that sees every element, one output a group, or a few inputs, of which cuDNN takes one after the
+// other (64 groups of 1 input and 4 outputs, 32 x 56x56: 1.35 ms against 0.59).
+bool IsForOthers(const LibraryConvolution& c) {
+  constexpr int64_t kFewInputs = 4;
+  bool plain = c.form == ConvForm::kForward && c.groups == 1;
+  for (const ConvSpace& dim : c.space)
+    plain = plain && dim.w == 1 && dim.stride == 1 && dim.pad_low == 0 && dim.pad_high == 0;
+  bool narrow = c.groups > 1 && c.inputs / c.groups < kFewInputs;
+  return plain || narrow || HasManyTaps(c) || c.outputs == c.groups ||
+         Multiplications(c) < kConvolutionLeastWork;
+}
+
+}  // namespace
+
+ConvDims LibraryDims(ConvForm form, size_t rank) {
+  const auto last = static_cast<int64_t>(rank) + 1;
+  ConvDims dims;
+  for (Dims* space : {&dims.input_spatial, &dims.kernel_spatial, &dims.output_spatial})
+    for (int64_t d = 1; d < last; ++d) space->push_back(d);
+  dims.input_batch = form == ConvForm::kBackwardFilter ? last : 0;
+  dims.input_feature = last - dims.input_batch;
+  dims.kernel_output = form == ConvForm::kForward ? 0 : last;
+  dims.kernel_input = last - dims.kernel_output;
+  dims.output_batch = dims.input_batch;
+  dims.output_feature = dims.input_feature;
+  return dims;
+}
+
+bool IsReversed(ConvForm form) {
+  return form == ConvForm::kBackwardData;
+}
+
+std::optional<LibraryConvolution> ReadConvolution(const Instr& conv) {
+  return ConvolutionReader(conv).Read();
+}
+
+bool IsWorthLibrary(const LibraryConvolution& read, const Instr& conv) {
+  return !IsForOthers(read) && !IsSmallInLoop(conv, Multiplications(read));
+}
+
+std::optional<LibraryConvolution> LibraryConvolutionOf(const Instr& conv) {
+  if (conv.op() != Op::kConvolution) return std::nullopt;
+  std::optional<LibraryConvolution> read = ConvolutionReader(conv).Read();
+  if (!read) return std::nullopt;
+  const ConvolutionAttrs& attrs = conv.attrs<ConvolutionAttrs>();
+  if (attrs.dims != LibraryDims(read->form, attrs.window.size())) return std::nullopt;
+  for (const WindowDim& dim : attrs.window)
+    if (dim.reversed != IsReversed(read->form)) return std::nullopt;
+  return read;
+}
+
+bool IsForConvolutionLibrary(const Instr& instr, const Machine& machine) {
+  return machine.is_gpu() && machine.matrix_library && LibraryConvolutionOf(instr).has_value();
+}
+
+}  // namespace tokamak

@@ -1,0 +1,251 @@
+#include <algorithm>
+#include <numeric>
+
+#include "gen/library/convolution.h"
+#include "gen/library/libraries.h"
+#include "gen/region.h"
+#include "passes/passes.h"
+#include "rewrite/edit_computations.h"
+#include "rewrite/editor.h"
+
+namespace tokamak {
+namespace {
+
+using ConvForm = LibraryConvolution::Form;
+using ConvSpace = LibraryConvolution::Space;
+
+int64_t At(const Shape& shape, int64_t d) {
+  return shape.dim(static_cast<size_t>(d));
+}
+
+// The filter's gradient of a convolution with holes, which sees the larger image through the
+// smaller one: the images change places, and the result is turned around. No holes are left. Null
+// when it is none.
+Instr* WithSidesSwapped(Instr& conv) {
+  ConvolutionAttrs attrs = conv.attrs<ConvolutionAttrs>();
+  const Shape &input = conv.operand(0)->shape(), &kernel = conv.operand(1)->shape();
+  bool has_holes = false;
+  double taps = 1, results = 1;
+  for (size_t d = 0; d < attrs.window.size(); ++d) {
+    WindowDim& window = attrs.window[d];
+    if (window.stride != 1 || window.window_dilation != 1 || window.reversed) return nullptr;
+    const int64_t size = At(input, attrs.dims.input_spatial[d]),
+                  result = At(conv.shape(), attrs.dims.output_spatial[d]);
+    has_holes = has_holes || window.base_dilation > 1;
+    taps *= static_cast<double>(window.size);
+    results *= static_cast<double>(result);
+    WindowDim swapped{.size = size, .pad_low = result - 1 - window.pad_low};
+    swapped.window_dilation = window.base_dilation;
+    swapped.pad_high = result + (size - 1) * window.base_dilation - window.size - swapped.pad_low;
+    window = swapped;
+  }
+  if (!has_holes || taps <= results || attrs.feature_group_count != 1 ||
+      attrs.batch_group_count != 1 || !IsPlainArray(input) || !IsPlainArray(kernel))
+    return nullptr;
+  ConvDims& dims = attrs.dims;
+  std::swap(dims.input_batch, dims.kernel_output);
+  std::swap(dims.input_feature, dims.kernel_input);
+  std::swap(dims.input_spatial, dims.kernel_spatial);
+  std::swap(dims.output_batch, dims.output_feature);
+  std::ranges::reverse(attrs.precision);
+  Computation& computation = *conv.parent();
+  Dims turned = dims.output_spatial;
+  std::ranges::sort(turned);
+  const Shape shape = conv.shape().WithoutLayout();
+  Instr* made = computation.Append(Op::kConvolution, shape, {conv.operand(1), conv.operand(0)},
+                                   std::move(attrs), conv.name());
+  Instr* result = computation.Append(Op::kReverse, shape, {made}, DimensionsAttrs{turned});
+  for (Instr* instr : {made, result}) {
+    instr->set_origins(conv.origins());
+    instr->set_pos(conv.pos());
+  }
+  for (Instr* before : conv.extras().control_predecessors) made->AddControlPredecessor(before);
+  const bool is_root = computation.root() == &conv;
+  computation.ReplaceUses(&conv, result);
+  if (is_root) computation.set_root(result);
+  computation.Remove(&conv);
+  return made;
+}
+
+class ConvolutionPreparer {
+ public:
+  ConvolutionPreparer(Instr& conv, LibraryConvolution read)
+      : conv_(conv),
+        computation_(*conv.parent()),
+        attrs_(conv.attrs<ConvolutionAttrs>()),
+        read_(std::move(read)) {}
+
+  // Asks for it as it is, then for one of an array that is padded. Says why not.
+  std::string Ask(TargetLibraries& libraries) {
+    std::string why = libraries.WhyNot(read_);
+    bool even = std::ranges::all_of(
+        read_.space, [](const ConvSpace& dim) { return dim.pad_low == dim.pad_high; });
+    if (why.empty() || even) return why;
+    for (ConvSpace& dim : read_.space) {
+      int64_t both = std::min(dim.pad_low, dim.pad_high);
+      low_.push_back(dim.pad_low - both);
+      high_.push_back(dim.pad_high - both);
+      dim.x += low_.back() + high_.back();
+      dim.pad_low = dim.pad_high = both;
+    }
+    return libraries.WhyNot(read_);
+  }
+
+  // Whether it stands as it was asked for.
+  bool IsLaidOut() const { return low_.empty() && LibraryConvolutionOf(conv_).has_value(); }
+
+  void Run() {
+    const ConvDims& from = attrs_.dims;
+    const ConvDims to = LibraryDims(read_.form, attrs_.window.size());
+    Instr* input = Moved(conv_.operand(0), Order(from.input_batch, from.input_feature,
+                                                 from.input_spatial, to.input_batch));
+    if (read_.form != ConvForm::kBackwardData) input = Padded(input);
+    Instr* kernel = Moved(Turned(conv_.operand(1)), Order(from.kernel_output, from.kernel_input,
+                                                          from.kernel_spatial, to.kernel_output));
+    ConvolutionAttrs attrs = attrs_;
+    attrs.dims = to;
+    SetWindow(attrs.window);
+    const Dims order =
+        Order(from.output_batch, from.output_feature, from.output_spatial, to.output_batch);
+    Dims dims = Permuted(conv_.shape(), order), space_dims = dims;
+    for (size_t d = 0; d < read_.space.size(); ++d)
+      if (read_.form == ConvForm::kBackwardData) space_dims[d + 1] = read_.space[d].x;
+    Instr* result = Make(Op::kConvolution, space_dims, {input, kernel}, std::move(attrs));
+    result->set_name(conv_.name());
+    if (space_dims != dims) result = Cut(result, dims);
+    Dims back(order.size());
+    for (size_t i = 0; i < order.size(); ++i)
+      back[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
+    result = Moved(result, back);
+    for (Instr* before : conv_.extras().control_predecessors) result->AddControlPredecessor(before);
+    Editor(conv_).Replace(result);
+  }
+
+ private:
+  Instr* Make(Op op, const Dims& dims, std::vector<Instr*> operands, Attrs attrs = {}) {
+    Instr* made = computation_.Append(op, Shape::Array(read_.type, dims), std::move(operands),
+                                      std::move(attrs));
+    made->set_origins(conv_.origins());
+    made->set_pos(conv_.pos());
+    return made;
+  }
+
+  // The dimension that stands first (`first_at` 0: `first`, else `second`), space, the other.
+  static Dims Order(int64_t first, int64_t second, const Dims& space, int64_t first_at) {
+    if (first_at != 0) std::swap(first, second);
+    Dims order = {first};
+    order.insert(order.end(), space.begin(), space.end());
+    order.push_back(second);
+    return order;
+  }
+  static Dims Permuted(const Shape& shape, const Dims& order) {
+    Dims dims;
+    for (int64_t d : order) dims.push_back(At(shape, d));
+    return dims;
+  }
+
+  Instr* Moved(Instr* x, const Dims& order) {
+    if (std::ranges::is_sorted(order)) return x;
+    Dims moved;
+    for (int64_t d : order)
+      if (At(x->shape(), d) > 1) moved.push_back(d);
+    if (std::ranges::is_sorted(moved)) return Make(Op::kReshape, Permuted(x->shape(), order), {x});
+    return Make(Op::kTranspose, Permuted(x->shape(), order), {x}, DimensionsAttrs{order});
+  }
+
+  // The filter, with its taps in the order in which the library has them.
+  Instr* Turned(Instr* kernel) {
+    Dims turned;
+    for (size_t d = 0; d < attrs_.window.size(); ++d)
+      if (attrs_.window[d].reversed != IsReversed(read_.form) && attrs_.window[d].size > 1)
+        turned.push_back(attrs_.dims.kernel_spatial[d]);
+    if (turned.empty()) return kernel;
+    std::ranges::sort(turned);
+    if (kernel->op() == Op::kReverse) {
+      Dims there = kernel->attrs<DimensionsAttrs>().dimensions;
+      std::ranges::sort(there);
+      if (there == turned) return kernel->operand(0);
+    }
+    return Make(Op::kReverse, kernel->shape().dims(), {kernel}, DimensionsAttrs{turned});
+  }
+
+  Instr* Padded(Instr* x) {
+    if (low_.empty()) return x;
+    const size_t rank = x->shape().dims().size();
+    PadAttrs pad{Dims(rank), Dims(rank), Dims(rank)};
+    Dims dims = x->shape().dims();
+    for (size_t d = 0; d < low_.size(); ++d) {
+      pad.low[d + 1] = low_[d];
+      pad.high[d + 1] = high_[d];
+      dims[d + 1] += low_[d] + high_[d];
+    }
+    Instr* zero = Make(Op::kConstant, {}, {}, ConstantAttrs{Literal::Scalar(read_.type, 0)});
+    return Make(Op::kPad, dims, {x, zero}, std::move(pad));
+  }
+
+  // Without the gradient of what is padding.
+  Instr* Cut(Instr* x, const Dims& dims) {
+    Dims begin(dims.size(), 0), end = dims, step(dims.size(), 1);
+    for (size_t d = 0; d < low_.size(); ++d) {
+      begin[d + 1] = low_[d];
+      end[d + 1] += low_[d];
+    }
+    return Make(Op::kSlice, dims, {x}, SliceAttrs{begin, end, step});
+  }
+
+  // The window of what the library computes: with the padding that is not stored.
+  void SetWindow(Window& window) const {
+    for (size_t d = 0; d < window.size(); ++d) {
+      window[d].reversed = IsReversed(read_.form);
+      if (low_.empty()) continue;
+      const ConvSpace& dim = read_.space[d];
+      const int64_t reach = (dim.w - 1) * dim.dilation, steps = (dim.y - 1) * dim.stride;
+      window[d].pad_low = read_.form == ConvForm::kBackwardData ? reach - dim.pad_low : dim.pad_low;
+      window[d].pad_high = read_.form == ConvForm::kForward ? dim.pad_high
+                           : read_.form == ConvForm::kBackwardData
+                               ? dim.x + reach - steps - 1 - window[d].pad_low
+                               : reach + steps + 1 - dim.x - dim.pad_low;
+    }
+  }
+
+  Instr& conv_;
+  Computation& computation_;
+  const ConvolutionAttrs attrs_;
+  LibraryConvolution read_;
+  Dims low_, high_;  // zeros that are stored, of each dimension of space
+};
+
+}  // namespace
+
+// Lays out the convolutions that the library computes, and sooner than kernels or dots do: features
+// last, and first in the filter; a window that is padded more on one side, where it does not take
+// that, is one of an array that is padded.
+Result<Changed> AssignConvolutionLayouts(Module& module, PassContext& context) {
+  TargetLibraries* libraries = context.target.libraries;
+  if (libraries == nullptr) return Changed::kNo;
+  return EditComputations(module, [&](Computation& computation) {
+    bool changed = false;
+    for (Instr* instr : computation.Instrs()) {
+      if (instr->op() != Op::kConvolution) continue;
+      if (Instr* swapped = WithSidesSwapped(*instr)) {
+        context.Taken("convolution.swap-sides", *swapped);
+        instr = swapped;
+        changed = true;
+      }
+      std::optional<LibraryConvolution> read = ReadConvolution(*instr);
+      if (!read || !IsWorthLibrary(*read, *instr)) continue;
+      ConvolutionPreparer preparer(*instr, *read);
+      if (std::string why_not = preparer.Ask(*libraries); !why_not.empty()) {
+        context.Rejected("convolution.library", *instr, nullptr, why_not);
+        continue;
+      }
+      if (preparer.IsLaidOut()) continue;
+      context.Taken("convolution.library", *instr);
+      preparer.Run();
+      changed = true;
+    }
+    return changed;
+  });
+}
+
+}  // namespace tokamak

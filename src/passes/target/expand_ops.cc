@@ -1,0 +1,142 @@
+#include "passes/target/expand_ops.h"
+
+#include <algorithm>
+
+#include "gen/region.h"
+#include "passes/passes.h"
+#include "rewrite/edit_computations.h"
+#include "rewrite/editor.h"
+
+namespace tokamak {
+namespace {
+
+bool IsEmpty(const Instr* instr) {
+  const Shape& shape = instr->shape();
+  return shape.IsArray() && !shape.HasDynamicDims() && shape.ElementCount() == 0;
+}
+
+Shape PlainShape(const Shape& shape) {
+  return Shape::Array(shape.type(), shape.dims());
+}
+
+// The scalars `first`, `first` + 1 ... of its operands, as its results.
+bool SpreadScalars(Instr& instr, size_t first) {
+  Editor make(instr);
+  std::vector<Instr*> results;
+  for (const Shape& part : PartsOf(instr.shape())) {
+    Instr* scalar = instr.operand(first + results.size());
+    if (!IsPlainArray(part) || scalar->shape().type() != part.type()) return false;
+    results.push_back(scalar);
+  }
+  std::vector<Shape> parts = PartsOf(instr.shape());
+  for (size_t i = 0; i < results.size(); ++i)
+    results[i] = make.Spread(results[i], PlainShape(parts[i]));
+  if (instr.shape().IsTuple()) {
+    make.Replace(make.Make(Op::kTuple, instr.shape(), results));
+  } else {
+    make.Replace(results[0]);
+  }
+  return true;
+}
+
+bool SpreadZero(Instr& instr) {
+  if (!IsPlainArray(instr.shape())) return false;
+  Editor make(instr);
+  Instr* zero = make.Constant(Literal::Scalar(instr.shape().type(), 0));
+  make.Replace(make.Spread(zero, PlainShape(instr.shape())));
+  return true;
+}
+
+bool LeaveOutEmpty(Instr& concatenate) {
+  std::vector<Instr*> parts;
+  for (Instr* operand : concatenate.operands())
+    if (!IsEmpty(operand)) parts.push_back(operand);
+  if (parts.empty() || parts.size() == concatenate.operand_count()) return false;
+  Editor make(concatenate);
+  if (parts.size() == 1 && parts[0]->shape() == concatenate.shape()) {
+    make.Replace(parts[0]);
+  } else {
+    make.Replace(make.Make(Op::kConcatenate, concatenate.shape(), parts, concatenate.attrs()));
+  }
+  return true;
+}
+
+}  // namespace
+
+int64_t WindowResults(const WindowDim& dim, int64_t size) {
+  int64_t padded = (size - 1) * dim.base_dilation + 1 + dim.pad_low + dim.pad_high;
+  int64_t window = (dim.size - 1) * dim.window_dilation + 1;
+  return padded < window ? 0 : (padded - window) / dim.stride + 1;
+}
+
+bool ExpandEmpty(Instr& instr) {
+  bool any = false;
+  for (const Instr* operand : instr.operands()) any = any || IsEmpty(operand);
+  if (!any || (instr.shape().IsArray() && IsEmpty(&instr))) return false;
+  size_t several = (instr.operand_count() - instr.captures()) / 2;
+  switch (instr.op()) {
+    case Op::kReduce:
+    case Op::kReduceWindow:
+      return SpreadScalars(instr, several);
+    case Op::kSelectAndScatter:
+      return SpreadScalars(instr, 2);
+    case Op::kPad:
+      return SpreadScalars(instr, 1);
+    case Op::kDot:
+    case Op::kConvolution:
+      return SpreadZero(instr);
+    case Op::kConcatenate:
+      return LeaveOutEmpty(instr);
+    case Op::kScatter:
+    case Op::kDynamicUpdateSlice: {
+      // An index vector without elements leaves the one window where it is.
+      const Instr* update = instr.operand(instr.op() == Op::kScatter ? 2 : 1);
+      if (!instr.shape().IsArray() || !IsEmpty(update)) return false;
+      Editor(instr).Replace(instr.operand(0));
+      return true;
+    }
+    default:
+      return false;
+  }
+}
+
+Changed ExpandBy(std::span<const ExpansionRow> rows, Module& module, PassContext& context) {
+  return EditComputations(module, [&](Computation& computation) {
+    bool changed = false;
+    for (bool again = true; again;) {
+      again = false;
+      for (Instr* instr : computation.Instrs()) {
+        if (IsTied(*instr)) continue;
+        std::string label = LabelOf(*instr);
+        OriginId origins = instr->origins();
+        auto row = std::ranges::find_if(rows, [&](const auto& r) { return r.expand(*instr); });
+        if (row == rows.end()) continue;
+        context.log.Add(
+            {.pass = context.pass, .rule = row->rule, .subject = label, .origins = origins});
+        again = changed = true;
+      }
+    }
+    return changed;
+  });
+}
+
+// Ops that kernels do as other ops.
+//
+//   Of nothing   what is reduced, scattered or multiplied from arrays without elements
+//   Others       solves of narrow floats, LAPACK's cholesky, functions of complex numbers, shapes
+//                that are known
+//   Wide picks   a select-and-scatter of large windows: what each of them selects, then a scatter
+//   Long         concatenations of very many arrays: of some at a time, and of those
+Result<Changed> ExpandOps(Module& module, PassContext& context) {
+  constexpr ExpansionRow kRows[] = {{ExpandEmpty, "expand.of-nothing"},
+                                    {ExpandSelectAndScatter, "expand.wide-pick"},
+                                    {ExpandNarrowSolve, "expand.narrow-solve"},
+                                    {ExpandComplexAtan2, "expand.atan2"},
+                                    {ExpandPotrf, "expand.potrf"},
+                                    {ExpandComplexPower, "expand.power"},
+                                    {ExpandKnownShape, "expand.known-shape"},
+                                    {SplitConcatenate, "expand.long-concatenate"}};
+  return ExpandBy(kRows, module, context);
+}
+
+}  // namespace tokamak

@@ -1,0 +1,213 @@
+#include <algorithm>
+#include <limits>
+
+#include "gen/region.h"
+#include "passes/target/expand_ops.h"
+#include "rewrite/editor.h"
+
+namespace tokamak {
+
+// Of narrow floats: in f64, and rounded once.
+bool ExpandNarrowSolve(Instr& instr) {
+  if (instr.op() != Op::kCholesky && instr.op() != Op::kTriangularSolve) return false;
+  ElementType type = instr.shape().type();
+  if (!IsPlainArray(instr.shape()) || !IsReal(type) || InfoOf(type).bits >= 32) return false;
+  Editor make(instr);
+  std::vector<Instr*> operands;
+  auto as = [&](Instr* x, ElementType to) {
+    return make.Make(Op::kConvert, Shape::Array(to, x->shape().dims()), {x});
+  };
+  for (Instr* operand : instr.operands()) operands.push_back(as(operand, ElementType::kF64));
+  Instr* wide = make.Make(instr.op(), Shape::Array(ElementType::kF64, instr.shape().dims()),
+                          std::move(operands), instr.attrs());
+  make.Replace(as(wide, type));
+  return true;
+}
+
+namespace {
+
+bool IsZeroConstant(const Instr* x) {
+  if (x->op() == Op::kBroadcast) x = x->operand(0);
+  if (x->op() != Op::kConstant || !x->shape().IsArray() || !IsInteger(x->shape().type()))
+    return false;
+  const Literal& literal = x->attrs<ConstantAttrs>().literal;
+  for (int64_t i = 0; i < x->shape().ElementCount(); ++i)
+    if (literal.IntAt(i) != 0) return false;
+  return true;
+}
+
+// Whether nobody asks for more of a result than whether it is 0.
+bool IsOnlyComparedWithZero(const Instr& call, int64_t result) {
+  for (const Instr* part : call.users()) {
+    if (part->op() != Op::kGetTupleElement || part->parent()->root() == part) return false;
+    if (part->attrs<TupleIndexAttrs>().index != result) continue;
+    for (const Instr* user : part->users()) {
+      if (user->op() != Op::kCompare) return false;
+      CompareDirection direction = user->attrs<CompareAttrs>().direction;
+      if (direction != CompareDirection::kEq && direction != CompareDirection::kNe) return false;
+      if (!IsZeroConstant(user->operand(user->operand(0) == part ? 1 : 0))) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+// LAPACK's potrf: a factor in one triangle, the other as it was, and where it failed, or 0. Of what
+// is not positive definite our factor is NaN, so that only whether it failed is known.
+bool ExpandPotrf(Instr& instr) {
+  if (instr.op() != Op::kCustomCall || instr.operand_count() != 1 || !instr.shape().IsTuple())
+    return false;
+  const CustomCallAttrs& attrs = instr.attrs<CustomCallAttrs>();
+  const std::string& name = attrs.target;
+  if (!name.starts_with("lapack_") || !name.ends_with("potrf_ffi") || attrs.has_side_effect ||
+      instr.parent()->root() == &instr)
+    return false;
+  const Shape given = instr.operand(0)->shape().WithoutLayout();
+  const std::vector<Shape> results = PartsOf(instr.shape());
+  if (!IsPlainArray(given) || given.rank() < 2 || given.ElementCount() == 0 ||
+      results.size() != 2 || results[0].dims() != given.dims() ||
+      results[1].type() != ElementType::kS32 || !IsOnlyComparedWithZero(instr, 1))
+    return false;
+  const AttrValue* letter = Find(attrs.backend_dict, "uplo");
+  const IntAttr* triangle = letter == nullptr ? nullptr : letter->As<IntAttr>();
+  bool lower = triangle == nullptr || triangle->value == 'L';
+  Editor make(instr);
+  Instr* a = instr.operand(0);
+  Instr* factor = make.Make(Op::kCholesky, given, {a}, CholeskyAttrs{.lower = lower});
+  Shape places = Shape::Array(ElementType::kS32, given.dims());
+  auto along = [&](int64_t d) { return make.Make(Op::kIota, places, {}, IotaAttrs{d}); };
+  auto compare = [&](Instr* x, Instr* y, CompareDirection direction) {
+    return make.Make(Op::kCompare, Shape::Array(ElementType::kPred, x->shape().dims()), {x, y},
+                     CompareAttrs{direction, CompareType::kNone});
+  };
+  Instr *row = along(given.rank() - 2), *column = along(given.rank() - 1);
+  Instr* kept = compare(row, column, lower ? CompareDirection::kGe : CompareDirection::kLe);
+  Instr* both = make.Make(Op::kSelect, given, {kept, factor, a});
+  // The first element of each factor: NaN is not equal to itself.
+  SliceAttrs corner{Dims(given.dims().size()), given.dims(), Dims(given.dims().size(), 1)};
+  corner.limits[corner.limits.size() - 2] = corner.limits.back() = 1;
+  Instr* first = make.Make(Op::kSlice, Shape::Array(given.type(), corner.limits), {factor}, corner);
+  first = make.Make(Op::kReshape, Shape::Array(given.type(), results[1].dims()), {first});
+  Instr* failed = make.Make(Op::kConvert, results[1].WithoutLayout(),
+                            {compare(first, first, CompareDirection::kNe)});
+  make.Replace(make.Make(Op::kTuple, instr.shape(), {both, failed}));
+  return true;
+}
+
+// -i log((x + i y) / sqrt(x x + y y)), of complex numbers.
+bool ExpandComplexAtan2(Instr& instr) {
+  if (instr.op() != Op::kAtan2 || !IsPlainArray(instr.shape())) return false;
+  const Shape shape = Shape::Array(instr.shape().type(), instr.shape().dims());
+  if (!IsComplex(shape.type()) || shape.ElementCount() == 0) return false;
+  Editor make(instr);
+  ElementType part_type = shape.type() == ElementType::kC64 ? ElementType::kF32 : ElementType::kF64;
+  Shape part = Shape::Array(part_type, shape.dims());
+  // i z, or -i z
+  auto turned = [&](Instr* z, bool back) {
+    Instr* re = make.Make(Op::kReal, part, {z});
+    Instr* im = make.Make(Op::kImag, part, {z});
+    Instr* negated = make.Make(Op::kNegate, part, {back ? re : im});
+    return make.Make(Op::kComplex, shape,
+                     back ? std::vector<Instr*>{im, negated} : std::vector<Instr*>{negated, re});
+  };
+  auto both = [&](Op op, Instr* x, Instr* y) { return make.Make(op, shape, {x, y}); };
+  Instr *y = instr.operand(0), *x = instr.operand(1);
+  Instr* squares = both(Op::kAdd, both(Op::kMultiply, x, x), both(Op::kMultiply, y, y));
+  Instr* size = make.Make(Op::kSqrt, shape, {squares});
+  Instr* unit = both(Op::kDivide, both(Op::kAdd, x, turned(y, false)), size);
+  make.Replace(turned(make.Make(Op::kLog, shape, {unit}), true));
+  return true;
+}
+
+// z^w = e^(w log z), of c128: it loses the bits of |w log z|, where the formula of c64 has more to
+// give. 0^w is 0, infinite or no number; z^0 is 1.
+bool ExpandComplexPower(Instr& instr) {
+  if (instr.op() != Op::kPower || !IsPlainArray(instr.shape())) return false;
+  if (instr.shape().type() != ElementType::kC128 || instr.shape().ElementCount() == 0) return false;
+  const Dims dims = instr.shape().dims();
+  Editor make(instr);
+  Shape shape = Shape::Array(ElementType::kC128, dims),
+        part = Shape::Array(ElementType::kF64, dims), pred = Shape::Array(ElementType::kPred, dims);
+  auto number = [&](double value) {
+    return make.Spread(make.Constant(Literal::Scalar(ElementType::kF64, value)), part);
+  };
+  auto is = [&](Instr* x, CompareDirection direction) {
+    return make.Make(Op::kCompare, pred, {x, number(0)},
+                     CompareAttrs{direction, CompareType::kNone});
+  };
+  auto both = [&](Instr* x, Instr* y) { return make.Make(Op::kAnd, pred, {x, y}); };
+  auto pick = [&](Instr* p, Instr* x, Instr* y) {
+    return make.Make(Op::kSelect, shape, {p, x, y});
+  };
+  auto complex = [&](double re, double im) {
+    Instr* real = number(re);
+    return make.Make(Op::kComplex, shape, {real, number(im)});
+  };
+  Instr *z = instr.operand(0), *w = instr.operand(1);
+  Instr *z_re = make.Make(Op::kReal, part, {z}), *z_im = make.Make(Op::kImag, part, {z});
+  Instr *w_re = make.Make(Op::kReal, part, {w}), *w_im = make.Make(Op::kImag, part, {w});
+  Instr* log = make.Make(Op::kLog, shape, {z});
+  Instr* product = make.Make(Op::kMultiply, shape, {w, log});
+  Instr* result = make.Make(Op::kExp, shape, {product});
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  Instr* of_zero = pick(both(is(w_re, CompareDirection::kLt), is(w_im, CompareDirection::kEq)),
+                        complex(kInfinity, 0), complex(kNan, kNan));
+  of_zero = pick(is(w_re, CompareDirection::kGt), complex(0, 0), of_zero);
+  result =
+      pick(both(is(z_re, CompareDirection::kEq), is(z_im, CompareDirection::kEq)), of_zero, result);
+  make.Replace(pick(both(is(w_re, CompareDirection::kEq), is(w_im, CompareDirection::kEq)),
+                    complex(1, 0), result));
+  return true;
+}
+
+// Ops whose shape is an operand, where it is known all the same.
+bool ExpandKnownShape(Instr& instr) {
+  if (instr.op() != Op::kDynamicIota && instr.op() != Op::kDynamicReshape) return false;
+  if (!IsPlainArray(instr.shape())) return false;
+  Editor make(instr);
+  if (instr.op() == Op::kDynamicIota) {
+    make.Replace(make.Make(Op::kIota, instr.shape(), {}, instr.attrs()));
+    return true;
+  }
+  const Shape& from = instr.operand(0)->shape();
+  if (!IsPlainArray(from) || from.ElementCount() != instr.shape().ElementCount()) return false;
+  make.Replace(make.Make(Op::kReshape, instr.shape(), {instr.operand(0)}));
+  return true;
+}
+
+namespace {
+
+// Neighbours that are concatenated, some at a time.
+std::vector<Instr*> Shortened(Editor& make, const Instr& like, const std::vector<Instr*>& parts,
+                              size_t at_a_time) {
+  auto along = static_cast<size_t>(like.attrs<DimensionAttrs>().dimension);
+  std::vector<Instr*> fewer;
+  for (size_t begin = 0; begin < parts.size(); begin += at_a_time) {
+    size_t end = std::min(begin + at_a_time, parts.size());
+    std::vector<Instr*> some(parts.begin() + static_cast<int64_t>(begin),
+                             parts.begin() + static_cast<int64_t>(end));
+    Dims dims = like.shape().dims();
+    dims[along] = 0;
+    for (const Instr* part : some) dims[along] += part->shape().dim(along);
+    fewer.push_back(make.Make(Op::kConcatenate, Shape::Array(like.shape().type(), dims),
+                              std::move(some), like.attrs()));
+  }
+  return fewer;
+}
+
+}  // namespace
+
+// No kernel reads very many arrays.
+bool SplitConcatenate(Instr& instr) {
+  constexpr size_t kMany = 512, kAtATime = 32;
+  if (instr.op() != Op::kConcatenate || instr.operand_count() <= kMany) return false;
+  Editor make(instr);
+  std::vector<Instr*> parts(instr.operands().begin(), instr.operands().end());
+  while (parts.size() > kAtATime) parts = Shortened(make, instr, parts, kAtATime);
+  make.Replace(make.Make(Op::kConcatenate, instr.shape(), std::move(parts), instr.attrs()));
+  return true;
+}
+
+}  // namespace tokamak

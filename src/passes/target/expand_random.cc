@@ -1,0 +1,118 @@
+#include <algorithm>
+
+#include "gen/region.h"
+#include "passes/passes.h"
+#include "rewrite/edit_computations.h"
+
+namespace tokamak {
+namespace {
+
+class RandomExpander {
+ public:
+  explicit RandomExpander(Instr& random)
+      : random_(random), computation_(*random.parent()), state_(random.operand(0)) {}
+
+  bool IsFit() const {
+    if (!random_.shape().IsTuple() || random_.shape().elements().size() != 2) return false;
+    if (IsTied(random_)) return false;
+    const Shape &state = state_->shape(), &bits = random_.shape().elements()[1];
+    return IsPlainArray(state) && state.type() == ElementType::kU64 && state.rank() == 1 &&
+           state.dim(0) >= 2 && IsPlainArray(bits) && !IsComplex(bits.type());
+  }
+
+  void Run() {
+    Shape plain = random_.shape().elements()[1].WithoutLayout();
+    Instr* bits = Make(Op::kRngBitGenerator, plain, {state_}, random_.attrs());
+    Put({NextState(), bits});
+  }
+
+ private:
+  // Counters that the bits take.
+  uint64_t Counters() const {
+    const Shape& bits = random_.shape().elements()[1];
+    auto count = static_cast<uint64_t>(bits.ElementCount());
+    bool is_wide = InfoOf(bits.type()).bits == 64;
+    if (IsPhilox()) return ((is_wide ? 2 * count : count) + 3) / 4;
+    if (is_wide || bits.rank() == 0 || count == 0) return count;
+    const Dims& dims = bits.dims();
+    auto even = std::find_if(dims.begin(), dims.end(), [](int64_t d) { return d % 2 == 0; });
+    if (even == dims.end()) even = std::max_element(dims.begin(), dims.end());
+    auto split = static_cast<uint64_t>(*even);
+    return count / split * ((split + 1) / 2);
+  }
+  bool IsPhilox() const {
+    return random_.attrs<RngBitGeneratorAttrs>().algorithm != RngAlgorithm::kThreeFry;
+  }
+
+  Instr* NextState() {
+    Shape shape = Shape::Array(ElementType::kU64, state_->shape().dims());
+    auto words = static_cast<size_t>(shape.dim(0));
+    std::vector<uint64_t> more(words);
+    more[1] = Counters();
+    Bytes bytes = Bytes::Copy(more.data(), 8 * words);
+    Instr* added = Make(Op::kConstant, shape, {}, ConstantAttrs{Literal::Array(shape, bytes)});
+    Instr* next = Make(Op::kAdd, shape, {state_, added}, {});
+    if (!IsPhilox() || words < 3) return next;
+    // The upper half of the counter follows when the lower one runs over.
+    Shape one = Shape::Array(ElementType::kU64, {1});
+    auto low = [&](Instr* of) { return Make(Op::kSlice, one, {of}, SliceAttrs{{1}, {2}, {1}}); };
+    Instr* over =
+        Make(Op::kCompare, Shape::Array(ElementType::kPred, {1}), {low(next), low(state_)},
+             CompareAttrs{CompareDirection::kLt, CompareType::kNone});
+    Instr* carry = Make(Op::kConvert, one, {over}, {});
+    Instr* zero = Make(Op::kConstant, Shape::Scalar(ElementType::kU64), {},
+                       ConstantAttrs{Literal::ScalarInt(ElementType::kU64, 0)});
+    carry =
+        Make(Op::kPad, shape, {carry, zero}, PadAttrs{{2}, {static_cast<int64_t>(words) - 3}, {0}});
+    return Make(Op::kAdd, shape, {next, carry}, {});
+  }
+
+  Instr* Make(Op op, const Shape& shape, std::vector<Instr*> operands, Attrs attrs) {
+    Instr* made =
+        computation_.Append(op, shape, std::move(operands), std::move(attrs), random_.name());
+    made->set_origins(random_.origins());
+    made->set_pos(random_.pos());
+    return made;
+  }
+
+  void Put(const std::vector<Instr*>& values) {
+    auto replace = [&](Instr& from, Instr* to) {
+      bool is_root = computation_.root() == &from;
+      computation_.ReplaceUses(&from, to);
+      if (is_root) computation_.set_root(to);
+      computation_.Remove(&from);
+    };
+    std::vector<Instr*> users(random_.users().begin(), random_.users().end());
+    for (Instr* user : users)
+      if (user->op() == Op::kGetTupleElement && !IsTied(*user))
+        replace(*user, values[static_cast<size_t>(user->attrs<TupleIndexAttrs>().index)]);
+    if (random_.users().empty() && computation_.root() != &random_)
+      return computation_.Remove(&random_);
+    replace(random_, Make(Op::kTuple, random_.shape(), values, {}));
+  }
+
+  Instr& random_;
+  Computation& computation_;
+  Instr* state_;
+};
+
+}  // namespace
+
+// A rng-bit-generator becomes the next state, in plain ops, and one that gives the bits alone (an
+// array): an element of those has code, so that they are computed where they are needed.
+Result<Changed> ExpandRandom(Module& module, PassContext& context) {
+  return EditComputations(module, [&](Computation& computation) {
+    bool changed = false;
+    for (Instr* instr : computation.PostOrder()) {
+      if (instr->op() != Op::kRngBitGenerator) continue;
+      RandomExpander expander(*instr);
+      if (!expander.IsFit()) continue;
+      context.Taken("random.taken-apart", *instr);
+      expander.Run();
+      changed = true;
+    }
+    return changed;
+  });
+}
+
+}  // namespace tokamak

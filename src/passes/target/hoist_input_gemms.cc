@@ -1,0 +1,203 @@
+#include <fmt/format.h>
+
+#include "passes/passes.h"
+#include "rewrite/loop_edit.h"
+
+namespace tokamak {
+namespace {
+
+// Multiplications of a round that are worth another array to carry.
+constexpr int64_t kHoistedLeastWork = int64_t{1} << 16;
+constexpr int64_t kHoistedMostBytes = int64_t{1} << 30;
+constexpr uint64_t kHoistedLeastRounds = 4;
+
+// A part of what is multiplied: `size` along the depth.
+struct Part {
+  Instr* value = nullptr;
+  std::optional<LoopRow> row;
+  int64_t begin = 0, size = 0;
+};
+
+struct HoistedProduct {
+  Instr* dot = nullptr;
+  std::vector<Part> parts;
+};
+
+class InputGemmHoister {
+ public:
+  explicit InputGemmHoister(const WhileLoop& loop) : edit_(loop), rounds_(*TripCount(loop)) {}
+
+  bool Find() {
+    if (rounds_ < kHoistedLeastRounds) return false;
+    for (Instr* instr : edit_.body().PostOrder()) {
+      if (instr->op() != Op::kDot) continue;
+      if (IsSliced(*instr))
+        sliced_.push_back(instr);
+      else
+        FindProduct(instr);
+    }
+    return !found_.empty() || !sliced_.empty();
+  }
+
+  void Run(PassContext& context) {
+    for (const HoistedProduct& product : found_) {
+      context.Taken(
+          "loop.product", *product.dot, nullptr,
+          fmt::format("{} rounds multiply rows by the same matrix: at once, before", rounds_));
+      Replace(product);
+    }
+    for (Instr* dot : sliced_) {
+      context.Taken("loop.product", *dot, nullptr,
+                    "columns that nobody looks at are not multiplied");
+      TakeSlice(*dot);
+    }
+    edit_.Finish();
+    edit_.Close();
+  }
+
+ private:
+  const WhileLoop& loop() const { return edit_.loop(); }
+
+  // ---- what there is
+
+  // A plain product with something that stays.
+  bool IsWithMatrix(const Instr& dot) const {
+    const DotAttrs& attrs = dot.attrs<DotAttrs>();
+    return attrs.lhs_batch.empty() && attrs.lhs_contracting.size() == 1 && !dot.has_extras() &&
+           dot.shape().IsArray() && IsReal(dot.shape().type()) && edit_.Stays(dot.operand(1));
+  }
+
+  // Whether only some columns of its results are looked at.
+  bool IsSliced(const Instr& dot) const {
+    if (!IsWithMatrix(dot) || dot.users().size() != 1) return false;
+    const Instr* user = *dot.users().begin();
+    if (user->op() != Op::kSlice || user->has_extras()) return false;
+    const SliceAttrs& attrs = user->attrs<SliceAttrs>();
+    size_t rows = dot.operand(0)->shape().dims().size() - 1;
+    for (size_t i = 0; i < attrs.starts.size(); ++i) {
+      bool whole = attrs.starts[i] == 0 && attrs.limits[i] == dot.shape().dim(i);
+      if ((i < rows && !whole) || attrs.strides[i] != 1) return false;
+    }
+    return true;
+  }
+
+  void TakeSlice(Instr& dot) {
+    Instr* slice = *dot.users().begin();
+    const SliceAttrs& of = slice->attrs<SliceAttrs>();
+    Instr* matrix = edit_.BeforeLoop(dot.operand(1));
+    size_t rows = dot.operand(0)->shape().dims().size() - 1, next = rows;
+    Dims dims = matrix->shape().dims();
+    SliceAttrs attrs{Dims(dims.size(), 0), dims, Dims(dims.size(), 1)};
+    auto depth = static_cast<size_t>(dot.attrs<DotAttrs>().rhs_contracting[0]);
+    for (size_t i = 0; i < dims.size(); ++i) {
+      if (i == depth) continue;
+      attrs.starts[i] = of.starts[next];
+      attrs.limits[i] = of.limits[next++];
+      dims[i] = attrs.limits[i] - attrs.starts[i];
+    }
+    Instr* columns = LoopEdit::Made(dot, edit_.before(), Op::kSlice,
+                                    Shape::Array(matrix->shape().type(), dims), {matrix}, attrs);
+    Instr* made = LoopEdit::Made(dot, edit_.body(), Op::kDot, slice->shape(),
+                                 {dot.operand(0), edit_.Carry(columns)}, dot.attrs());
+    edit_.ReplaceInBody(slice, made);
+  }
+
+  void FindProduct(Instr* dot) {
+    if (!IsWithMatrix(*dot)) return;
+    const DotAttrs& attrs = dot->attrs<DotAttrs>();
+    HoistedProduct product{dot, {}};
+    Instr* lhs = dot->operand(0);
+    int64_t depth = attrs.lhs_contracting[0], begin = 0, work = 0, bytes = 0;
+    auto add = [&](Instr* value) {
+      Part part{.value = value, .row = RowOf(loop(), value), .begin = begin};
+      part.size = value->shape().dim(static_cast<size_t>(depth));
+      begin += part.size;
+      // Rows that no round needs are multiplied, too.
+      int64_t rows = part.row ? loop().init(part.row->carry)->shape().dim(0) : 0;
+      if (static_cast<uint64_t>(rows) > 2 * rounds_) part.row.reset();
+      if (part.row) {
+        work += dot->shape().ElementCount() * part.size;
+        bytes += dot->shape().ByteSize() * rows;
+      }
+      product.parts.push_back(part);
+    };
+    if (lhs->op() == Op::kConcatenate && lhs->attrs<DimensionAttrs>().dimension == depth)
+      for (Instr* operand : lhs->operands()) add(operand);
+    else
+      add(lhs);
+    if (work >= kHoistedLeastWork && bytes <= kHoistedMostBytes)
+      found_.push_back(std::move(product));
+  }
+
+  // ---- what becomes of it
+
+  // Rows begin .. begin + size of what is multiplied by, before the loop.
+  Instr* MatrixOf(const Instr& dot, const Part& part) {
+    Instr* matrix = edit_.BeforeLoop(dot.operand(1));
+    auto depth = static_cast<size_t>(dot.attrs<DotAttrs>().rhs_contracting[0]);
+    Dims dims = matrix->shape().dims();
+    if (part.size == dims[depth]) return matrix;
+    SliceAttrs attrs{Dims(dims.size(), 0), dims, Dims(dims.size(), 1)};
+    attrs.starts[depth] = part.begin;
+    attrs.limits[depth] = part.begin + part.size;
+    dims[depth] = part.size;
+    return LoopEdit::Made(dot, edit_.before(), Op::kSlice,
+                          Shape::Array(matrix->shape().type(), dims), {matrix}, attrs);
+  }
+
+  Instr* RowOfAll(const Instr& dot, const Part& part) {
+    DotAttrs attrs = dot.attrs<DotAttrs>();
+    ++attrs.lhs_contracting[0];
+    Instr* rows = loop().init(part.row->carry);
+    Dims dims = dot.shape().dims(), slice = dims;
+    dims.insert(dims.begin(), rows->shape().dim(0));
+    slice.insert(slice.begin(), 1);
+    ElementType type = dot.shape().type();
+    Instr* all = LoopEdit::Made(dot, edit_.before(), Op::kDot, Shape::Array(type, dims),
+                                {rows, MatrixOf(dot, part)}, attrs);
+    std::vector<Instr*> operands = {edit_.Carry(all), part.row->index};
+    operands.resize(dims.size() + 1, edit_.Zero(dot, part.row->index->shape().type()));
+    Instr* row = LoopEdit::Made(dot, edit_.body(), Op::kDynamicSlice, Shape::Array(type, slice),
+                                operands, DynamicSliceAttrs{slice});
+    return LoopEdit::Made(dot, edit_.body(), Op::kReshape, dot.shape(), {row});
+  }
+
+  void Replace(const HoistedProduct& product) {
+    Instr *dot = product.dot, *sum = nullptr;
+    Computation& body = edit_.body();
+    for (const Part& part : product.parts) {
+      Instr* term =
+          part.row ? RowOfAll(*dot, part)
+                   : LoopEdit::Made(*dot, body, Op::kDot, dot->shape(),
+                                    {part.value, edit_.Carry(MatrixOf(*dot, part))}, dot->attrs());
+      sum = sum == nullptr ? term : LoopEdit::Made(*dot, body, Op::kAdd, dot->shape(), {sum, term});
+    }
+    edit_.ReplaceInBody(dot, sum);
+  }
+
+  LoopEdit edit_;
+  uint64_t rounds_;
+  std::vector<HoistedProduct> found_;
+  std::vector<Instr*> sliced_;
+};
+
+}  // namespace
+
+// A loop that multiplies a row of an array, another one in each round, by a matrix that stays (a
+// recurrent network's inputs): all rows are multiplied at once before the loop, and a round takes
+// its row of the results. Where the row is one part of what is multiplied, next to carried values,
+//
+//   dot(concatenate(x[i], h), w)  becomes  (dot(x, w's rows of x))[i] + dot(h, w's rows of h)
+//
+// Columns of such a matrix that make results which nobody looks at are left out before the loop.
+// Record loop.product. Loops of known rounds; results up to a GiB.
+Result<Changed> HoistInputGemms(Module& module, PassContext& context) {
+  return ForEditableLoops(module, [&](const WhileLoop& loop) {
+    InputGemmHoister hoister(loop);
+    if (!hoister.Find()) return false;
+    hoister.Run(context);
+    return true;
+  });
+}
+
+}  // namespace tokamak

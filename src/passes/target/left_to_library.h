@@ -1,0 +1,17 @@
+#pragma once
+
+#include "gen/library/convolution.h"
+#include "gen/library/libraries.h"
+#include "rewrite/pass.h"
+
+namespace tokamak {
+
+// Whether a convolution stays one, since a library of the target computes it as it stands.
+inline bool IsLeftToLibrary(const Instr& conv, const PassTarget& target) {
+  if (target.libraries == nullptr) return IsForConvolutionLibrary(conv, *target.machine);
+  if (target.kind != kGpu) return false;
+  std::optional<LibraryConvolution> read = LibraryConvolutionOf(conv);
+  return read && IsWorthLibrary(*read, conv) && target.libraries->WhyNot(*read).empty();
+}
+
+}  // namespace tokamak

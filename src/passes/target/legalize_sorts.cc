@@ -1,0 +1,186 @@
+#include <limits>
+#include <unordered_map>
+
+#include "gen/library/sorts.h"
+#include "gen/region.h"
+#include "ir/builder.h"
+#include "passes/passes.h"
+#include "passes/target/first_elements.h"
+#include "passes/target/merge_sorts.h"
+#include "passes/target/word_sorts.h"
+#include "rewrite/edit_computations.h"
+#include "support/check.h"
+
+namespace tokamak {
+namespace {
+
+// ---- keys that are computed
+
+// Whether what a comparison computes from one element can be computed for a whole array.
+bool IsElementwise(const Instr& value) {
+  std::vector<const Instr*> open = {&value};
+  std::unordered_map<const Instr*, bool> seen;
+  while (!open.empty()) {
+    const Instr* instr = open.back();
+    open.pop_back();
+    if (!seen.emplace(instr, true).second) continue;
+    bool known =
+        instr->op() == Op::kParameter || instr->op() == Op::kConstant ||
+        (instr->info().Is(kElementwise) && instr->called().empty() && instr->operand_count() > 0);
+    if (!known || !IsPlainArray(instr->shape()) || instr->shape().rank() != 0) return false;
+    for (const Instr* operand : instr->operands()) open.push_back(operand);
+  }
+  return true;
+}
+
+// Sorts by computed keys: first the keys, then the operands, of which the results are taken.
+class KeyRewriter {
+ public:
+  KeyRewriter(Instr& sort, std::vector<ComparedKey> keys)
+      : sort_(sort), computation_(*sort.parent()), keys_(std::move(keys)) {}
+
+  void Run() {
+    std::vector<Instr*> operands;
+    for (const ComparedKey& key : keys_) operands.push_back(Array(key.value));
+    std::vector<Shape> shapes;
+    for (Instr* operand : sort_.operands()) operands.push_back(operand);
+    for (const Instr* operand : operands) shapes.push_back(Plain(operand->shape()));
+    Instr* sorted = Make(Op::kSort, Shape::Tuple(shapes), operands, sort_.attrs());
+    sorted->set_called({Less(operands)});
+    std::vector<Instr*> results;
+    for (size_t k = 0; k < sort_.operand_count(); ++k) {
+      size_t part = keys_.size() + k;
+      results.push_back(Make(Op::kGetTupleElement, shapes[part], {sorted},
+                             TupleIndexAttrs{static_cast<int64_t>(part)}));
+    }
+    Instr* value =
+        sort_.shape().IsTuple() ? Make(Op::kTuple, sort_.shape(), results, {}) : results[0];
+    bool is_root = computation_.root() == &sort_;
+    computation_.ReplaceUses(&sort_, value);
+    if (is_root) computation_.set_root(value);
+    computation_.Remove(&sort_);
+  }
+
+ private:
+  static Shape Plain(const Shape& shape) { return Shape::Array(shape.type(), shape.dims()); }
+
+  Instr* Make(Op op, const Shape& shape, std::vector<Instr*> operands, Attrs attrs) {
+    Instr* made =
+        computation_.Append(op, shape, std::move(operands), std::move(attrs), sort_.name());
+    made->set_origins(sort_.origins());
+    made->set_pos(sort_.pos());
+    return made;
+  }
+
+  Instr* Array(const Instr* value) {
+    auto known = arrays_.find(value);
+    if (known != arrays_.end()) return known->second;
+    Shape shape = Shape::Array(value->shape().type(), sort_.operand(0)->shape().dims());
+    Instr* made = nullptr;
+    if (value->op() == Op::kParameter) {
+      made = sort_.operand(static_cast<size_t>(value->attrs<ParameterAttrs>().number / 2));
+    } else if (value->op() == Op::kConstant) {
+      made = Make(Op::kConstant, value->shape(), {}, value->attrs());
+      made = Make(Op::kBroadcast, shape, {made}, DimensionsAttrs{});
+    } else {
+      std::vector<Instr*> operands;
+      for (const Instr* operand : value->operands()) operands.push_back(Array(operand));
+      made = Make(value->op(), shape, std::move(operands), value->attrs());
+    }
+    arrays_.emplace(value, made);
+    return made;
+  }
+
+  // The keys are compared one after the other.
+  Computation* Less(const std::vector<Instr*>& operands) {
+    Builder b(*computation_.module(), "by_keys");
+    std::vector<Instr*> parameters;
+    for (const Instr* operand : operands)
+      for (int side = 0; side < 2; ++side)
+        parameters.push_back(b.Parameter(Shape::Scalar(operand->shape().type())));
+    Instr* less = nullptr;
+    for (size_t k = keys_.size(); k-- > 0;) {
+      Instr *x = Alike(b, parameters[2 * k], k), *y = Alike(b, parameters[2 * k + 1], k);
+      bool plain = keys_[k].order == KeyOrder::kPlain || !IsReal(x->shape().type());
+      CompareType type = plain ? CompareType::kNone : CompareType::kTotalOrder;
+      auto compare = [&](CompareDirection direction) {
+        return b.Append(Op::kCompare, {x, y}, CompareAttrs{direction, type});
+      };
+      Instr* own = compare(keys_[k].is_descending ? CompareDirection::kGt : CompareDirection::kLt);
+      less = less == nullptr ? own : b.Or(own, b.And(compare(CompareDirection::kEq), less));
+    }
+    Result<Computation*> made = b.Finish(less);
+    TOK_CHECK(made.ok(), "the computation of a sort");
+    made.value()->is_public = false;
+    return made.value();
+  }
+
+  Instr* Alike(Builder& b, Instr* x, size_t k) {
+    if (keys_[k].order != KeyOrder::kNumbers) return x;
+    ElementType type = x->shape().type();
+    Instr* zero = b.Scalar(type, 0);
+    Instr* nan = b.Scalar(type, std::numeric_limits<double>::quiet_NaN());
+    Instr* number = b.Select(b.Compare(x, zero, CompareDirection::kEq), zero, x);
+    return b.Select(b.Compare(x, x, CompareDirection::kNe), nan, number);
+  }
+
+  Instr& sort_;
+  Computation& computation_;
+  std::vector<ComparedKey> keys_;
+  std::unordered_map<const Instr*, Instr*> arrays_;
+};
+
+bool TryPrepare(Instr& sort, PassContext& context) {
+  if (!IsSortable(sort) || IsTied(sort) || KeysOf(sort)) return false;
+  std::optional<std::vector<ComparedKey>> keys = ComparedKeysOf(*sort.called(0));
+  if (!keys) return false;
+  for (const ComparedKey& key : *keys)
+    if (!IsElementwise(*key.value)) return false;
+  context.Taken("sort.computed-keys", sort, nullptr, std::to_string(keys->size()) + " keys");
+  KeyRewriter(sort, std::move(*keys)).Run();
+  return true;
+}
+
+// Parts of what is put together as a tuple are used themselves: kernels end at tuples.
+void ForwardParts(Computation& computation) {
+  for (Instr* part : computation.PostOrder()) {
+    if (part->op() != Op::kGetTupleElement || part->operand(0)->op() != Op::kTuple) continue;
+    auto index = static_cast<size_t>(part->attrs<TupleIndexAttrs>().index);
+    if (computation.root() == part) continue;
+    computation.ReplaceUses(part, part->operand(0)->operand(index));
+    computation.Remove(part);
+  }
+}
+
+bool PrepareForGpu(Computation& computation, PassContext& context) {
+  bool changed = false;
+  for (Instr* instr : computation.PostOrder())
+    if (instr->op() == Op::kSort && TryTopK(*instr, context)) changed = true;
+  for (Instr* instr : computation.PostOrder())
+    if (instr->op() == Op::kTopK && TrySortTopK(*instr, context)) changed = true;
+  for (Instr* instr : computation.PostOrder())
+    if (instr->op() == Op::kSort && (TryWordSort(*instr, context) || TryMergeSort(*instr, context)))
+      changed = true;
+  if (changed) ForwardParts(computation);
+  return changed;
+}
+
+}  // namespace
+
+// Sorts by what is computed from elements become sorts by arrays of that, in kernels of their own;
+// sorts of which only the first elements are needed become top-k. On GPUs: word_sorts.h,
+// merge_sorts.h.
+Result<Changed> LegalizeSorts(Module& module, PassContext& context) {
+  return EditComputations(module, [&](Computation& computation) {
+    bool changed = false;
+    for (Instr* instr : computation.PostOrder())
+      if (instr->op() == Op::kCustomCall && TryApproxTopK(*instr, context)) changed = true;
+    if (context.machine().is_gpu()) return PrepareForGpu(computation, context) || changed;
+    for (Instr* instr : computation.PostOrder())
+      if (instr->op() == Op::kSort && (TryTopK(*instr, context) || TryPrepare(*instr, context)))
+        changed = true;
+    return changed;
+  });
+}
+
+}  // namespace tokamak

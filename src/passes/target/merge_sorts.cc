@@ -1,0 +1,252 @@
+#include "passes/target/merge_sorts.h"
+
+#include <limits>
+#include <unordered_map>
+
+#include "gen/gpu/gpu.h"
+#include "gen/library/sorts.h"
+#include "gen/line_sort.h"
+#include "gen/region.h"
+#include "ir/builder.h"
+#include "support/check.h"
+
+namespace tokamak {
+namespace {
+
+Shape PlainSorted(const Shape& shape) {
+  return Shape::Array(shape.type(), shape.dims());
+}
+
+// Makes instructions in the place of one.
+class Maker {
+ public:
+  explicit Maker(Instr& of) : of_(of) {}
+
+  Instr* Make(Op op, const Shape& shape, std::vector<Instr*> operands, Attrs attrs = {}) {
+    Instr* made =
+        of_.parent()->Append(op, shape, std::move(operands), std::move(attrs), of_.name());
+    made->set_origins(of_.origins());
+    made->set_pos(of_.pos());
+    return made;
+  }
+  Instr* Part(Instr* whole, size_t i) {
+    return Make(Op::kGetTupleElement, PartsOf(whole->shape())[i], {whole},
+                TupleIndexAttrs{static_cast<int64_t>(i)});
+  }
+  // The arrays of a sort, of one or of several operands.
+  std::vector<Instr*> Sorted(std::vector<Instr*> operands, const SortAttrs& attrs,
+                             Computation* less) {
+    std::vector<Shape> shapes;
+    for (const Instr* operand : operands) shapes.push_back(PlainSorted(operand->shape()));
+    bool several = shapes.size() > 1;
+    Instr* sort =
+        Make(Op::kSort, several ? Shape::Tuple(shapes) : shapes[0], std::move(operands), attrs);
+    sort->set_called({less});
+    if (!several) return {sort};
+    std::vector<Instr*> parts;
+    for (size_t i = 0; i < shapes.size(); ++i) parts.push_back(Part(sort, i));
+    return parts;
+  }
+  void Finish(const std::vector<Instr*>& values) {
+    Computation& computation = *of_.parent();
+    Instr* all = of_.shape().IsTuple() ? Make(Op::kTuple, of_.shape(), values) : values[0];
+    bool is_root = computation.root() == &of_;
+    computation.ReplaceUses(&of_, all);
+    if (is_root) computation.set_root(all);
+    computation.Remove(&of_);
+  }
+
+ private:
+  Instr& of_;
+};
+
+// Elements in their total order: the greater, or the lesser ones first.
+Computation* Order(Instr& of, ElementType type, ElementType index, bool largest) {
+  Builder b(*of.parent()->module(), "top_first");
+  Instr* x = b.Parameter(Shape::Scalar(type));
+  Instr* y = b.Parameter(Shape::Scalar(type));
+  b.Parameter(Shape::Scalar(index));
+  b.Parameter(Shape::Scalar(index));
+  CompareType how = IsReal(type) ? CompareType::kTotalOrder : CompareType::kNone;
+  Result<Computation*> made = b.Finish(
+      b.Append(Op::kCompare, {x, y},
+               CompareAttrs{largest ? CompareDirection::kGt : CompareDirection::kLt, how}));
+  TOK_CHECK(made.ok(), "the order of a top-k");
+  made.value()->is_public = false;
+  return made.value();
+}
+
+Instr* Sliced(Maker& maker, Instr* x, size_t d, int64_t begin, int64_t end) {
+  const Dims dims = x->shape().dims();
+  if (begin == 0 && end == dims[d]) return x;
+  Dims from(dims.size()), to = dims, result = dims;
+  from[d] = begin;
+  to[d] = end;
+  result[d] = end - begin;
+  return maker.Make(Op::kSlice, Shape::Array(x->shape().type(), result), {x},
+                    SliceAttrs{from, to, Dims(dims.size(), 1)});
+}
+
+Instr* Reshaped(Maker& maker, Instr* x, const Dims& dims) {
+  return maker.Make(Op::kReshape, Shape::Array(x->shape().type(), dims), {x});
+}
+
+// ---- long lines
+
+// Lines of `count` stretches of `stretch` elements.
+struct KeyCut {
+  int64_t count = 1, stretch = 1;
+};
+
+KeyCut CutOf(int64_t length, int64_t longest) {
+  constexpr int64_t kUnit = 16;  // so that a thread's elements lie in one pair
+  KeyCut cut;
+  while (cut.count * longest < length) cut.count *= 2;
+  cut.stretch = (length + cut.count - 1) / cut.count;
+  cut.stretch = (cut.stretch + kUnit - 1) / kUnit * kUnit;
+  return cut;
+}
+
+// A comparison with one more value, before all others: whether an element was put in.
+Computation* WithPadding(Instr& sort) {
+  Builder b(*sort.parent()->module(), "padded_less");
+  Instr* x = b.Parameter(Shape::Scalar(ElementType::kPred));
+  Instr* y = b.Parameter(Shape::Scalar(ElementType::kPred));
+  std::unordered_map<const Instr*, Instr*> made;
+  for (const Instr* parameter : sort.called(0)->parameters())
+    made[parameter] = b.Parameter(parameter->shape());
+  for (const Instr* instr : sort.called(0)->PostOrder()) {
+    if (instr->op() == Op::kParameter) continue;
+    std::vector<Instr*> operands;
+    for (const Instr* operand : instr->operands()) operands.push_back(made[operand]);
+    made[instr] =
+        b.Append(instr->op(), std::move(operands), instr->attrs(), {.shape = instr->shape()});
+  }
+  Instr* less = made[sort.called(0)->root()];
+  Instr* own_first = b.And(b.Append(Op::kNot, {x}), y);
+  Instr* alike = b.Append(Op::kNot, {b.Append(Op::kXor, {x, y})});
+  Result<Computation*> done = b.Finish(b.Or(own_first, b.And(alike, less)));
+  TOK_CHECK(done.ok(), "the comparison of a padded sort");
+  done.value()->is_public = false;
+  return done.value();
+}
+
+// The operands, longer by elements that come last; first of all which ones these are.
+std::vector<Instr*> Padded(Maker& maker, Instr& sort, size_t along, int64_t to) {
+  std::vector<Instr*> arrays;
+  auto pad = [&](Instr* x, Instr* with) {
+    Dims none(x->shape().dims().size()), high = none, dims = x->shape().dims();
+    high[along] = to - dims[along];
+    dims[along] = to;
+    return maker.Make(Op::kPad, Shape::Array(x->shape().type(), dims), {x, with},
+                      PadAttrs{none, high, none});
+  };
+  auto scalar = [&](const Literal& value) {
+    return maker.Make(Op::kConstant, value.shape(), {}, ConstantAttrs{value});
+  };
+  const ElementType kPred = ElementType::kPred;
+  Instr* no = maker.Make(Op::kBroadcast, Shape::Array(kPred, sort.operand(0)->shape().dims()),
+                         {scalar(Literal::ScalarInt(kPred, 0))}, DimensionsAttrs{});
+  arrays.push_back(pad(no, scalar(Literal::ScalarInt(kPred, 1))));
+  for (Instr* operand : sort.operands()) {
+    ElementType type = operand->shape().type();
+    bool integer = IsInteger(type) || type == kPred;
+    Literal zero = integer ? Literal::ScalarInt(type, 0) : Literal::Scalar(type, 0);
+    arrays.push_back(pad(operand, scalar(zero)));
+  }
+  return arrays;
+}
+
+}  // namespace
+
+bool TryMergeSort(Instr& sort, PassContext& context) {
+  if (!IsSortable(sort) || IsTied(sort) || WhyNoComparison(sort) || gpu::IsDigitSort(sort))
+    return false;
+  LineSort line = LineSortOf(sort);
+  int64_t longest = gpu::LongestStretch(sort);
+  if (line.length <= longest || line.length > std::numeric_limits<int32_t>::max() / 2) return false;
+  Maker maker(sort);
+  KeyCut cut = CutOf(line.length, longest);
+  bool is_even = cut.count * cut.stretch == line.length;
+  std::vector<Instr*> arrays(sort.operands().begin(), sort.operands().end());
+  Computation* less = sort.called(0);
+  if (!is_even) {
+    arrays = Padded(maker, sort, line.along, cut.count * cut.stretch);
+    less = WithPadding(sort);
+  }
+  auto at = static_cast<int64_t>(line.along);
+  SortAttrs attrs{.dimension = at + 1, .is_stable = true};
+  int64_t passes = 0;
+  for (; cut.count >= 1; cut.count /= 2, cut.stretch *= 2, ++passes) {
+    Dims dims = line.dims;
+    dims[line.along] = cut.stretch;
+    dims.insert(dims.begin() + at, cut.count);
+    for (Instr*& array : arrays) array = Reshaped(maker, array, dims);
+    arrays = maker.Sorted(arrays, attrs, less);
+  }
+  if (!is_even) arrays.erase(arrays.begin());
+  Dims whole = line.dims;
+  whole[line.along] = arrays[0]->shape().dims()[line.along + 1];
+  for (Instr*& array : arrays)
+    array = Sliced(maker, Reshaped(maker, array, whole), line.along, 0, line.length);
+  context.Taken("sort.merged", sort, nullptr, std::to_string(passes) + " passes");
+  maker.Finish(arrays);
+  return true;
+}
+
+bool TrySortTopK(Instr& top, PassContext& context) {
+  const Shape shape = top.operand(0)->shape();
+  std::vector<Shape> results = PartsOf(top.shape());
+  bool plain = IsPlainArray(shape) && shape.rank() > 0 && shape.ElementCount() > 0 &&
+               !IsComplex(shape.type()) && !IsTied(top) &&
+               shape.dims().back() <= std::numeric_limits<int32_t>::max();
+  for (const Shape& result : results)
+    plain = plain && IsPlainArray(result) && result.ElementCount() > 0;
+  if (!plain) return false;
+  Maker maker(top);
+  const ElementType kIndex = ElementType::kS32;
+  int64_t k = results[0].dims().back(), along = shape.rank() - 1;
+  Computation* order = Order(top, shape.type(), kIndex, top.attrs<TopKAttrs>().largest);
+  std::vector<Instr*> arrays = {top.operand(0),
+                                maker.Make(Op::kIota, Shape::Array(kIndex, shape.dims()), {},
+                                           IotaAttrs{static_cast<int64_t>(along)})};
+  // The first of stretches of the line, and what is behind the last whole stretch, are enough.
+  constexpr int64_t kStretch = 1024;  // of which at most a fourth is kept
+  auto last = static_cast<size_t>(along);
+  while (arrays[0]->shape().dims().back() > 2 * kStretch && 4 * k <= kStretch) {
+    Dims dims = arrays[0]->shape().dims();
+    int64_t length = dims.back(), whole = length / kStretch;
+    dims.back() = whole;
+    dims.push_back(kStretch);
+    std::vector<Instr*> cut;
+    for (Instr* array : arrays)
+      cut.push_back(Reshaped(maker, Sliced(maker, array, last, 0, whole * kStretch), dims));
+    cut = maker.Sorted(cut, SortAttrs{.dimension = along + 1, .is_stable = true}, order);
+    dims.pop_back();
+    dims.back() = whole * k;
+    for (size_t i = 0; i < arrays.size(); ++i) {
+      Instr* first = Reshaped(maker, Sliced(maker, cut[i], last + 1, 0, k), dims);
+      if (whole * kStretch < length) {
+        Dims with = dims;
+        with.back() += length - whole * kStretch;
+        first = maker.Make(Op::kConcatenate, Shape::Array(first->shape().type(), with),
+                           {first, Sliced(maker, arrays[i], last, whole * kStretch, length)},
+                           DimensionAttrs{along});
+      }
+      arrays[i] = first;
+    }
+  }
+  arrays = maker.Sorted(arrays, SortAttrs{.dimension = along, .is_stable = true}, order);
+  for (size_t i = 0; i < arrays.size(); ++i) {
+    arrays[i] = Sliced(maker, arrays[i], last, 0, k);
+    const Shape shape_of = arrays[i]->shape();
+    if (shape_of.type() != results[i].type())
+      arrays[i] =
+          maker.Make(Op::kConvert, Shape::Array(results[i].type(), shape_of.dims()), {arrays[i]});
+  }
+  context.Taken("sort.top-k-sorted", top);
+  maker.Finish(arrays);
+  return true;
+}
+
+}  // namespace tokamak

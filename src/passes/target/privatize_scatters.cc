@@ -1,0 +1,298 @@
+#include <algorithm>
+#include <limits>
+
+#include "gen/generator.h"
+#include "gen/reducer.h"
+#include "ir/builder.h"
+#include "passes/passes.h"
+#include "passes/target/reduction_parts.h"
+#include "rewrite/edit_computations.h"
+#include "rewrite/editor.h"
+#include "support/check.h"
+
+namespace tokamak {
+namespace {
+
+// Elements of updates worth more than one thread, parts, bytes of an array that is there several
+// times, and of all of those, where they are more than a few.
+constexpr int64_t kScatterMany = 1 << 15, kScatterMostParts = 32, kLeastParts = 4, kLarge = 1 << 20,
+                  kAllBytes = 1 << 21, kVectors = 8;
+// Elements of a window, batches that are work for all threads without parts.
+constexpr int64_t kWideWindow = 512, kManyBatches = 16;
+
+bool IsScattered(const Dims& dims, int64_t d) {
+  return std::find(dims.begin(), dims.end(), d) != dims.end();
+}
+
+void ShiftFrom(Dims& dims, int64_t first) {
+  for (int64_t& d : dims)
+    if (d >= first) ++d;
+}
+
+// A dimension of the indices, and of the updates, which walks through windows.
+struct Walk {
+  int64_t of_indices = 0, of_updates = 0, size = 0;
+};
+
+// The longest of those that are no batches.
+Walk LongestWalk(const Instr& scatter, const ScatterAttrs& attrs) {
+  Walk longest;
+  const Dims& updates = scatter.operand(2)->shape().dims();
+  int64_t next = 0;  // of the indices
+  for (int64_t d = 0; d < static_cast<int64_t>(updates.size()); ++d) {
+    if (IsScattered(attrs.update_window_dims, d)) continue;
+    if (next == attrs.index_vector_dim) ++next;
+    int64_t size = updates[static_cast<size_t>(d)];
+    if (size > longest.size && !IsScattered(attrs.scatter_indices_batching_dims, next))
+      longest = {next, d, size};
+    ++next;
+  }
+  return longest;
+}
+
+class ScatterSplit {
+ public:
+  ScatterSplit(Instr& scatter, Walk walk, int64_t parts, Literal neutral)
+      : scatter_(scatter),
+        walk_(walk),
+        parts_(parts),
+        neutral_(std::move(neutral)),
+        make_(scatter) {}
+
+  // `within`: what a part does with two elements that meet.
+  void Split(Op op, Computation* within) {
+    const ScatterAttrs& attrs = scatter_.attrs<ScatterAttrs>();
+    const Shape& shape = scatter_.shape();
+    Instr *indices = scatter_.operand(1), *updates = scatter_.operand(2);
+    // What does not fit into equal parts.
+    int64_t even = walk_.size - walk_.size % parts_;
+    Instr* array = scatter_.operand(0);
+    if (even < walk_.size) {
+      array = make_.Make(Op::kScatter, shape,
+                         {array, Cut(indices, walk_.of_indices, even, walk_.size),
+                          Cut(updates, walk_.of_updates, even, walk_.size)},
+                         attrs);
+      array->set_called({scatter_.called(0)});
+    }
+    Dims all = shape.dims();
+    all.insert(all.begin(), parts_);
+    Instr* neutral = make_.Constant(neutral_);
+    Instr* arrays = make_.Make(Op::kScatter, Shape::Array(shape.type(), all),
+                               {make_.Spread(neutral, Shape::Array(shape.type(), all)),
+                                InParts(Cut(indices, walk_.of_indices, 0, even), walk_.of_indices),
+                                InParts(Cut(updates, walk_.of_updates, 0, even), walk_.of_updates)},
+                               AttrsOfParts(attrs));
+    arrays->set_called({within});
+    Instr* whole =
+        make_.Make(Op::kReduce, shape, {arrays, neutral}, DimensionsAttrs{.dimensions = {0}});
+    whole->set_called({scatter_.called(0)});
+    make_.Replace(make_.Make(op, shape, {array, whole}));
+  }
+
+ private:
+  Instr* Cut(Instr* x, int64_t dimension, int64_t begin, int64_t end) {
+    SliceAttrs slice;
+    slice.limits = x->shape().dims();
+    slice.starts.assign(slice.limits.size(), 0);
+    slice.strides.assign(slice.limits.size(), 1);
+    auto d = static_cast<size_t>(dimension);
+    if (begin == 0 && end == slice.limits[d]) return x;
+    slice.starts[d] = begin;
+    slice.limits[d] = end;
+    Dims dims = x->shape().dims();
+    dims[d] = end - begin;
+    return make_.Make(Op::kSlice, Shape::Array(x->shape().type(), dims), {x}, std::move(slice));
+  }
+
+  Instr* InParts(Instr* x, int64_t dimension) {
+    Dims dims = x->shape().dims();
+    dims[static_cast<size_t>(dimension)] /= parts_;
+    dims.insert(dims.begin() + dimension, parts_);
+    return make_.Make(Op::kReshape, Shape::Array(x->shape().type(), dims), {x});
+  }
+
+  // Parts are the first dimension of the array, and a batch.
+  ScatterAttrs AttrsOfParts(ScatterAttrs attrs) const {
+    for (Dims* dims : {&attrs.inserted_window_dims, &attrs.input_batching_dims,
+                       &attrs.scatter_dims_to_operand_dims})
+      ShiftFrom(*dims, 0);
+    ShiftFrom(attrs.update_window_dims, walk_.of_updates);
+    ShiftFrom(attrs.scatter_indices_batching_dims, walk_.of_indices);
+    if (attrs.index_vector_dim > walk_.of_indices) ++attrs.index_vector_dim;
+    attrs.input_batching_dims.insert(attrs.input_batching_dims.begin(), 0);
+    attrs.scatter_indices_batching_dims.insert(attrs.scatter_indices_batching_dims.begin(),
+                                               walk_.of_indices);
+    return attrs;
+  }
+
+  Instr& scatter_;
+  Walk walk_;
+  int64_t parts_;
+  Literal neutral_;
+  Editor make_;
+};
+
+// Updates for which parts are worth while: into how many; 1: none.
+int64_t PartsOf(const Instr& scatter, int64_t element_bytes) {
+  const ScatterAttrs& attrs = scatter.attrs<ScatterAttrs>();
+  const Shape &shape = scatter.shape(), &update = scatter.operand(2)->shape();
+  int64_t elements = shape.ElementCount(), updates = update.ElementCount();
+  int64_t window = 1, batches = 1, bytes = elements * element_bytes;
+  for (int64_t d : attrs.update_window_dims) window *= update.dim(static_cast<size_t>(d));
+  for (int64_t d : attrs.input_batching_dims) batches *= shape.dim(static_cast<size_t>(d));
+  if (updates < kScatterMany || window >= kWideWindow || batches >= kManyBatches || bytes > kLarge)
+    return 1;
+  // Vectors take less time than what comes with a part.
+  int64_t most = updates / elements / (window > 1 ? kVectors : 1);
+  int64_t parts = std::min({kScatterMostParts, most, LongestWalk(scatter, attrs).size / 16,
+                            std::max(kLeastParts, kAllBytes / bytes)});
+  return parts < kLeastParts ? 1 : PowerBelow(parts);
+}
+
+void Log(const Instr& scatter, PassContext& context, std::string_view rule, std::string because) {
+  context.Taken(rule, scatter, nullptr, std::move(because));
+}
+
+bool IsSplittable(const Instr& scatter) {
+  return !WhyNoScatter(scatter) && !IsTied(scatter) &&
+         !scatter.attrs<ScatterAttrs>().scatter_dims_to_operand_dims.empty();
+}
+
+bool TrySplit(Instr& scatter, PassContext& context, Computation* within = nullptr) {
+  if (!IsSplittable(scatter)) return false;
+  std::optional<Op> op = AnyOrderOp(*scatter.called(0));
+  if (!op) return false;
+  std::optional<Literal> neutral = NeutralLiteral(*op, scatter.shape().type());
+  if (!neutral) return false;
+  int64_t parts = PartsOf(scatter, scatter.shape().ByteSize() / scatter.shape().ElementCount());
+  if (parts == 1) return false;
+  Log(scatter, context, "scatter.split", std::to_string(parts) + " parts");
+  Walk walk = LongestWalk(scatter, scatter.attrs<ScatterAttrs>());
+  ScatterSplit(scatter, walk, parts, *neutral)
+      .Split(*op, within != nullptr ? within : scatter.called(0));
+  return true;
+}
+
+constexpr ElementType kScatterNumber = ElementType::kS32;
+
+// The greater or lesser one of two numbers, or the second.
+Computation* BodyOf(Module& module, std::optional<Op> op) {
+  Builder b(module, "combine");
+  Shape number = Shape::Scalar(kScatterNumber);
+  Instr *x = b.Parameter(number), *y = b.Parameter(number);
+  Result<Computation*> made = b.Finish(op ? b.Append(*op, {x, y}) : y);
+  TOK_CHECK(made.ok(), "a computation of two numbers");
+  return made.value();
+}
+
+// Where the last update of an element stays, its number is the greatest: that is scattered, in any
+// order, and then the update fetched. Only single elements.
+bool TryLast(Instr& scatter, PassContext& context) {
+  if (!IsSplittable(scatter) || scatter.called(0)->root() != scatter.called(0)->parameter(1))
+    return false;
+  const Shape &shape = scatter.shape(), &update = scatter.operand(2)->shape();
+  int64_t count = update.ElementCount();
+  Module& module = *scatter.parent()->module();
+  for (int64_t d : scatter.attrs<ScatterAttrs>().update_window_dims)
+    if (update.dim(static_cast<size_t>(d)) != 1) return false;
+  if (count > std::numeric_limits<int32_t>::max() || PartsOf(scatter, 4) == 1) return false;
+  Computation *greater = BodyOf(module, Op::kMaximum), *last_one = BodyOf(module, std::nullopt);
+  Log(scatter, context, "scatter.last", "numbers of updates");
+  Editor make(scatter);
+  Instr* line = make.Make(Op::kIota, Shape::Array(kScatterNumber, {count}), {}, IotaAttrs{0});
+  Instr* numbers = make.Make(Op::kReshape, Shape::Array(kScatterNumber, update.dims()), {line});
+  Shape whole = Shape::Array(kScatterNumber, shape.dims());
+  Instr* none = make.Spread(make.Constant(Literal::ScalarInt(kScatterNumber, -1)), whole);
+  Instr* last = make.Make(Op::kScatter, whole, {none, scatter.operand(1), numbers},
+                          scatter.attrs<ScatterAttrs>());
+  last->set_called({greater});
+  GatherAttrs fetch;
+  fetch.collapsed_slice_dims = fetch.start_index_map = {0};
+  fetch.index_vector_dim = shape.rank();
+  fetch.slice_sizes = {1};
+  Instr* updates =
+      make.Make(Op::kReshape, Shape::Array(shape.type(), {count}), {scatter.operand(2)});
+  Instr* fetched = make.Make(Op::kGather, Shape::Array(shape.type(), shape.dims()), {updates, last},
+                             std::move(fetch));
+  CompareAttrs less;
+  less.direction = CompareDirection::kLt;
+  Instr* zero = make.Spread(make.Constant(Literal::ScalarInt(kScatterNumber, 0)), whole);
+  Instr* unchanged = make.Make(Op::kCompare, Shape::Array(ElementType::kPred, shape.dims()),
+                               {last, zero}, std::move(less));
+  make.Replace(make.Make(Op::kSelect, shape, {unchanged, scatter.operand(0), fetched}));
+  // Numbers grow within a part.
+  return TrySplit(*last, context, last_one);
+}
+
+// Maxima and minima of reals, as those of integers of the same order: one instruction then.
+class KeyedScatter {
+ public:
+  KeyedScatter(Instr& scatter, Op op) : scatter_(scatter), op_(op), make_(scatter) {}
+
+  Instr* Run() {
+    Instr* keyed =
+        make_.Make(Op::kScatter, Shape::Array(kScatterNumber, scatter_.shape().dims()),
+                   {KeyOf(scatter_.operand(0)), scatter_.operand(1), KeyOf(scatter_.operand(2))},
+                   scatter_.attrs<ScatterAttrs>());
+    keyed->set_called({BodyOf(*scatter_.parent()->module(), op_)});
+    make_.Replace(make_.Make(Op::kBitcastConvert, scatter_.shape(), {Turned(keyed)}));
+    return keyed;
+  }
+
+ private:
+  Instr* Number(int64_t value, const Shape& shape) {
+    return make_.Spread(make_.Constant(Literal::ScalarInt(kScatterNumber, value)), shape);
+  }
+
+  // Negative numbers are in the other order. Twice it is nothing.
+  Instr* Turned(Instr* bits) {
+    const Shape& shape = bits->shape();
+    Instr* sign = make_.Make(Op::kShiftRightArithmetic, shape, {bits, Number(31, shape)});
+    Instr* mask = make_.Make(Op::kAnd, shape, {sign, Number(0x7FFFFFFF, shape)});
+    return make_.Make(Op::kXor, shape, {bits, mask});
+  }
+
+  // NaN comes before all numbers.
+  Instr* KeyOf(Instr* x) {
+    Shape shape = Shape::Array(kScatterNumber, x->shape().dims());
+    Instr* key = Turned(make_.Make(Op::kBitcastConvert, shape, {x}));
+    CompareAttrs unequal;
+    unequal.direction = CompareDirection::kNe;
+    Instr* is_nan = make_.Make(Op::kCompare, Shape::Array(ElementType::kPred, x->shape().dims()),
+                               {x, x}, std::move(unequal));
+    using Limits = std::numeric_limits<int32_t>;
+    Instr* nan = Number(op_ == Op::kMaximum ? Limits::max() : Limits::min(), shape);
+    return make_.Make(Op::kSelect, shape, {is_nan, nan, key});
+  }
+
+  Instr& scatter_;
+  Op op_;
+  Editor make_;
+};
+
+bool TryKeys(Instr& scatter, PassContext& context) {
+  if (!IsSplittable(scatter) || scatter.shape().type() != ElementType::kF32) return false;
+  std::optional<Op> op = AnyOrderOp(*scatter.called(0));
+  if (!op || (*op != Op::kMaximum && *op != Op::kMinimum) || PartsOf(scatter, 4) == 1) return false;
+  Log(scatter, context, "scatter.keys", "integers of the same order");
+  return TrySplit(*KeyedScatter(scatter, *op).Run(), context);
+}
+
+}  // namespace
+
+// A scatter of many updates into an array of few elements, in any order, becomes one of several
+// parts of the updates, each into an array of its own, and a reduction of those: so that there is
+// work for many threads, whose values follow from the shape alone. Sums of reals are rounded in
+// another order than before.
+Result<Changed> PrivatizeScatters(Module& module, PassContext& context) {
+  return EditComputations(module, [&](Computation& computation) {
+    bool changed = false;
+    for (Instr* instr : computation.Instrs())
+      if (instr->op() == Op::kScatter &&
+          (TryKeys(*instr, context) || TrySplit(*instr, context) || TryLast(*instr, context)))
+        changed = true;
+    return changed;
+  });
+}
+
+}  // namespace tokamak

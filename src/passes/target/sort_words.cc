@@ -1,0 +1,270 @@
+#include "passes/target/sort_words.h"
+
+#include <algorithm>
+#include <bit>
+#include <optional>
+
+#include "gen/gpu/gpu.h"
+#include "ir/builder.h"
+#include "passes/target/window_places.h"
+#include "support/check.h"
+
+namespace tokamak {
+namespace {
+
+constexpr ElementType kWordNumber = ElementType::kS32;
+constexpr int kDigitBits = 8;
+// What a round of merging takes of a line in team memory, where one of sorting by four bits takes
+// one (H200: 40 to 55 us against 7 to 9, of four million words).
+constexpr int64_t kMergeRound = 4, kBitsOfRound = 4;
+// Elements of a line for which the kernels of each digit pay; of a multiprocessor, so that the
+// simulator's GPU, which has one, does so in small programs.
+constexpr int64_t kManyWords = 1 << 16, kWordsOfCore = 512;
+
+// Bits of a key that are sorted by at once.
+struct Digit {
+  int shift = 0, bits = 0;
+  int64_t count() const { return int64_t{1} << bits; }
+};
+
+uint64_t Ones(int bits) {
+  return bits >= 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1;
+}
+
+// Makes instructions of single words, in a computation.
+struct ScalarCode {
+  Builder& b;
+  ElementType type;
+  Instr* Word(uint64_t value) {
+    return b.Constant(Literal::ScalarInt(type, static_cast<int64_t>(value)));
+  }
+  Instr* Both(Op op, Instr* x, Instr* y) { return b.Append(op, {x, y}); }
+  Instr* AreEqual(Instr* x, Instr* y) { return b.Compare(x, y, CompareDirection::kEq); }
+  Instr* Chosen(Instr* p, Instr* x, Instr* y) { return b.Select(p, x, y); }
+};
+
+// The same of arrays of words.
+struct ArrayCode {
+  Editor& make;
+  Shape shape;
+  Instr* Word(uint64_t value) {
+    Literal literal = Literal::ScalarInt(shape.type(), static_cast<int64_t>(value));
+    return make.Spread(make.Constant(literal), shape);
+  }
+  Instr* Both(Op op, Instr* x, Instr* y) { return make.Make(op, shape, {x, y}); }
+  Instr* AreEqual(Instr* x, Instr* y) {
+    return make.Make(Op::kCompare, Shape::Array(ElementType::kPred, shape.dims()), {x, y},
+                     CompareAttrs{CompareDirection::kEq, CompareType::kNone});
+  }
+  Instr* Chosen(Instr* p, Instr* x, Instr* y) { return make.Make(Op::kSelect, shape, {p, x, y}); }
+};
+
+// What a word is sorted by.
+template <typename Code>
+Instr* KeyOf(Code& code, const WordOrder& order, Instr* word) {
+  if (order.from > 0)
+    word = code.Both(Op::kShiftRightLogical, word, code.Word(static_cast<uint64_t>(order.from)));
+  if (order.equal_zeros) {
+    uint64_t zero = uint64_t{1} << (order.bits - 1);
+    word = code.Chosen(code.AreEqual(word, code.Word(zero - 1)), code.Word(zero), word);
+  }
+  if (order.is_descending) word = code.Both(Op::kXor, word, code.Word(Ones(order.bits)));
+  return word;
+}
+
+template <typename Code>
+Instr* DigitOf(Code& code, const WordOrder& order, Instr* word, const Digit& digit) {
+  Instr* key = KeyOf(code, order, word);
+  if (digit.shift > 0)
+    key = code.Both(Op::kShiftRightLogical, key, code.Word(static_cast<uint64_t>(digit.shift)));
+  return code.Both(Op::kAnd, key, code.Word(Ones(digit.bits)));
+}
+
+Computation* Finished(Builder& b, Instr* root) {
+  Result<Computation*> made = b.Finish(root);
+  TOK_CHECK(made.ok(), "a computation of words");
+  made.value()->is_public = false;
+  return made.value();
+}
+
+class WordSort {
+ public:
+  WordSort(Editor& make, Instr* words, const WordOrder& order, const Machine& machine)
+      : make_(make),
+        module_(*words->parent()->module()),
+        order_(order),
+        type_(words->shape().type()),
+        lines_(words->shape().dim(0)),
+        length_(words->shape().dim(1)),
+        stretch_(gpu::PlacedStretch(InfoOf(type_).bits / 8, lines_ * length_, machine)),
+        stretches_(gpu::CeilDiv(length_, stretch_)) {}
+
+  Instr* ByComparing(Instr* words) { return Sorted(words, Less(std::nullopt)); }
+
+  // In one kernel, by comparing or by all of its bits.
+  Instr* AsOne(Instr* words) {
+    if (!IsSortedSooner(order_, length_)) return ByComparing(words);
+    return Unpadded(SortedBy(Padded(words, gpu::DigitLine(length_)), {0, order_.bits}));
+  }
+
+  Instr* ByDigits(Instr* words) {
+    words = Padded(words, stretches_ * stretch_);
+    int passes = DigitsOf(order_), bits = (order_.bits + passes - 1) / passes;
+    for (int shift = 0; shift < order_.bits; shift += bits)
+      words = Pass(words, {shift, std::min(bits, order_.bits - shift)});
+    return Unpadded(words);
+  }
+
+ private:
+  Shape Numbers(Dims dims) const { return Shape::Array(kWordNumber, std::move(dims)); }
+  Instr* Filled(const Shape& shape, int64_t value) {
+    return make_.Spread(make_.Constant(Literal::ScalarInt(shape.type(), value)), shape);
+  }
+  Instr* Iota(const Dims& dims, int64_t dimension) {
+    return make_.Make(Op::kIota, Numbers(dims), {}, IotaAttrs{dimension});
+  }
+  Instr* Both(Op op, Instr* x, Instr* y) {
+    return make_.Make(op, Shape::Array(x->shape().type(), x->shape().dims()), {x, y});
+  }
+  Instr* Times(Instr* x, int64_t factor) {
+    return Both(Op::kMultiply, x, Filled(x->shape(), factor));
+  }
+  Instr* Spread(Instr* x, const Dims& dims, const Dims& at) {
+    return make_.Make(Op::kBroadcast, Shape::Array(x->shape().type(), dims), {x},
+                      DimensionsAttrs{at});
+  }
+
+  // `starts`: captured by the comparison, which does not look at them.
+  Instr* Sorted(Instr* words, Computation* less, Instr* starts = nullptr) {
+    std::vector<Instr*> operands = {words};
+    if (starts != nullptr) operands.push_back(starts);
+    Instr* sorted = make_.Make(Op::kSort, Shape::Array(type_, words->shape().dims()), operands,
+                               SortAttrs{.dimension = 1, .is_stable = true});
+    sorted->set_called({less});
+    sorted->set_captures(operands.size() - 1);
+    return sorted;
+  }
+
+  // Words that come last make lines longer, up to `length`, and are cut off again.
+  Instr* Padded(Instr* words, int64_t length) {
+    int64_t padding = length - length_;
+    if (padding == 0) return words;
+    uint64_t last = order_.is_descending ? 0 : Ones(order_.bits);
+    Instr* with =
+        make_.Constant(Literal::ScalarInt(type_, static_cast<int64_t>(last << order_.from)));
+    return make_.Make(Op::kPad, Shape::Array(type_, {lines_, length_ + padding}), {words, with},
+                      PadAttrs{{0, 0}, {0, padding}, {0, 0}});
+  }
+
+  Instr* Unpadded(Instr* words) {
+    if (words->shape().dim(1) == length_) return words;
+    return make_.Make(Op::kSlice, Shape::Array(type_, {lines_, length_}), {words},
+                      SliceAttrs{{0, 0}, {lines_, length_}, {1, 1}});
+  }
+
+  // Whether the digit of a word, or without one its key, is less than that of another.
+  Computation* Less(const std::optional<Digit>& digit, const Instr* captured = nullptr) {
+    Builder b(module_, "less_bits");
+    ScalarCode code{b, type_};
+    Instr* words[2] = {b.Parameter(Shape::Scalar(type_)), b.Parameter(Shape::Scalar(type_))};
+    if (captured != nullptr) b.Parameter(captured->shape());
+    for (Instr*& word : words)
+      word = digit ? DigitOf(code, order_, word, *digit) : KeyOf(code, order_, word);
+    return Finished(b, b.Compare(words[0], words[1], CompareDirection::kLt));
+  }
+  Instr* SortedBy(Instr* words, const Digit& digit) { return Sorted(words, Less(digit)); }
+
+  // All lines by one digit.
+  Instr* Pass(Instr* words, const Digit& digit) {
+    Dims dims = {lines_, stretches_, stretch_};
+    Instr* parts = Reshaped(make_, words, dims);
+    ArrayCode arrays{make_, Shape::Array(type_, dims)};
+    Instr* digits =
+        make_.Make(Op::kConvert, Numbers(dims), {DigitOf(arrays, order_, parts, digit)});
+    Instr* starts = Starts(Counts(digits, digit.count()));
+    return Sorted(words, Less(digit, starts), starts);
+  }
+
+  // [lines, stretches, digits]: how many of each digit there are.
+  Instr* Counts(Instr* digits, int64_t count) {
+    ScatterAttrs attrs;
+    attrs.input_batching_dims = attrs.scatter_indices_batching_dims = {0, 1};
+    attrs.inserted_window_dims = attrs.scatter_dims_to_operand_dims = {2};
+    attrs.index_vector_dim = 3;
+    Shape shape = Numbers({lines_, stretches_, count});
+    Instr* counts =
+        make_.Make(Op::kScatter, shape, {Filled(shape, 0), digits, Filled(digits->shape(), 1)},
+                   std::move(attrs));
+    Builder b(module_, "count");
+    Instr* old = b.Parameter(Shape::Scalar(kWordNumber));
+    counts->set_called({Finished(b, b.Add(old, b.Parameter(Shape::Scalar(kWordNumber))))});
+    return counts;
+  }
+
+  // [lines, digits, stretches]: where the elements of each digit of each stretch begin, in all
+  // lines.
+  Instr* Starts(Instr* counts) {
+    const Dims dims = {lines_, counts->shape().dim(2), stretches_};
+    counts = make_.Make(Op::kTranspose, Numbers(dims), {counts}, DimensionsAttrs{{0, 2, 1}});
+    auto [up_to, of_digit] = Summed(counts);
+    Instr* before = Both(Op::kSubtract, Summed(of_digit).first, of_digit);
+    Instr* starts = Both(Op::kSubtract, up_to, counts);
+    starts = Both(Op::kAdd, starts, Spread(before, dims, {0, 1}));
+    if (lines_ > 1) starts = Both(Op::kAdd, starts, Times(Iota(dims, 0), stretches_ * stretch_));
+    return starts;
+  }
+
+  // Sums of the last dimension up to each element, and of all.
+  std::pair<Instr*, Instr*> Summed(Instr* x) {
+    const Dims dims = x->shape().dims();
+    Dims rest(dims.begin(), dims.end() - 1);
+    Builder b(module_, "sum");
+    Instr* part = b.Parameter(Numbers(rest));
+    Instr* sum = b.Add(part, b.Parameter(Numbers(rest)));
+    Computation* step = Finished(b, b.Tuple({sum, sum}));
+    ScanAttrs attrs;
+    attrs.dimension = static_cast<int64_t>(rest.size());
+    attrs.num_carries = 1;
+    attrs.is_associative = true;
+    Instr* scan = make_.Make(Op::kScan, Shape::Tuple({Numbers(dims), Numbers(rest)}),
+                             {x, Filled(Numbers(rest), 0)}, std::move(attrs));
+    scan->set_called({step});
+    return {make_.Make(Op::kGetTupleElement, Numbers(dims), {scan}, TupleIndexAttrs{0}),
+            make_.Make(Op::kGetTupleElement, Numbers(rest), {scan}, TupleIndexAttrs{1})};
+  }
+
+  Editor& make_;
+  Module& module_;
+  const WordOrder& order_;
+  ElementType type_;
+  int64_t lines_, length_, stretch_, stretches_;
+};
+
+}  // namespace
+
+int DigitsOf(const WordOrder& order) {
+  return (order.bits + kDigitBits - 1) / kDigitBits;
+}
+
+bool IsSortedAsOne(ElementType word, int64_t length) {
+  return length <= gpu::LongestDigitLine(InfoOf(word).bits / 8);
+}
+
+bool IsSortedSooner(const WordOrder& order, int64_t length) {
+  int64_t rounds = (order.bits + kBitsOfRound - 1) / kBitsOfRound,
+          passes = std::bit_width(static_cast<uint64_t>(length));
+  return rounds * gpu::DigitLine(length) <= kMergeRound * passes * length;
+}
+
+bool IsSortedByDigits(int64_t length, const Machine& machine) {
+  return length >= std::min<int64_t>(kManyWords, kWordsOfCore * machine.cores);
+}
+
+Instr* SortedWords(Editor& make, Instr* words, const WordOrder& order, const Machine& machine) {
+  WordSort sort(make, words, order, machine);
+  int64_t length = words->shape().dim(1);
+  if (IsSortedAsOne(words->shape().type(), length)) return sort.AsOne(words);
+  return IsSortedByDigits(length, machine) ? sort.ByDigits(words) : sort.ByComparing(words);
+}
+
+}  // namespace tokamak

@@ -1,0 +1,175 @@
+#include <algorithm>
+
+#include "gen/region.h"
+#include "passes/passes.h"
+#include "passes/target/left_to_library.h"
+#include "rewrite/edit_computations.h"
+#include "rewrite/editor.h"
+
+namespace tokamak {
+namespace {
+
+constexpr double kLeastProducts = 1 << 16;
+constexpr int64_t kConvolutionMostParts = 16;
+
+int64_t CeilDiv(int64_t x, int64_t y) {
+  return (x + y - 1) / y;
+}
+
+// Results d * i + phase of a dilation by d see the input through the taps first, first + d ...: tap
+// j of these sees element i + j - pad_low of the input without holes.
+struct Phase {
+  int64_t first = 0, taps = 0, pad_low = 0;
+};
+Phase PhaseOf(const WindowDim& window, int64_t phase) {
+  const int64_t d = window.base_dilation;
+  const int64_t first = ((window.pad_low - phase) % d + d) % d;
+  return {first, first < window.size ? CeilDiv(window.size - first, d) : 0,
+          (window.pad_low - phase - first) / d};
+}
+
+class ConvolutionSplitter {
+ public:
+  explicit ConvolutionSplitter(Instr& conv)
+      : conv_(conv),
+        computation_(*conv.parent()),
+        attrs_(conv.attrs<ConvolutionAttrs>()),
+        shape_(conv.shape().WithoutLayout()) {
+    for (size_t d = 0; d < attrs_.window.size(); ++d)
+      if (attrs_.window[d].base_dilation > 1) split_.push_back(d);
+    // In the order of the result's dimensions.
+    std::ranges::sort(split_, {}, [&](size_t d) { return attrs_.dims.output_spatial[d]; });
+  }
+
+  bool Pays() const {
+    int64_t parts = 1;
+    double products = 1;
+    for (size_t d : split_) {
+      const WindowDim& window = attrs_.window[d];
+      if (window.stride != 1 || window.window_dilation != 1 || window.reversed) return false;
+      parts *= window.base_dilation;
+      if (parts > kConvolutionMostParts) return false;
+    }
+    for (const Instr* operand : conv_.operands())
+      if (!IsPlainArray(operand->shape()) || operand->shape().ElementCount() == 0) return false;
+    if (!IsPlainArray(conv_.shape())) return false;
+    const Shape& kernel = conv_.operand(1)->shape();
+    const int64_t features = kernel.dim(static_cast<size_t>(attrs_.dims.kernel_output));
+    // One output feature a group is no product of matrices (expand_convolutions.h).
+    if (features == attrs_.feature_group_count * attrs_.batch_group_count) return false;
+    products = static_cast<double>(shape_.ElementCount()) *
+               static_cast<double>(kernel.ElementCount() / features);
+    return !split_.empty() && products >= kLeastProducts;
+  }
+
+  void Run() {
+    std::vector<Phase> phases(attrs_.window.size());
+    Instr* result = Joined(0, phases);
+    Dims dims = shape_.dims(), begin(dims.size(), 0), step(dims.size(), 1);
+    for (size_t d : split_) dims[OutputAt(d)] = Places(d) * attrs_.window[d].base_dilation;
+    result = Make(Op::kReshape, dims, {result});
+    if (dims != shape_.dims())
+      result = Make(Op::kSlice, shape_.dims(), {result}, SliceAttrs{begin, shape_.dims(), step});
+    result->set_name(conv_.name());
+    for (Instr* before : conv_.extras().control_predecessors) result->AddControlPredecessor(before);
+    Editor(conv_).Replace(result);
+  }
+
+ private:
+  size_t OutputAt(size_t d) const { return static_cast<size_t>(attrs_.dims.output_spatial[d]); }
+  // Results of each phase; the last one of some may be one too many.
+  int64_t Places(size_t d) const {
+    return CeilDiv(shape_.dim(OutputAt(d)), attrs_.window[d].base_dilation);
+  }
+  Instr* Make(Op op, const Dims& dims, std::vector<Instr*> operands, Attrs attrs = {}) {
+    Instr* made = computation_.Append(op, Shape::Array(shape_.type(), dims), std::move(operands),
+                                      std::move(attrs));
+    made->set_origins(conv_.origins());
+    made->set_pos(conv_.pos());
+    return made;
+  }
+
+  // [..., places, phases of it, ...]: the phases of split_[number] and those after it, side by
+  // side.
+  Instr* Joined(size_t number, std::vector<Phase>& phases) {
+    if (number == split_.size()) return Part(phases);
+    const size_t d = split_[number];
+    std::vector<Instr*> parts;
+    for (int64_t phase = 0; phase < attrs_.window[d].base_dilation; ++phase) {
+      phases[d] = PhaseOf(attrs_.window[d], phase);
+      parts.push_back(Joined(number + 1, phases));
+    }
+    Dims dims = parts[0]->shape().dims();
+    const size_t at = OutputAt(d) + number + 1;
+    dims[at] = attrs_.window[d].base_dilation;
+    return Make(Op::kConcatenate, dims, parts, DimensionAttrs{static_cast<int64_t>(at)});
+  }
+
+  Instr* Part(const std::vector<Phase>& phases) {
+    ConvolutionAttrs attrs = attrs_;
+    Instr* kernel = conv_.operand(1);
+    Dims places = shape_.dims(), begin(kernel->shape().dims().size(), 0),
+         end = kernel->shape().dims(), step(begin.size(), 1), taps = end;
+    bool is_empty = false;
+    for (size_t d : split_) {
+      const Phase& phase = phases[d];
+      const size_t at = static_cast<size_t>(attrs_.dims.kernel_spatial[d]);
+      const int64_t size =
+          conv_.operand(0)->shape().dim(static_cast<size_t>(attrs_.dims.input_spatial[d]));
+      places[OutputAt(d)] = Places(d);
+      begin[at] = std::min(phase.first, end[at]);
+      step[at] = attrs_.window[d].base_dilation;
+      taps[at] = phase.taps;
+      is_empty = is_empty || phase.taps == 0;
+      attrs.window[d] = {.size = phase.taps,
+                         .pad_low = phase.pad_low,
+                         .pad_high = Places(d) + phase.taps - 1 - size - phase.pad_low};
+    }
+    Instr* part = nullptr;
+    if (is_empty) {
+      Instr* zero = Make(Op::kConstant, {}, {}, ConstantAttrs{Literal::Scalar(shape_.type(), 0)});
+      part = Make(Op::kBroadcast, places, {zero}, DimensionsAttrs{{}});
+    } else {
+      Instr* seen = computation_.Append(Op::kSlice, Shape::Array(kernel->shape().type(), taps),
+                                        {kernel}, SliceAttrs{begin, end, step});
+      seen->set_origins(conv_.origins());
+      part = Make(Op::kConvolution, places, {conv_.operand(0), seen}, std::move(attrs));
+    }
+    Dims with_phases;
+    for (size_t i = 0; i < places.size(); ++i) {
+      with_phases.push_back(places[i]);
+      if (std::ranges::any_of(split_, [&](size_t d) { return OutputAt(d) == i; }))
+        with_phases.push_back(1);
+    }
+    return Make(Op::kReshape, with_phases, {part});
+  }
+
+  Instr& conv_;
+  Computation& computation_;
+  const ConvolutionAttrs attrs_;
+  const Shape shape_;
+  std::vector<size_t> split_;  // dimensions of the window
+};
+
+}  // namespace
+
+// A convolution of an input with holes (a transposed one; the gradient of one with strides) becomes
+// as many without as there are ways for the window to lie over the holes, each with the taps that
+// meet an element then: of a dilation by 2 in both directions four, with a quarter of the products
+// in all. Small ones stay: their launches cost more.
+Result<Changed> SplitDilatedConvolutions(Module& module, PassContext& context) {
+  return EditComputations(module, [&](Computation& computation) {
+    bool changed = false;
+    for (Instr* instr : computation.Instrs()) {
+      if (instr->op() != Op::kConvolution || IsLeftToLibrary(*instr, context.target)) continue;
+      ConvolutionSplitter splitter(*instr);
+      if (!splitter.Pays()) continue;
+      context.Taken("convolution.without-holes", *instr);
+      splitter.Run();
+      changed = true;
+    }
+    return changed;
+  });
+}
+
+}  // namespace tokamak

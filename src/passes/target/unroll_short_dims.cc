@@ -1,0 +1,148 @@
+#include <algorithm>
+#include <numeric>
+#include <unordered_set>
+
+#include "gen/reducer.h"
+#include "passes/passes.h"
+#include "rewrite/edit_computations.h"
+#include "rewrite/editor.h"
+
+namespace tokamak {
+namespace {
+
+// Elements of a dimension that are named, times that what is read is smaller than what is computed,
+// elements that are worth it, and instructions that are looked at.
+constexpr int64_t kShort = 4, kSmaller = 16, kShortMany = 1 << 20;
+constexpr size_t kLookAt = 64;
+
+// Whether an array is computed element by element from far smaller ones.
+bool IsSpread(const Instr& array) {
+  int64_t count = array.shape().ElementCount() / kSmaller;
+  std::unordered_set<const Instr*> seen = {&array};
+  std::vector<const Instr*> open = {&array};
+  while (!open.empty()) {
+    const Instr& instr = *open.back();
+    open.pop_back();
+    if (!instr.shape().IsArray()) return false;
+    if (instr.shape().ElementCount() <= count) continue;
+    bool computes = instr.info().Is(kElementwise) || instr.op() == Op::kBroadcast ||
+                    instr.op() == Op::kReshape || instr.op() == Op::kSlice ||
+                    instr.op() == Op::kReduce || instr.op() == Op::kConcatenate ||
+                    instr.op() == Op::kIota;
+    if (!computes || seen.size() > kLookAt) return false;
+    for (const Instr* operand : instr.operands())
+      if (seen.insert(operand).second) open.push_back(operand);
+  }
+  return true;
+}
+
+bool IsWantedShort(const Instr& reduce) {
+  if (reduce.op() != Op::kReduce || WhyNoReducer(reduce) || !reduce.shape().IsArray()) return false;
+  if (reduce.captures() > 0 || IsTied(reduce)) return false;
+  Reducer reducer = ReducerOf(reduce);
+  const Shape& input = reducer.input();
+  bool exact = InfoOf(input.type()).bits >= 32 && !IsComplex(input.type());
+  return reducer.any_order && reducer.op && exact && input.rank() > 1 && input.dims().back() > 1 &&
+         input.dims().back() <= kShort && input.ElementCount() >= kShortMany &&
+         IsSpread(*reduce.operand(0));
+}
+
+class Unrolled {
+ public:
+  explicit Unrolled(Instr& reduce) : reduce_(reduce), make_(reduce) {}
+
+  void Run() {
+    Reducer reducer = ReducerOf(reduce_);
+    bool folds = reducer.reduced.back() + 1 == reducer.input().rank();
+    Dims dims = reducer.reduced;
+    if (folds) dims.pop_back();
+    int64_t size = reducer.input().dims().back();
+    if (!folds) return make_.Replace(Joined(dims, size));
+    Instr* all = nullptr;
+    for (int64_t i = 0; i < size; ++i) {
+      Instr* one = Part(i);
+      all = all == nullptr ? one : make_.Make(*reducer.op, one->shape(), {all, one});
+    }
+    if (!dims.empty()) return make_.Replace(Folded(all, dims, reduce_.shape()));
+    Instr* first = make_.Spread(reduce_.operand(1), all->shape());
+    make_.Replace(make_.Make(*reducer.op, all->shape(), {first, all}));
+  }
+
+ private:
+  // Element i of the last dimension, which is gone then.
+  Instr* Part(int64_t i) {
+    Instr* x = reduce_.operand(0);
+    SliceAttrs slice;
+    slice.limits = x->shape().dims();
+    slice.starts.assign(slice.limits.size(), 0);
+    slice.strides.assign(slice.limits.size(), 1);
+    slice.starts.back() = i;
+    slice.limits.back() = i + 1;
+    Dims dims = x->shape().dims();
+    dims.back() = 1;
+    Instr* part = make_.Make(Op::kSlice, Shape::Array(x->shape().type(), dims), {x}, slice);
+    dims.pop_back();
+    return make_.Make(Op::kReshape, Shape::Array(x->shape().type(), dims), {part});
+  }
+
+  Instr* Folded(Instr* x, const Dims& dims, const Shape& shape) {
+    Instr* folded = make_.Make(Op::kReduce, shape, {x, reduce_.operand(1)}, DimensionsAttrs{dims});
+    folded->set_called({reduce_.called(0)});
+    return folded;
+  }
+
+  // What is folded before what is kept: neighbouring threads have neighbouring results then, and
+  // read the same of what is folded.
+  Instr* Turned(Instr* x, const Dims& folded) {
+    Dims order = folded, dims;
+    for (int64_t d = 0; d < x->shape().rank(); ++d)
+      if (!std::binary_search(folded.begin(), folded.end(), d)) order.push_back(d);
+    if (std::is_sorted(order.begin(), order.end())) return x;
+    for (int64_t d : order) dims.push_back(x->shape().dim(static_cast<size_t>(d)));
+    return make_.Make(Op::kTranspose, Shape::Array(x->shape().type(), dims), {x},
+                      DimensionsAttrs{order});
+  }
+
+  // One reduction for each element of the last dimension, side by side.
+  Instr* Joined(const Dims& folded, int64_t size) {
+    Dims dims = reduce_.shape().dims();
+    dims.back() = 1;
+    Shape wide = Shape::Array(reduce_.shape().type(), dims);
+    dims.pop_back();
+    Shape narrow = Shape::Array(reduce_.shape().type(), dims);
+    std::vector<Instr*> parts;
+    for (int64_t i = 0; i < size; ++i) {
+      Dims first(folded.size());
+      std::iota(first.begin(), first.end(), int64_t{0});
+      Instr* part = Folded(Turned(Part(i), folded), first, narrow);
+      parts.push_back(make_.Make(Op::kReshape, wide, {part}));
+    }
+    return make_.Make(Op::kConcatenate, reduce_.shape(), parts,
+                      DimensionAttrs{reduce_.shape().rank() - 1});
+  }
+
+  Instr& reduce_;
+  Editor make_;
+};
+
+}  // namespace
+
+// Reductions of what is computed from far smaller arrays (all pairs of points), whose last
+// dimension is short (coordinates of a point): each of its elements by name. What folds it is a
+// chain of ops, what keeps it several reductions, which share what does not depend on it: then one
+// kernel holds all of it, and nothing of the size of the pairs is stored. On GPUs.
+Result<Changed> UnrollShortDims(Module& module, PassContext& context) {
+  return EditComputations(module, [&](Computation& computation) {
+    bool changed = false;
+    for (Instr* instr : computation.Instrs()) {
+      if (!IsWantedShort(*instr)) continue;
+      context.Taken("reduce.unroll", *instr, nullptr,
+                    "a short dimension of what is computed from small arrays");
+      Unrolled(*instr).Run();
+      changed = true;
+    }
+    return changed;
+  });
+}
+
+}  // namespace tokamak
