@@ -125,7 +125,7 @@ def main():
     parser.add_argument("--most-bytes", type=float, default=3e9 if GPU else 3e8, help="of random numbers drawn before")
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--peers", type=pathlib.Path, default=ROOT / "bench/peers")
-    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("cartpole_ladder.svg"))
+    parser.add_argument("--out", type=pathlib.Path, default=ROOT / "build/cartpole_ladder.svg")
     args = parser.parse_args()
     sizes = [int(n) for n in args.sizes.split(",")] if args.sizes else (16, 256, 2048) if args.quick else SIZES if GPU else SIZES[:5]
     sides = {"XLA": "cuda" if GPU else "cpu", "Tokamak": "tokamak"}
@@ -157,6 +157,7 @@ def main():
     looks = {f"{side}, {way}": (number, side == "XLA") for side in sides for number, way in enumerate(WAYS)}
     lines = {name: lines[name] for name in [*looks, *lines] if name in lines}
     plot = svg.lines(f"CartPole, {STEPS:,} steps: ms", lines, "simulations", "ms (log)", f"{kinds}; JAX {jax.__version__}", height=560, looks=looks)
+    args.out.parent.mkdir(parents=True, exist_ok=True)
     args.out.write_text(plot)
     print(args.out)
 

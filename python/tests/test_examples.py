@@ -62,6 +62,18 @@ def test_the_paper_is_measured_and_written(tmp_path):
     assert (tmp_path / "paper_headline.svg").read_text().startswith("<svg")
 
 
+def test_no_page_of_missing_rows_is_written(tmp_path):
+    """A library that cannot be opened is an error, and leaves no page."""
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib/libtokamak.so").write_text("no library")
+    command = [sys.executable, str(ROOT / "bench/paper"), "--device", "cpu", "--quick", "--only", "E8", "--n", "16", "--limit", "20",
+               "--build", str(tmp_path), "--out", str(tmp_path / "out")]  # fmt: skip
+    done = subprocess.run(command, env=environment(), text=True, capture_output=True, timeout=300)
+    assert done.returncode == 1, done.stderr
+    assert "no page is written" in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("example", ["train_cnn.py", "train_transformer.py"])
 def test_training_learns(example):
