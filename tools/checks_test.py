@@ -38,7 +38,7 @@ class Checks(unittest.TestCase):
         self.assertIn(text, output)
 
     def test_a_good_tree_passes_everything(self):
-        for script in ("check_layers.py", "check_sizes.py", "check_style.py", "check_references.py", "check_format.py"):
+        for script in ("check_layers.py", "check_sizes.py", "check_style.py", "check_names.py", "check_references.py", "check_format.py"):
             code, output = self.run_check(script)
             self.assertIn(code, (0, 77), output)
             self.assertTrue(code == 77 or " 0 errors" in output, output)
@@ -118,6 +118,23 @@ class Checks(unittest.TestCase):
                 (self.root / name).unlink()
         self.write("src/ir/a.cc", "#include <regex>\n")
         self.assertEqual(self.run_check("check_style.py")[0], 0)
+
+    # check_names.py
+    def test_names(self):
+        within = "namespace tokamak {\nnamespace {\n\n%s\n\n}  // namespace\n}  // namespace tokamak\n"
+        for text in ("int One(int a) {\n  return a;\n}", "constexpr int kA = 1, kOne = 2;", "struct One {\n  int a;\n};", "enum Any { kOne };"):
+            with self.subTest(text):
+                self.write("src/ir/a.cc", within % text)
+                self.write("src/ir/deep/b.cc", within % text)
+                self.expect("check_names.py", "is also in src/ir/a.cc:4")
+        for text in ("int One(double a) {\n  return 1;\n}", "using Dims = std::vector<int>;", "int Two(int a) {\n  struct One {};\n  return a;\n}"):
+            with self.subTest(text):
+                self.write("src/ir/a.cc", within % "int One(int a) {\n  return a;\n}\n\nusing Dims = std::vector<int>;")
+                self.write("src/ir/deep/b.cc", within % text)
+                code, output = self.run_check("check_names.py")
+                self.assertEqual(code, 0, output)
+        self.write("src/ir/deep/b.cc", "namespace tokamak {\nint One(int a) {\n  return a;\n}\n}  // namespace tokamak\n")
+        self.assertEqual(self.run_check("check_names.py")[0], 0)
 
     # check_references.py
     def test_references(self):
