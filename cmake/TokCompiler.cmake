@@ -24,8 +24,8 @@ elseif(CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND CMAKE_CXX_COMPILER_VERSION VER
   message(FATAL_ERROR "clang ${CMAKE_CXX_COMPILER_VERSION} is too old: Tokamak needs g++ 12 or clang 14")
 endif()
 
-# Another compiler may warn of more, which should not keep anybody from building.
-if(TOK_STRICT AND ((CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 14) OR
+# Another compiler may warn of more (g++ 13 does), which should not keep anybody from building.
+if(TOK_STRICT AND ((CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13) OR
                    (CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 15)))
   set(CMAKE_COMPILE_WARNING_AS_ERROR ON)
 endif()

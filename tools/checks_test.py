@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Tests of the checks: each must pass a good tree and fail on what it is there to find."""
 import json
+import os
 import pathlib
 import shutil
 import subprocess
@@ -176,6 +177,32 @@ class Checks(unittest.TestCase):
         code, output = self.run_check("check_headers.py", "--all", "--build", self.root / "build")
         self.assertEqual(code, 1)
         self.assertIn("ir/text.h does not compile alone", output)
+
+
+class Build(unittest.TestCase):
+    """tools/build.py with a Ninja that only says what the real one would."""
+
+    def build(self, lines, code):
+        with tempfile.TemporaryDirectory() as folder:
+            ninja = pathlib.Path(folder) / "ninja"
+            ninja.write_text("#!/bin/sh\ncat <<'EOT'\n" + "\n".join(lines) + f"\nEOT\nexit {code}\n")
+            ninja.chmod(0o755)
+            done = subprocess.run([sys.executable, TOOLS / "build.py", "out", "all"], capture_output=True, text=True,
+                                  env={**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"})
+        return done.returncode, done.stdout.splitlines()
+
+    def test_progress_is_short(self):
+        code, said = self.build([f"@{i}/700@ Building CXX object CMakeFiles/tok_gen.dir/a{i}.cc.o" for i in range(1, 701)], 0)
+        self.assertEqual(code, 0)
+        self.assertLess(len(said), 15)
+        self.assertRegex(said[4], r"^out: +50 % of 700 steps, about \d+ s left$")
+        self.assertRegex(said[-1], r"^out: built after \d+ s$")
+
+    def test_errors_are_passed_on(self):
+        code, said = self.build(["@1/9@ Building CXX object a.o", "FAILED: a.o", "a.cc:1: error: no", "ninja: build stopped"], 1)
+        self.assertEqual(code, 1)
+        self.assertIn("a.cc:1: error: no", said)
+        self.assertIn("FAILED", said[-1])
 
 
 class Headers(unittest.TestCase):
