@@ -36,6 +36,37 @@ void Put(std::string& out, uint64_t value, int bytes) {
   for (int i = 0; i < bytes; ++i, value >>= 8) out.push_back(static_cast<char>(value & 0xff));
 }
 
+uint32_t Crc32(uint32_t crc, std::string_view data) {
+#if TOK_HAVE_ZLIB
+  while (!data.empty()) {
+    size_t part = std::min<size_t>(data.size(), 1u << 30);
+    crc = static_cast<uint32_t>(
+        crc32(crc, reinterpret_cast<const Bytef*>(data.data()), static_cast<uInt>(part)));
+    data.remove_prefix(part);
+  }
+  return crc;
+#else
+  static const auto table = [] {
+    std::array<uint32_t, 256> rows{};
+    for (uint32_t i = 0; i < 256; ++i) {
+      uint32_t row = i;
+      for (int bit = 0; bit < 8; ++bit) row = (row >> 1) ^ ((row & 1) != 0 ? 0xedb88320u : 0u);
+      rows[i] = row;
+    }
+    return rows;
+  }();
+  crc = ~crc;
+  for (char c : data) crc = (crc >> 8) ^ table[(crc ^ static_cast<unsigned char>(c)) & 0xff];
+  return ~crc;
+#endif
+}
+
+std::string Hex(uint32_t value) {
+  std::string text;
+  for (int shift = 28; shift >= 0; shift -= 4) text += "0123456789abcdef"[(value >> shift) & 15];
+  return text;
+}
+
 struct Directory {
   uint64_t offset = 0, size = 0, count = 0;
 };
@@ -43,6 +74,7 @@ struct Directory {
 struct Record {
   std::string name;
   uint16_t flags = 0, method = 0;
+  uint32_t crc = 0;  // of the content, as the directory has it
   uint64_t packed = 0, size = 0, offset = 0;
 };
 
@@ -52,12 +84,11 @@ class ZipReader {
       : archive_(archive), data_(archive.text()), file_(file) {}
 
   Result<std::vector<ZipEntry>> Read() {
-    TOK_TRY(Directory directory, FindDirectory());
+    TOK_TRY(std::vector<Record> records, ReadDirectory());
     std::vector<ZipEntry> entries;
-    uint64_t at = directory.offset, end = directory.offset + directory.size;
-    for (uint64_t i = 0; i < directory.count; ++i) {
-      TOK_TRY(Record record, ReadRecord(at, end));
+    for (Record& record : records) {
       TOK_TRY(Bytes data, ReadContent(record));
+      TOK_RETURN_IF_ERROR(CheckContent(record, data));
       entries.push_back({std::move(record.name), std::move(data)});
     }
     return entries;
@@ -95,12 +126,29 @@ class ZipReader {
     return Malformed(0, "no zip end record in " + std::to_string(data_.size()) + " bytes");
   }
 
+  Result<std::vector<Record>> ReadDirectory() const {
+    TOK_TRY(Directory directory, FindDirectory());
+    std::vector<Record> records;
+    uint64_t at = directory.offset, end = directory.offset + directory.size, packed = 0;
+    for (uint64_t i = 0; i < directory.count; ++i) {
+      TOK_TRY(Record record, ReadRecord(at, end));
+      // Many entries over the same bytes would inflate a small file to any size.
+      packed += std::min<uint64_t>(record.packed, data_.size() + 1);
+      if (packed > data_.size())
+        return Malformed(record.offset, "entry '" + record.name +
+                                            "' overlaps another, or runs past the end of the file");
+      records.push_back(std::move(record));
+    }
+    return records;
+  }
+
   Result<Record> ReadRecord(uint64_t& at, uint64_t end) const {
     if (end - at < kCentralSize || Get<uint32_t>(data_, at) != kCentral)
       return Malformed(at, "no directory record here");
     Record record{.name = {},
                   .flags = Get<uint16_t>(data_, at + 8),
                   .method = Get<uint16_t>(data_, at + 10),
+                  .crc = Get<uint32_t>(data_, at + 16),
                   .packed = Get<uint32_t>(data_, at + 20),
                   .size = Get<uint32_t>(data_, at + 24),
                   .offset = Get<uint32_t>(data_, at + 42)};
@@ -152,6 +200,14 @@ class ZipReader {
                              std::to_string(record.method) + ", not stored or deflated");
   }
 
+  Status CheckContent(const Record& record, const Bytes& data) const {
+    uint32_t crc = Crc32(0, data.text());
+    if (crc == record.crc) return Ok();
+    return Malformed(record.offset, "entry '" + record.name + "' is damaged: the CRC-32 of its " +
+                                        std::to_string(record.size) + " bytes is " + Hex(crc) +
+                                        ", the directory says " + Hex(record.crc));
+  }
+
   Result<Bytes> Inflate(const Record& record, uint64_t begin) const {
 #if TOK_HAVE_ZLIB
     if (record.size / kMaxInflation > record.packed)
@@ -193,31 +249,6 @@ class ZipReader {
   std::string_view data_;
   const std::string& file_;
 };
-
-uint32_t Crc32(uint32_t crc, std::string_view data) {
-#if TOK_HAVE_ZLIB
-  while (!data.empty()) {
-    size_t part = std::min<size_t>(data.size(), 1u << 30);
-    crc = static_cast<uint32_t>(
-        crc32(crc, reinterpret_cast<const Bytef*>(data.data()), static_cast<uInt>(part)));
-    data.remove_prefix(part);
-  }
-  return crc;
-#else
-  static const auto table = [] {
-    std::array<uint32_t, 256> rows{};
-    for (uint32_t i = 0; i < 256; ++i) {
-      uint32_t row = i;
-      for (int bit = 0; bit < 8; ++bit) row = (row >> 1) ^ ((row & 1) != 0 ? 0xedb88320u : 0u);
-      rows[i] = row;
-    }
-    return rows;
-  }();
-  crc = ~crc;
-  for (char c : data) crc = (crc >> 8) ^ table[(crc ^ static_cast<unsigned char>(c)) & 0xff];
-  return ~crc;
-#endif
-}
 
 constexpr uint64_t kDosDate = 0x0021;  // 1980-01-01: equal content gives equal files
 

@@ -6,6 +6,7 @@ import zlib
 from made.case import case, hlo, write
 
 TAKES = "ENTRY e {\n  x = f32[4] parameter(0)\n  ROOT y = f32[4] negate(x)\n}\n"
+NUMBERS = bytes(range(16))
 
 
 def npy(dtype="<f4", shape="(4,)", data=b"\0" * 16, order="False", version=1):
@@ -15,9 +16,9 @@ def npy(dtype="<f4", shape="(4,)", data=b"\0" * 16, order="False", version=1):
     return b"\x93NUMPY" + bytes([version, 0]) + size + header.encode() + data
 
 
-def npz(folder, arrays, method=zipfile.ZIP_STORED):
+def npz(folder, arrays, method=zipfile.ZIP_STORED, level=None):
     path = folder / "io.npz"
-    with zipfile.ZipFile(path, "w", method) as archive:
+    with zipfile.ZipFile(path, "w", method, compresslevel=level) as archive:
         for name, data in arrays.items():
             archive.writestr(name + ".npy", data)
     return path
@@ -98,11 +99,42 @@ def npz_cut(d):
     return with_inputs(d, write(d, "cut.npz", data[:-10])), "TK6008", None
 
 
+def flipped(folder, mark, after, method=zipfile.ZIP_STORED):
+    """An archive of 4 numbers with a bit flipped in the byte that stands `after` bytes after the last `mark`."""
+    data = bytearray(npz(folder, {"in_0": npy(data=NUMBERS)}, method, level=0).read_bytes())
+    data[data.rindex(mark) + after] ^= 1
+    return with_inputs(folder, write(folder, "bad.npz", bytes(data)))
+
+
 @case
-def npz_wrong_checksum(d):
-    data = bytearray(npz(d, {"in_0": npy()}).read_bytes())
-    data[100] ^= 255
-    return with_inputs(d, write(d, "bad.npz", bytes(data))), "TK6008", None
+def npz_flipped_bit_of_stored_data(d):
+    return flipped(d, NUMBERS, 5), "TK6008", None
+
+
+@case
+def npz_flipped_bit_of_stored_header(d):
+    return flipped(d, b"fortran_order", -4), "TK6008", None
+
+
+@case
+def npz_flipped_bit_of_deflated_data(d):
+    """Level 0 has blocks that are not compressed: the stream inflates, to another number."""
+    return flipped(d, NUMBERS, 5, zipfile.ZIP_DEFLATED), "TK6008", None
+
+
+@case
+def npz_flipped_bit_of_the_crc(d):
+    return flipped(d, b"PK\1\2", 16), "TK6008", None
+
+
+@case
+def npz_entries_that_overlap(d):
+    """Each of many entries inflates the same bytes."""
+    one = npz(d, {"in_0": npy(data=bytes(1 << 20))}, zipfile.ZIP_DEFLATED).read_bytes()
+    begin, end = one.index(b"PK\1\2"), one.index(b"PK\5\6")
+    directory = one[begin:end] * 20_000
+    record = struct.pack("<IHHHHIIH", 0x06054B50, 0, 0, 20_000, 20_000, len(directory), begin, 0)
+    return with_inputs(d, write(d, "bad.npz", one[:begin] + directory + record)), "TK6008", None
 
 
 @case
