@@ -5,9 +5,11 @@
 """
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from pathlib import Path
 
@@ -440,6 +442,52 @@ ENTRY e {
         small = Path(self.path("small.hlo")).read_text()
         self.assertIn("sine", small)
         self.assertLess(small.count("="), 5, small)
+
+    def test_reduce_kills_attempts_that_hang(self):
+        file = self.write("big.hlo", "ENTRY e {\n  x = f32[3] parameter(0)\n  s = f32[3] sine(x)\n  ROOT c = f32[3] cosine(s)\n}\n")
+        # Without the sine, the command starts a process that never ends, and waits for it.
+        pids = self.path("pids")
+        command = f"grep -q sine {{}} && exit 3; (echo $$ >>{pids}; exec sleep 1000) & echo $! >>{pids}; wait"
+        begin = time.monotonic()
+        done = self.tokamak("reduce", file, "--command", command, "--timeout", "0.5", "-o", self.path("small.hlo"))
+        self.assertLess(time.monotonic() - begin, 60)
+        small = Path(self.path("small.hlo")).read_text()
+        self.assertIn("sine", small)
+        self.assertNotIn("cosine", small)
+        self.assertRegex(done.stdout, r"attempts? took longer than 0.5 s \(--timeout\) and counted as not failing")
+        self.assert_gone(pids)
+
+    def test_reduce_of_what_hangs(self):
+        file = self.write("x.hlo", DOUBLE.replace("TYPE", "f32[4]"))
+        done = self.tokamak("reduce", file, "--command", "sleep 1000 # {}", "--timeout", "0.2", expect=2)
+        self.assertIn("TK6013", done.stderr)
+        self.assertIn("does not end within 0.2 s (--timeout)", done.stderr)
+        for wrong in ("0", "-1", "x"):
+            self.tokamak("reduce", file, "--command", "true {}", "--timeout", wrong, expect=2)
+
+    def test_reduce_interrupted_kills_the_attempt(self):
+        file = self.write("x.hlo", DOUBLE.replace("TYPE", "f32[4]"))
+        pids = self.path("pids")
+        command = f"(exec sleep 1000) & echo $! $$ >{pids}.part; mv {pids}.part {pids}; wait; true {{}}"
+        process = subprocess.Popen([TOKAMAK, "reduce", file, "--command", command])
+        while not Path(pids).exists():
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(timeout=10), -signal.SIGINT)
+        self.assert_gone(pids)
+
+    def assert_gone(self, file):
+        """None of the processes whose numbers a file holds is there any more."""
+        pids = Path(file).read_text().split()
+        self.assertTrue(pids)
+        for pid in pids:
+            status = Path(f"/proc/{pid}/status")
+            for _ in range(100):
+                if not status.exists() or "State:\tZ" in status.read_text():
+                    break
+                time.sleep(0.05)
+            else:
+                self.fail(f"process {pid} is still there")
 
 
 if __name__ == "__main__":

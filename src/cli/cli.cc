@@ -59,7 +59,9 @@ constexpr char kReduceHelp[] =
 constexpr char kReduceExamples[] =
     R"(What failing means is given by --command (a shell command in which {} is the file;
 its exit code must stay what it is for FILE) or by --fails-with (the exit code of
-`tokamak run`, or "mismatch" for 1).
+`tokamak run`, or "mismatch" for 1). An attempt that takes longer than --timeout is killed, with
+all that it started, and counts as not failing; to reduce a program that hangs, let the command
+tell: --command 'timeout 10 ./program {}', which exits with 124.
 
 Examples:
   tokamak reduce big.hlo --fails-with mismatch --inputs io.npz --expect io.npz
@@ -273,6 +275,11 @@ void AddReduce(CLI::App& app, ReduceCommand& reduce) {
   command->add_option("--expect", reduce.expect, "Expected results of `run`");
   command->add_option("--seed", reduce.seed, "Draw the inputs of `run` from this seed");
   command->add_option("--seconds", reduce.seconds, "Stop after this long");
+  command
+      ->add_option("--timeout", reduce.timeout,
+                   "Kill an attempt after this many seconds; it counts as not failing")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
   command->add_option("-o,--output", reduce.output,
                       "Where the smallest goes (default: FILE.reduced.hlo)");
 }

@@ -80,6 +80,7 @@ struct ReduceCommand {
   std::string inputs, expect;
   uint64_t seed = 1;
   int64_t seconds = 300;
+  double timeout = 60;  // seconds of one attempt
 };
 int Reduce(const ReduceCommand& command, Console& console);
 

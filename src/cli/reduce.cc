@@ -2,12 +2,13 @@
 
 #include <chrono>
 #include <cstdlib>
-#include <sys/wait.h>
+#include <optional>
 #include <unistd.h>
 
 #include <fmt/format.h>
 
 #include "cli/commands.h"
+#include "cli/shell_command.h"
 #include "driver/load.h"
 #include "text/write.h"
 
@@ -30,13 +31,7 @@ std::string CommandFor(const std::string& pattern, const std::string& file) {
   for (size_t at = text.find("{}"); at != std::string::npos;
        at = text.find("{}", at + quoted.size()))
     text.replace(at, 2, quoted);
-  return text + " >/dev/null 2>&1";
-}
-
-int ExitOf(const std::string& shell_command) {
-  int status = std::system(shell_command.c_str());
-  if (WIFEXITED(status)) return WEXITSTATUS(status);
-  return 128 + (WIFSIGNALED(status) ? WTERMSIG(status) : 0);
+  return text;
 }
 
 // This program; or, inside another one (a test), the one beside it.
@@ -58,8 +53,14 @@ std::string Pattern(const ReduceCommand& command) {
 
 // The exit code that failing means: given, or that of the file itself.
 Result<int> WantedExit(const ReduceCommand& command, const std::string& pattern) {
-  int now = ExitOf(CommandFor(pattern, command.file));
-  int wanted = now;
+  std::optional<int> now = RunShellCommand(CommandFor(pattern, command.file), command.timeout);
+  if (!now)
+    return MakeError(ErrorCode::kNotFailing,
+                     fmt::format("reduce: '{}' does not end within {} s (--timeout), which counts "
+                                 "as not failing",
+                                 command.file, command.timeout),
+                     {.file = command.file});
+  int wanted = *now;
   if (command.fails_with == "mismatch") wanted = Code(ExitCode::kMismatch);
   if (!command.fails_with.empty() && command.fails_with != "mismatch") {
     char* end = nullptr;
@@ -68,10 +69,10 @@ Result<int> WantedExit(const ReduceCommand& command, const std::string& pattern)
       return MakeError(ErrorCode::kUsage, "reduce: --fails-with '" + command.fails_with +
                                               "' is neither an exit code nor mismatch");
   }
-  if (wanted == 0 || now != wanted)
+  if (wanted == 0 || *now != wanted)
     return MakeError(
         ErrorCode::kNotFailing,
-        fmt::format("reduce: '{}' gives exit code {}, which is not failing{}", command.file, now,
+        fmt::format("reduce: '{}' gives exit code {}, which is not failing{}", command.file, *now,
                     wanted == 0 ? "" : fmt::format(" with {}", wanted)),
         {.file = command.file});
   return wanted;
@@ -83,6 +84,7 @@ class Attempts : public ReduceClient {
   Attempts(const ReduceCommand& command, std::string pattern, int wanted, Console& console)
       : pattern_(std::move(pattern)),
         wanted_(wanted),
+        timeout_(command.timeout),
         console_(console),
         output_(command.output.empty() ? command.file + ".reduced.hlo" : command.output),
         hlo_(!output_.ends_with(".mlir")),
@@ -91,8 +93,10 @@ class Attempts : public ReduceClient {
   ~Attempts() override { unlink(file_.c_str()); }
 
   bool Fails(const Module& module) override {
-    return WriteFileBytes(file_, TextOf(module)).ok() &&
-           ExitOf(CommandFor(pattern_, file_)) == wanted_;
+    if (!WriteFileBytes(file_, TextOf(module)).ok()) return false;
+    std::optional<int> exit = RunShellCommand(CommandFor(pattern_, file_), timeout_);
+    if (!exit) ++timeouts_;
+    return exit == wanted_;
   }
   bool OutOfTime() override { return std::chrono::steady_clock::now() > end_; }
   void Progress(const std::string& step, size_t instrs) override {
@@ -104,10 +108,18 @@ class Attempts : public ReduceClient {
     return hlo_ ? WriteHloText(module) : WriteStablehloText(module);
   }
   const std::string& output() const { return output_; }
+  // What became of attempts that took too long; nothing, where none did.
+  std::string TimeoutNote() const {
+    if (timeouts_ == 0) return "";
+    return fmt::format("{} {} longer than {} s (--timeout) and counted as not failing\n", timeouts_,
+                       timeouts_ == 1 ? "attempt took" : "attempts took", timeout_);
+  }
 
  private:
   std::string pattern_;
   int wanted_;
+  double timeout_;
+  int64_t timeouts_ = 0;
   Console& console_;
   std::string output_;
   bool hlo_;
@@ -134,16 +146,18 @@ Result<std::string> ReduceFile(const ReduceCommand& command, Console& console) {
   TOK_TRY(int wanted, WantedExit(command, pattern));
   Attempts attempts(command, pattern, wanted, console);
   if (!attempts.Fails(*module))
-    return MakeError(
-        ErrorCode::kNotFailing,
-        "reduce: '" + command.file + "' fails no more once it is printed and read again",
-        {.file = command.file});
+    return MakeError(ErrorCode::kNotFailing,
+                     "reduce: '" + command.file +
+                         "' fails no more once it is printed and read again" +
+                         (attempts.TimeoutNote().empty() ? "" : ": it does not end in time"),
+                     {.file = command.file});
   std::unique_ptr<Module> small = ReduceModule(*module, attempts);
   if (console.ShowsProgress()) console.Err("\r\x1b[K");
   TOK_RETURN_IF_ERROR(WriteFileBytes(attempts.output(), attempts.TextOf(*small)));
   size_t count = 0;
   for (const auto& computation : small->computations()) count += computation->size();
-  return fmt::format("{}: {} instructions, fails with {}\n", attempts.output(), count, wanted);
+  return fmt::format("{}: {} instructions, fails with {}\n{}", attempts.output(), count, wanted,
+                     attempts.TimeoutNote());
 }
 
 }  // namespace
