@@ -69,18 +69,21 @@ int64_t Cores() {
   return std::max(1u, std::thread::hardware_concurrency());
 }
 
+constexpr std::string_view kMachineFileKind = "machine";
+
 std::string OwnKey() {
   return CacheKey()
-      .Add("machine file 1")
+      .Add("1")
       .Add(HostFacts().cpu)
       .Add(HostFacts().name)
       .Add(std::to_string(Cores()))
-      .Text();
+      .bytes();
 }
 
 std::optional<Rates> OwnRates() {
   DiskCache* cache = DiskCache::OfProcess();
-  std::optional<std::string> text = cache == nullptr ? std::nullopt : cache->Get(OwnKey());
+  std::optional<std::string> text =
+      cache == nullptr ? std::nullopt : cache->Get(kMachineFileKind, OwnKey());
   if (!text) return std::nullopt;
   Result<Rates> rates = RatesFromJson(*text, "the cache's machine file");
   if (!rates.ok()) return std::nullopt;
@@ -163,7 +166,7 @@ const Rates& GpuRates() {
 bool KeepHostRates(const Rates& rates) {
   DiskCache* cache = DiskCache::OfProcess();
   if (cache == nullptr || !cache->IsUsable()) return false;
-  cache->Put(OwnKey(), ToJson(rates));
+  cache->Put(kMachineFileKind, OwnKey(), ToJson(rates));
   return true;
 }
 

@@ -16,6 +16,7 @@
 #include "runtime/disk_cache.h"
 #include "runtime/process.h"
 #include "support/bytes.h"
+#include "support/digest.h"
 #include "support/hash.h"
 #include "text/read.h"
 
@@ -60,8 +61,8 @@ void Describe(Program& program) {
   program.result_shardings = ShardingsOf(executable.results(), executable.devices());
 }
 
-// Programs of this process, by what they were made from: a function that is traced twice, or two
-// threads that compile the same, share one. The oldest go when there are too many.
+// Programs of this process, by the digest of what they were made from: a function that is traced
+// twice, or two threads that compile the same, share one. The oldest go when there are too many.
 class ProgramCache {
  public:
   std::shared_ptr<const Program> Find(const std::string& key, std::string_view code) {
@@ -105,6 +106,7 @@ class ProgramCache {
 
 // Programs from this size on, and no smaller ones, are worth a look at the disk.
 constexpr size_t kDiskCacheFrom = size_t{64} << 10;
+constexpr std::string_view kVerified = "verified";
 
 double MicrosSince(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin)
@@ -133,7 +135,7 @@ Result<std::shared_ptr<const Program>> CompileProgram(std::string_view code,
   compile.num_partitions = read.num_partitions;
   for (const auto& [name, value] : read.overrides)
     TOK_RETURN_IF_ERROR(SetOption(compile, name, value));
-  std::string key = CacheKey().Add(PlatformVersion()).Add(code).Add(options).Text();
+  std::string key = HexOf(CacheKey().Add(PlatformVersion()).Add(code).Add(options).Digest());
   // A program that is to be written down is compiled as if it were new.
   if (std::shared_ptr<const Program> kept = ProgramCache::OfProcess().Find(key, code);
       kept != nullptr && compile.dump_dir.empty()) {
@@ -147,14 +149,14 @@ Result<std::shared_ptr<const Program>> CompileProgram(std::string_view code,
   program->fingerprint = key;
   TOK_TRY(std::unique_ptr<Module> module, ReadModule(program->bytes, "program"));
   DiskCache* disk = code.size() < kDiskCacheFrom ? nullptr : DiskCache::OfProcess();
-  std::string disk_key = disk == nullptr ? "" : CacheKey().Add(BuildId()).Add(key).Text();
-  compile.verified = disk != nullptr && disk->Get(disk_key).has_value();
+  std::string disk_key = CacheKey().Add(BuildId()).Add(key).bytes();
+  compile.verified = disk != nullptr && disk->Get(kVerified, disk_key).has_value();
   TOK_TRY(program->executable, Compile(std::move(module), compile));
   Describe(*program);
   // Functions of the host are of this process, and let go of with the program.
   if (program->executable->calls_host()) return std::shared_ptr<const Program>(std::move(program));
   if (disk != nullptr && !compile.verified)
-    disk->Put(disk_key, DiskRecord(*program, MicrosSince(begin)));
+    disk->Put(kVerified, disk_key, DiskRecord(*program, MicrosSince(begin)));
   std::shared_ptr<const Program> made = std::move(program);
   ProgramCache::OfProcess().Add(key, made);
   return made;

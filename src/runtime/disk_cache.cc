@@ -5,37 +5,84 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <vector>
 
-#include "support/hash.h"
+#include "support/digest.h"
 
 namespace tokamak {
 namespace {
 
-constexpr std::string_view kMagic = "TOKCACHE1\n";
-constexpr std::string_view kSuffix = ".tok";
+// An entry: the magic word, the sizes of kind, key and payload in eight bytes each, these three,
+// and the digest of all of it. A change of this form is a new magic word.
+constexpr std::string_view kMagic = "TOKCACHE2\n";
+constexpr size_t kEntryHead = kMagic.size() + 3 * sizeof(uint64_t);
+constexpr std::string_view kSuffix = ".tok", kPart = ".part";
 constexpr int64_t kDefaultBytes = int64_t{1} << 30;
+// Temporary files that are older were left behind by a process that was killed.
+constexpr int64_t kPartSeconds = 3600;
 
-uint64_t Checksum(std::string_view bytes) {
-  Hasher hasher;
-  hasher.Add(bytes);
-  return hasher.digest();
+void AddSize(std::string& to, size_t size) {
+  auto word = static_cast<uint64_t>(size);
+  to.append(reinterpret_cast<const char*>(&word), sizeof word);
 }
 
-std::optional<std::string> ReadAll(const std::string& path) {
-  int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+std::string EntryOf(std::string_view kind, std::string_view key, std::string_view payload) {
+  std::string entry(kMagic);
+  entry.reserve(kEntryHead + kind.size() + key.size() + payload.size() + Digester::kBytes);
+  for (std::string_view part : {kind, key, payload}) AddSize(entry, part.size());
+  for (std::string_view part : {kind, key, payload}) entry += part;
+  return entry + DigestOf(entry);
+}
+
+// The payload, when it is an entry of this kind and key.
+std::optional<std::string> PayloadOf(std::string entry, std::string_view kind,
+                                     std::string_view key) {
+  if (entry.size() < kEntryHead + Digester::kBytes || !entry.starts_with(kMagic))
+    return std::nullopt;
+  std::string_view all(entry);
+  std::string_view body = all.substr(0, all.size() - Digester::kBytes);
+  uint64_t sizes[3];
+  std::memcpy(sizes, entry.data() + kMagic.size(), sizeof sizes);
+  std::string_view rest = body.substr(kEntryHead);
+  if (sizes[0] != kind.size() || sizes[1] != key.size() || rest.size() < kind.size() + key.size() ||
+      rest.size() - kind.size() - key.size() != sizes[2])
+    return std::nullopt;
+  if (rest.substr(0, kind.size()) != kind || rest.substr(kind.size(), key.size()) != key ||
+      DigestOf(body) != all.substr(body.size()))
+    return std::nullopt;
+  entry.resize(body.size());
+  entry.erase(0, kEntryHead + kind.size() + key.size());
+  return entry;
+}
+
+bool IsOwn(const struct stat& info) {
+  return info.st_uid == geteuid() && (info.st_mode & 022) == 0;
+}
+
+// A file of the owner's, of at most so many bytes. What is no plain file is not waited for.
+std::optional<std::string> ReadAll(const std::string& path, int64_t most) {
+  int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (fd < 0) return std::nullopt;
-  std::string data;
-  char block[1 << 16];
-  ssize_t got = 0;
-  while ((got = read(fd, block, sizeof block)) > 0) data.append(block, static_cast<size_t>(got));
-  if (got == 0) futimens(fd, nullptr);  // used just now
+  struct stat info {};
+  if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode) || !IsOwn(info) || info.st_size > most) {
+    close(fd);
+    return std::nullopt;
+  }
+  std::string data(static_cast<size_t>(info.st_size), '\0');
+  size_t at = 0;
+  while (at < data.size()) {
+    ssize_t got = read(fd, data.data() + at, data.size() - at);
+    if (got <= 0) break;
+    at += static_cast<size_t>(got);
+  }
+  if (at == data.size()) futimens(fd, nullptr);  // used just now
   close(fd);
-  if (got < 0) return std::nullopt;
+  if (at != data.size()) return std::nullopt;
   return data;
 }
 
@@ -56,16 +103,22 @@ struct Entry {
   int64_t used_ns;
 };
 
+// Entries of a folder; temporary files that nobody will rename any more are removed.
 std::vector<Entry> ListEntries(const std::string& dir) {
   std::vector<Entry> entries;
   DIR* open_dir = opendir(dir.c_str());
   if (open_dir == nullptr) return entries;
   while (const dirent* item = readdir(open_dir)) {
     std::string_view name = item->d_name;
-    if (!name.ends_with(kSuffix)) continue;
+    bool is_part = name.find(std::string(kSuffix) + std::string(kPart)) != std::string_view::npos;
+    if (!is_part && !name.ends_with(kSuffix)) continue;
     std::string path = dir + "/" + std::string(name);
     struct stat info {};
-    if (stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
+    if (lstat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
+    if (is_part) {
+      if (std::time(nullptr) - info.st_mtim.tv_sec > kPartSeconds) unlink(path.c_str());
+      continue;
+    }
     entries.push_back(
         {std::move(path), info.st_size, info.st_mtim.tv_sec * 1000000000 + info.st_mtim.tv_nsec});
   }
@@ -104,8 +157,9 @@ DiskCache* DiskCache::OfProcess() {
   return cache;
 }
 
-std::string DiskCache::PathOf(std::string_view key) const {
-  return dir_ + "/" + std::string(key) + std::string(kSuffix);
+std::string DiskCache::PathOf(std::string_view kind, std::string_view key) const {
+  std::string name = DigestOf(CacheKey().Add(kind).Add(key).bytes()).substr(0, 16);
+  return dir_ + "/" + std::string(kind) + "-" + HexOf(name) + std::string(kSuffix);
 }
 
 bool DiskCache::OpenLocked() {
@@ -113,8 +167,7 @@ bool DiskCache::OpenLocked() {
   MakeParents(dir_);
   mkdir(dir_.c_str(), 0700);
   struct stat info {};
-  bool mine = lstat(dir_.c_str(), &info) == 0 && S_ISDIR(info.st_mode) &&
-              info.st_uid == geteuid() && (info.st_mode & 022) == 0;
+  bool mine = lstat(dir_.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && IsOwn(info);
   usable_ = mine;
   return mine;
 }
@@ -124,34 +177,26 @@ bool DiskCache::IsUsable() {
   return OpenLocked();
 }
 
-std::optional<std::string> DiskCache::Get(std::string_view key) {
+std::optional<std::string> DiskCache::Get(std::string_view kind, std::string_view key) {
   if (!IsUsable()) return std::nullopt;
-  std::optional<std::string> data = ReadAll(PathOf(key));
-  uint64_t sum = 0;
-  if (!data || data->size() < kMagic.size() + sizeof sum || !data->starts_with(kMagic))
-    return std::nullopt;
-  std::memcpy(&sum, data->data() + kMagic.size(), sizeof sum);
-  data->erase(0, kMagic.size() + sizeof sum);
-  if (Checksum(*data) != sum) return std::nullopt;
-  return data;
+  std::optional<std::string> entry = ReadAll(PathOf(kind, key), max_bytes_);
+  if (!entry) return std::nullopt;
+  return PayloadOf(std::move(*entry), kind, key);
 }
 
-void DiskCache::Put(std::string_view key, std::string_view bytes) {
+void DiskCache::Put(std::string_view kind, std::string_view key, std::string_view payload) {
   static std::atomic<uint64_t> counter{0};
-  auto size = static_cast<int64_t>(bytes.size());
+  auto size = static_cast<int64_t>(key.size() + payload.size());
+  if (size > max_bytes_ / 4 || !IsUsable()) return;
+  std::string entry = EntryOf(kind, key, payload), path = PathOf(kind, key);
+  std::string part =
+      path + std::string(kPart) + std::to_string(getpid()) + "." + std::to_string(++counter);
   std::lock_guard<std::mutex> lock(mutex_);
-  if (!OpenLocked() || size > max_bytes_ / 4) return;
-  uint64_t sum = Checksum(bytes);
-  std::string data(kMagic);
-  data.append(reinterpret_cast<const char*>(&sum), sizeof sum);
-  data += bytes;
-  std::string path = PathOf(key);
-  std::string part = path + ".part" + std::to_string(getpid()) + "." + std::to_string(++counter);
-  if (!WriteAll(part, data) || std::rename(part.c_str(), path.c_str()) != 0) {
+  if (!WriteAll(part, entry) || std::rename(part.c_str(), path.c_str()) != 0) {
     unlink(part.c_str());
     return;
   }
-  if (bytes_ >= 0) bytes_ += static_cast<int64_t>(data.size());
+  if (bytes_ >= 0) bytes_ += static_cast<int64_t>(entry.size());
   ShrinkLocked();
 }
 
@@ -171,21 +216,13 @@ void DiskCache::ShrinkLocked() {
 }
 
 CacheKey& CacheKey::Add(std::string_view part) {
-  Hasher low, high;
-  low.Add(low_);
-  low.Add(part);
-  high.Add(part);
-  high.Add(high_);
-  low_ = low.digest();
-  high_ = high.digest();
+  AddSize(bytes_, part.size());
+  bytes_ += part;
   return *this;
 }
 
-std::string CacheKey::Text() const {
-  char text[33];
-  std::snprintf(text, sizeof text, "%016llx%016llx", static_cast<unsigned long long>(high_),
-                static_cast<unsigned long long>(low_));
-  return text;
+std::string CacheKey::Digest() const {
+  return DigestOf(bytes_);
 }
 
 }  // namespace tokamak

@@ -8,10 +8,17 @@
 
 namespace tokamak {
 
-// Bytes kept on disk by name between processes. An entry is written to a temporary file and
-// renamed, and checked when it is read: a damaged one is as good as none. The folder is made for
-// its owner alone and not used when it is somebody else's. Faults of the disk are never errors:
-// what cannot be kept is made again. Any number of threads and processes may use one folder.
+// The one place where anything is kept on disk between processes: payloads by kind and key, both of
+// which are written with the payload and compared when it is read, under a digest of all three. An
+// entry that was copied, renamed, damaged or cut off is as good as none. Entries are written to a
+// temporary file and renamed.
+//
+// The digest tells accidents, not attacks: whoever may write to the folder decides what machine
+// code runs. So the folder is made for its owner alone, and neither it nor an entry is used when it
+// is somebody else's or others may write to it.
+//
+// Faults of the disk are never errors: what cannot be kept is made again. Any number of threads and
+// processes may use one folder.
 class DiskCache {
  public:
   // Not more than about `max_bytes`: the oldest entries go.
@@ -20,15 +27,18 @@ class DiskCache {
   // TOKAMAK_CACHE=dir, or off; else $XDG_CACHE_HOME/tokamak or ~/.cache/tokamak. Null: none.
   static DiskCache* OfProcess();
 
-  // `key`: letters and digits, at least three.
-  std::optional<std::string> Get(std::string_view key);
-  void Put(std::string_view key, std::string_view bytes);
+  // `kind`: what sort of thing it is, in small letters, digits and '-'. `key`: all that the payload
+  // was made from (CacheKey), or the digest of it where that is large.
+  std::optional<std::string> Get(std::string_view kind, std::string_view key);
+  void Put(std::string_view kind, std::string_view key, std::string_view payload);
 
   // Whether the folder may be used.
   bool IsUsable();
 
+  // Where an entry is, if there is one.
+  std::string PathOf(std::string_view kind, std::string_view key) const;
+
  private:
-  std::string PathOf(std::string_view key) const;
   bool OpenLocked();
   void ShrinkLocked();
 
@@ -39,14 +49,17 @@ class DiskCache {
   int64_t bytes_ = -1;  // of all entries, as far as this process knows; -1: not counted yet
 };
 
-// 32 digits for the contents of a cache entry: what it was made from, build and machine included.
+// What a cache entry was made from, part by part; build and machine are parts, where they count.
 class CacheKey {
  public:
   CacheKey& Add(std::string_view part);
-  std::string Text() const;
+  // All parts, each with its length.
+  const std::string& bytes() const { return bytes_; }
+  // 32 bytes that stand for them.
+  std::string Digest() const;
 
  private:
-  uint64_t low_ = 0x243f6a8885a308d3u, high_ = 0x13198a2e03707344u;
+  std::string bytes_;
 };
 
 }  // namespace tokamak

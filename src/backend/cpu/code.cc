@@ -3,6 +3,7 @@
 #include <chrono>
 #include <unordered_map>
 
+#include "kernel/form.h"
 #include "runtime/disk_cache.h"
 #include "runtime/process.h"
 #include "runtime/thread_pool.h"
@@ -14,45 +15,9 @@ namespace {
 // a kernel about 4 (cpu_kernels); files are made in parallel, and each is an entry of the cache.
 constexpr size_t kObjectNodes = 600;
 
-class Writer {
- public:
-  template <typename T>
-  void Add(T value) {
-    auto word = static_cast<uint64_t>(value);
-    bytes_.append(reinterpret_cast<const char*>(&word), sizeof word);
-  }
-  std::string Take() { return std::move(bytes_); }
-
- private:
-  std::string bytes_;
-};
-
-void AddProduct(Writer& out, const Multiplication& product) {
-  for (ArrayId id : {product.lhs, product.rhs}) out.Add(id);
-  for (ValueId id : {product.lhs_at, product.rhs_at, product.depth}) out.Add(id);
-  out.Add(product.fresh);
-  for (int64_t number : {product.rows, product.columns, product.lhs_row, product.lhs_column,
-                         product.rhs_row, product.to_row})
-    out.Add(number);
-}
-
-void AddBlock(Writer& out, const Block& block) {
-  out.Add(block.size());
-  for (const Stmt& stmt : block) {
-    out.Add(stmt.kind);
-    out.Add(stmt.loop);
-    out.Add(stmt.condition);
-    out.Add(stmt.array);
-    out.Add(stmt.index);
-    out.Add(stmt.value);
-    out.Add(stmt.scope);
-    out.Add(stmt.uniform);
-    AddProduct(out, stmt.product);
-    AddBlock(out, stmt.head);
-    AddBlock(out, stmt.body);
-    AddBlock(out, stmt.otherwise);
-  }
-}
+// Of entries of the cache. Their keys are the kernels themselves, the build that compiled them and
+// the processor.
+constexpr std::string_view kObjectKind = "cpu-object";
 
 int64_t Since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() -
@@ -69,40 +34,6 @@ struct Code::Batch {
   CacheKey key;
 };
 
-std::string FormOf(const Kernel& kernel) {
-  Writer out;
-  out.Add(kernel.index_bits);
-  out.Add(kernel.nodes.size());
-  for (const ScalarNode& node : kernel.nodes) {
-    out.Add(node.prim);
-    out.Add(node.type);
-    for (ValueId operand : node.operands) out.Add(operand);
-    out.Add(node.bits);
-  }
-  out.Add(kernel.arrays.size());
-  for (const Array& array : kernel.arrays) {
-    out.Add(array.type);
-    out.Add(array.space);
-    out.Add(array.access);
-    out.Add(array.size);
-    out.Add(array.distinct);
-    out.Add(array.alignment);
-  }
-  out.Add(kernel.extents.size());
-  for (const Extent& extent : kernel.extents) {
-    out.Add(extent.multiple_of);
-    out.Add(extent.minimum);
-    out.Add(extent.maximum);
-  }
-  out.Add(kernel.loops.size());
-  for (const Loop& loop : kernel.loops) {
-    out.Add(loop.role);
-    out.Add(loop.extent);
-  }
-  AddBlock(out, kernel.body);
-  return out.Take();
-}
-
 // What became of a batch.
 struct Code::Made {
   Result<std::shared_ptr<const LoadedCode>> code = std::shared_ptr<const LoadedCode>();
@@ -114,10 +45,9 @@ struct Code::Made {
 Code::Made Code::CompileBatch(const Batch& batch, const Target& target,
                               const CompileOptions& options) {
   Made made;
-  std::string key = batch.key.Text();
   if (options.cache != nullptr) {
     auto begin = std::chrono::steady_clock::now();
-    if (std::optional<std::string> object = options.cache->Get(key)) {
+    if (std::optional<std::string> object = options.cache->Get(kObjectKind, batch.key.bytes())) {
       made.code = LoadObject(*object, batch.kernels.size());
       made.times.load_us = Since(begin);
       made.cached = made.code.ok();
@@ -132,14 +62,15 @@ Code::Made Code::CompileBatch(const Batch& batch, const Target& target,
   auto begin = std::chrono::steady_clock::now();
   made.code = LoadObject(object.value(), batch.kernels.size());
   made.times.load_us = Since(begin);
-  if (made.code.ok() && options.cache != nullptr) options.cache->Put(key, object.value());
+  if (made.code.ok() && options.cache != nullptr)
+    options.cache->Put(kObjectKind, batch.key.bytes(), object.value());
   return made;
 }
 
 Result<std::shared_ptr<const Code>> Code::Compile(std::span<const Kernel* const> kernels,
                                                   const CompileOptions& options) {
   TOK_TRY(Target target, HostTarget());
-  std::string setting = "cpu object 1 " + BuildId() + " " + target.Text();
+  std::string setting = BuildId() + " " + target.Text();
 
   // Kernels that differ, in batches.
   std::unordered_map<std::string, size_t> known;

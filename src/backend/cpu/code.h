@@ -46,7 +46,4 @@ class Code {
   int cached_ = 0;
 };
 
-// All that decides a kernel's code, as bytes: equal for equal kernels, names apart.
-std::string FormOf(const Kernel& kernel);
-
 }  // namespace tokamak::cpu

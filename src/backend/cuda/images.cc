@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <optional>
+#include <system_error>
 #include <thread>
 #include <unordered_map>
 
@@ -42,30 +43,31 @@ struct Wanted {
 std::string KeyOf(const CudaSource& source, const ImageOptions& options,
                   const std::string& compiler) {
   return CacheKey()
-      .Add("cuda-kernel-1")
       .Add(options.architecture)
       .Add(options.driver)
       .Add(compiler)
       .Add(source.text)
-      .Text();
+      .bytes();
 }
 
-// A batch is kept under the key of all its kernels, and each kernel under its own, which leads to
-// the batch.
+// A batch is kept under the digest of the keys of its kernels, and each kernel under its own, which
+// leads to the batch.
+constexpr std::string_view kKernelEntry = "cuda-kernel", kBatchEntry = "cuda-batch";
+
 std::string BatchKey(std::span<Wanted* const> batch) {
   CacheKey key;
   for (const Wanted* wanted : batch) key.Add(wanted->key);
-  return key.Text();
+  return key.Digest();
 }
 
 void FindInCache(std::vector<Wanted>& all, DiskCache& cache) {
   std::unordered_map<std::string, std::shared_ptr<const std::string>> batches;
   for (Wanted& wanted : all) {
-    std::optional<std::string> batch = cache.Get(wanted.key);
+    std::optional<std::string> batch = cache.Get(kKernelEntry, wanted.key);
     if (!batch) continue;
     auto [at, is_new] = batches.try_emplace(*batch);
     if (is_new)
-      if (std::optional<std::string> cubin = cache.Get(*batch))
+      if (std::optional<std::string> cubin = cache.Get(kBatchEntry, *batch))
         at->second = std::make_shared<const std::string>(std::move(*cubin));
     wanted.cubin = at->second;
   }
@@ -88,8 +90,8 @@ Status CompileBatch(std::span<Wanted* const> batch, const Nvrtc& nvrtc,
   for (Wanted* wanted : batch) wanted->cubin = cubin;
   if (options.cache == nullptr) return Ok();
   std::string key = BatchKey(batch);
-  options.cache->Put(key, *cubin);
-  for (const Wanted* wanted : batch) options.cache->Put(wanted->key, key);
+  options.cache->Put(kBatchEntry, key, *cubin);
+  for (const Wanted* wanted : batch) options.cache->Put(kKernelEntry, wanted->key, key);
   return Ok();
 }
 
@@ -110,7 +112,11 @@ Status CompileAll(std::span<Wanted* const> missing, const ImageOptions& options)
     }
   };
   std::vector<std::thread> others;
-  for (size_t i = 1; i < std::min(threads, batches); ++i) others.emplace_back(work);
+  try {
+    for (size_t i = 1; i < std::min(threads, batches); ++i) others.emplace_back(work);
+  } catch (const std::system_error&) {
+    // Fewer threads do.
+  }
   work();
   for (std::thread& thread : others) thread.join();
   for (std::optional<Error>& error : errors)
