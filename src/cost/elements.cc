@@ -1,13 +1,13 @@
-#include <mutex>
-#include <unordered_map>
 #include <vector>
 
 #include "cost/pipes.h"
 #include "cost/work.h"
+#include "ir/compare.h"
 #include "ir/ir.h"
 #include "kernel/choice.h"
 #include "kernel/formulas.h"
 #include "support/hash.h"
+#include "support/memo.h"
 
 // AddElementOp: an op's formula is made once for each type and counted as a kernel's values are.
 
@@ -137,10 +137,33 @@ Counts StorageCounts(ElementType type, bool store, const Machine& machine) {
 // Numbers of keys that are no op's.
 enum OtherKey : int { kThreefry = -1, kPhilox = -2, kFrom = -3, kTo = -4 };
 
-// Equal for what takes the same; what an op's operands are is added.
-Hasher KeyOf(int what, ElementType type, const Machine& machine) {
-  Hasher key;
-  key.Add(what);
+// All that decides what something takes.
+struct CountsKey {
+  int what = 0;  // an op, or an OtherKey
+  std::vector<uint64_t> words = {};
+  Attrs attrs = {};
+
+  template <typename T>
+  void Add(T word) {
+    words.push_back(static_cast<uint64_t>(word));
+  }
+  uint64_t Hash() const {
+    Hasher hasher;
+    hasher.Add(what);
+    for (uint64_t word : words) hasher.Add(word);
+    if (what >= 0) hasher.Add(HashAttrs(static_cast<Op>(what), attrs));
+    return hasher.digest();
+  }
+  bool operator==(const CountsKey& other) const {
+    return what == other.what && words == other.words &&
+           (what < 0 || EqualAttrs(static_cast<Op>(what), attrs, other.attrs));
+  }
+};
+
+// What an op's operands are is added.
+CountsKey KeyOf(int what, ElementType type, const Machine& machine) {
+  CountsKey key{what};
+  key.words.reserve(16);
   key.Add(type);
   key.Add(machine.vector_bits);
   key.Add(machine.is_gpu());
@@ -148,32 +171,10 @@ Hasher KeyOf(int what, ElementType type, const Machine& machine) {
   return key;
 }
 
-// Counts that were made before, by hash.
-class Known {
- public:
-  static Known& OfProcess() {
-    static auto* known = new Known;
-    return *known;
-  }
-  template <typename Make>
-  Counts Get(const Hasher& hasher, Make&& make) {
-    uint64_t key = hasher.digest();
-    {
-      std::lock_guard<std::mutex> lock(mutex_);
-      auto found = counts_.find(key);
-      if (found != counts_.end()) return found->second;
-    }
-    Counts counts = make();
-    std::lock_guard<std::mutex> lock(mutex_);
-    if (counts_.size() < kMost) counts_[key] = counts;
-    return counts;
-  }
-
- private:
-  static constexpr size_t kMost = 10000;
-  std::mutex mutex_;
-  std::unordered_map<uint64_t, Counts> counts_;
-};
+Memo<CountsKey, Counts>& KnownCounts() {
+  static auto* known = new Memo<CountsKey, Counts>(10000);
+  return *known;
+}
 
 void Add(Work& work, const Counts& counts, double elements) {
   for (size_t i = 0; i < kPipes; ++i) work.ops[i] += counts[i] * elements;
@@ -203,14 +204,15 @@ void AddDot(Work& work, const Instr& dot, double elements) {
 }
 
 void AddElementwise(Work& work, const Instr& instr, double elements, const Machine& machine) {
-  Hasher key = KeyOf(static_cast<int>(instr.op()), instr.shape().type(), machine);
+  CountsKey key = KeyOf(static_cast<int>(instr.op()), instr.shape().type(), machine);
+  key.attrs = instr.attrs();
   for (const Instr* operand : instr.operands()) {
     OperandKey own = KeyOf(*operand);
     key.Add(own.type);
     key.Add(own.is_constant);
     key.Add(own.bits);
   }
-  Counts counts = Known::OfProcess().Get(key, [&] { return FormulaCounts(instr, machine); });
+  Counts counts = KnownCounts().Get(key, [&] { return FormulaCounts(instr, machine); });
   Add(work, counts, elements);
 }
 
@@ -246,9 +248,8 @@ void AddElementOp(Work& work, const Instr& instr, double elements, const Machine
     case Op::kRngBitGenerator: {
       bool philox = instr.op() == Op::kRngBitGenerator &&
                     instr.attrs<RngBitGeneratorAttrs>().algorithm != RngAlgorithm::kThreeFry;
-      Hasher key = KeyOf(philox ? kPhilox : kThreefry, {}, machine);
-      Add(work, Known::OfProcess().Get(key, [&] { return RandomCounts(philox, machine); }),
-          elements);
+      CountsKey key = KeyOf(philox ? kPhilox : kThreefry, {}, machine);
+      Add(work, KnownCounts().Get(key, [&] { return RandomCounts(philox, machine); }), elements);
       return;
     }
     default:
@@ -258,17 +259,15 @@ void AddElementOp(Work& work, const Instr& instr, double elements, const Machine
 }
 
 void AddLoads(Work& work, double elements, ElementType type, const Machine& machine) {
-  Hasher key = KeyOf(kFrom, type, machine);
-  Add(work, Known::OfProcess().Get(key, [&] { return StorageCounts(type, false, machine); }),
-      elements);
+  CountsKey key = KeyOf(kFrom, type, machine);
+  Add(work, KnownCounts().Get(key, [&] { return StorageCounts(type, false, machine); }), elements);
   work[Pipe::kLoad] +=
       elements * static_cast<double>(BytesOf(type)) * 8 / static_cast<double>(machine.vector_bits);
 }
 
 void AddStores(Work& work, double elements, ElementType type, const Machine& machine) {
-  Hasher key = KeyOf(kTo, type, machine);
-  Add(work, Known::OfProcess().Get(key, [&] { return StorageCounts(type, true, machine); }),
-      elements);
+  CountsKey key = KeyOf(kTo, type, machine);
+  Add(work, KnownCounts().Get(key, [&] { return StorageCounts(type, true, machine); }), elements);
   work[Pipe::kStore] +=
       elements * static_cast<double>(BytesOf(type)) * 8 / static_cast<double>(machine.vector_bits);
 }

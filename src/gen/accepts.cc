@@ -1,13 +1,13 @@
 // Which instructions have code for single elements.
 
-#include <mutex>
-#include <unordered_map>
+#include <vector>
 
 #include "gen/element.h"
 #include "gen/random_bits.h"
 #include "gen/select_scatter.h"
 #include "gen/window.h"
 #include "support/hash.h"
+#include "support/memo.h"
 
 namespace tokamak {
 namespace {
@@ -16,17 +16,21 @@ bool IsRowMajorArray(const Shape& shape) {
   return shape.layout() == nullptr || IsRowMajor(shape.layout()->minor_to_major);
 }
 
-// Whether an op has a formula for its types. Asked by making one, once.
-bool HasFormula(const Instr& instr) {
-  Hasher key;
-  key.Add(instr.op());
-  for (const Instr* operand : instr.operands()) key.Add(operand->shape().type());
-  key.Add(instr.shape().type());
-  static std::mutex mutex;
-  static std::unordered_map<uint64_t, bool> known;
-  std::lock_guard<std::mutex> lock(mutex);
-  auto [at, is_new] = known.try_emplace(key.digest(), false);
-  if (!is_new) return at->second;
+// What decides whether an op has a formula; its attributes decide which.
+struct FormulaKey {
+  Op op{};
+  std::vector<ElementType> types;  // of the operands and the result
+
+  uint64_t Hash() const {
+    Hasher hasher;
+    hasher.Add(op);
+    for (ElementType type : types) hasher.Add(type);
+    return hasher.digest();
+  }
+  bool operator==(const FormulaKey&) const = default;
+};
+
+bool MakesFormula(const Instr& instr) {
   KernelBuilder b("probe");
   std::vector<Element> operands;
   for (const Instr* operand : instr.operands()) {
@@ -42,8 +46,16 @@ bool HasFormula(const Instr& instr) {
               .from = instr.operand(instr.op() == Op::kSelect ? 2 : 0)->shape().type(),
               .operands = operands,
               .attrs = &instr.attrs()};
-  at->second = ApplyOp(b, call).has_value();
-  return at->second;
+  return ApplyOp(b, call).has_value();
+}
+
+// Whether an op has a formula for its types. Asked by making one, once.
+bool HasFormula(const Instr& instr) {
+  FormulaKey key{instr.op(), {}};
+  for (const Instr* operand : instr.operands()) key.types.push_back(operand->shape().type());
+  key.types.push_back(instr.shape().type());
+  static auto* known = new Memo<FormulaKey, bool>(10000);
+  return known->Get(key, [&] { return MakesFormula(instr); });
 }
 
 std::optional<std::string> WhyNoShapes(const Instr& instr) {

@@ -17,7 +17,7 @@
 
 #include "backend/cuda/cuda_prims.h"
 #include "backend/cuda/cuda_text.h"
-#include "kernel/hash.h"
+#include "kernel/form.h"
 #include "kernel/names.h"
 
 namespace tokamak::cuda {
@@ -62,7 +62,7 @@ class LoopWriter {
   Result<CudaSource> Write() {
     std::vector<CudaSource> functions;
     for (const CudaPackPart& part : parts_) {
-      auto [at, is_new] = function_of_.try_emplace(HashOf(*part.kernel), functions.size());
+      auto [at, is_new] = function_of_.try_emplace(FormOf(*part.kernel), functions.size());
       numbers_.push_back(at->second);
       if (!is_new) continue;
       TOK_TRY(CudaSource source, CudaPartText(*part.kernel, fmt::format("part_{}", at->second)));
@@ -211,9 +211,9 @@ class LoopWriter {
   const LoopShape& shape_;
   LoopPointers pointers_;
   CudaSource made_;
-  std::unordered_map<uint64_t, size_t> function_of_;  // by the hash of a kernel
-  std::vector<size_t> numbers_;                       // of each part's function
-  std::vector<int> threads_;                          // by function
+  std::unordered_map<std::string, size_t> function_of_;  // by the form of a kernel
+  std::vector<size_t> numbers_;                          // of each part's function
+  std::vector<int> threads_;                             // by function
   std::vector<int64_t> team_bytes_;
   int most_threads_ = kLoopWarp, depth_ = 0;
   int64_t most_bytes_ = 0;

@@ -10,7 +10,7 @@
 #include "backend/cuda/cuda_prims.h"
 #include "backend/cuda/cuda_text.h"
 #include "backend/cuda/part_form.h"
-#include "kernel/hash.h"
+#include "kernel/form.h"
 #include "kernel/names.h"
 
 namespace tokamak::cuda {
@@ -56,7 +56,7 @@ class PackWriter {
   };
 
   Status Add(const CudaPackPart& part) {
-    auto [at, is_new] = part_of_.try_emplace(HashOf(*part.kernel), known_.size());
+    auto [at, is_new] = part_of_.try_emplace(FormOf(*part.kernel), known_.size());
     if (is_new) TOK_RETURN_IF_ERROR(AddKernel(*part.kernel));
     begins_.push_back(teams_);
     first_pointers_.push_back(static_cast<int64_t>(pointers_));
@@ -215,7 +215,7 @@ class PackWriter {
   std::string name_;
   std::span<const CudaPackPart> parts_;
   CudaPackSource made_;
-  std::unordered_map<uint64_t, size_t> part_of_;         // by the hash of a kernel
+  std::unordered_map<std::string, size_t> part_of_;      // by the form of a kernel
   std::vector<Part> known_;                              // distinct kernels
   std::unordered_map<std::string, size_t> function_of_;  // by its threads and text
   std::vector<Function> functions_;

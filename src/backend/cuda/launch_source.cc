@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "kernel/hash.h"
-#include "support/hash.h"
+#include "kernel/form.h"
+#include "support/digest.h"
 
 namespace tokamak::cuda {
 namespace {
@@ -13,27 +13,36 @@ namespace {
 // Parameters of a launch take 4 KiB at most, on every device and with every driver.
 constexpr size_t kMostParameters = 500;
 
+// Loaded code is found again by its name alone: 128 bits of a digest of all that the code depends
+// on.
+constexpr size_t kNameBytes = 16;
+
 }  // namespace
 
 std::string LaunchName(const LaunchForm& form) {
-  Hasher hasher;
+  Digester digester;
+  auto add = [&](int64_t number) {
+    digester.Add({reinterpret_cast<const char*>(&number), sizeof number});
+  };
   for (const CudaPackPart& part : form.parts) {
-    hasher.Add(HashOf(*part.kernel));
-    if (form.parts.size() > 1 || form.loop) hasher.Add(part.teams);
+    std::string bytes = FormOf(*part.kernel);
+    add(static_cast<int64_t>(bytes.size()));
+    digester.Add(bytes);
+    if (form.parts.size() > 1 || form.loop) add(part.teams);
   }
   if (form.loop) {
     for (const auto* phases : {&form.loop->condition, &form.loop->body, &form.loop->closing}) {
-      hasher.Add(phases->size());
+      add(static_cast<int64_t>(phases->size()));
       for (const LoopShape::Phase& phase : *phases) {
-        hasher.Add(phase.parts);
-        hasher.Add(phase.bytes);
-        hasher.Add(phase.meets);
+        add(static_cast<int64_t>(phase.parts));
+        add(phase.bytes);
+        add(phase.meets ? 1 : 0);
       }
     }
-    hasher.Add(form.loop->in_turn);
-    return fmt::format("loop_{:016x}", hasher.digest());
+    add(form.loop->in_turn ? 1 : 0);
   }
-  return fmt::format("kernel_{:016x}", hasher.digest());
+  std::string digits = HexOf(digester.Finish().substr(0, kNameBytes));
+  return (form.loop ? "loop_" : "kernel_") + digits;
 }
 
 Result<LaunchSource> SourceOf(const LaunchForm& form, const std::string& name) {
