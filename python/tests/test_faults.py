@@ -43,6 +43,29 @@ def test_more_memory_than_there_is():
         jax.block_until_ready(jax.jit(lambda: jnp.zeros((1 << 22, 1 << 22), jnp.float32))())
 
 
+def test_no_memory_on_a_thread_of_the_library():
+    """The interpreter's copy of an argument does not fit: an exception here, not the end of the process."""
+    code = """
+import resource, jax, jax.numpy as jnp, numpy as np
+f = jax.jit(lambda x: jax.lax.fori_loop(0, 2, lambda i, c: c + 1, x))
+small, large = jnp.zeros(8, jnp.int8), jnp.zeros(1 << 28, jnp.int8)
+f(small).block_until_ready(), jax.block_until_ready(large)
+compiled = f.lower(large).compile()
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+limits = resource.getrlimit(resource.RLIMIT_AS)
+resource.setrlimit(resource.RLIMIT_AS, (used + (400 << 20), limits[1]))
+try:
+    compiled(large).block_until_ready()
+    print("it fits")
+except jax.errors.JaxRuntimeError as error:
+    print("TK5002" in str(error))
+resource.setrlimit(resource.RLIMIT_AS, limits)
+print(np.asarray(f(small)).tolist())
+"""
+    done = python(code, TOKAMAK_DEVICE="interp")
+    assert (done.returncode, done.stdout) == (0, "True\n[2, 2, 2, 2, 2, 2, 2, 2]\n"), done.stdout + done.stderr
+
+
 @pytest.mark.parametrize(
     ("name", "said"),
     [

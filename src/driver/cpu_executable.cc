@@ -63,6 +63,19 @@ class ArenaPool {
     free_.push_back(arena);
   }
 
+  // Gives one back, also when a run ends by an exception.
+  class Giver {
+   public:
+    Giver(ArenaPool& pool, std::byte* arena) : pool_(pool), arena_(arena) {}
+    ~Giver() { pool_.Give(arena_); }
+    Giver(const Giver&) = delete;
+    Giver& operator=(const Giver&) = delete;
+
+   private:
+    ArenaPool& pool_;
+    std::byte* arena_;
+  };
+
  private:
   size_t bytes_, around_;
   std::mutex mutex_;
@@ -137,6 +150,7 @@ class CpuExecutable final : public Executable {
   Status RunOnce(std::span<const void* const> inputs, std::span<void* const> outputs,
                  const RunControl& control) const override {
     TOK_TRY(std::byte * arena, arenas_->Take());
+    ArenaPool::Giver giver(*arenas_, arena);
     std::vector<std::byte*> memories = {arena};
     for (const void* input : inputs)
       memories.push_back(static_cast<std::byte*>(const_cast<void*>(input)));
@@ -159,7 +173,6 @@ class CpuExecutable final : public Executable {
     std::optional<KernelChecker> checker;
     if (check_kernels_) context.watcher = &checker.emplace(program_, *module_, functions_.all());
     Status status = RunSteps(program_.steps, context);
-    arenas_->Give(arena);
     if (status.ok()) status = codes_.TakeFault();
     if (status.ok()) status = host.Finish(control.checks);
     if (!status.ok() && status.error().code != ErrorCode::kKernelDiffers)

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "pjrt/within_memory.h"
+
 namespace tokamak {
 namespace {
 
@@ -37,20 +39,21 @@ SharedError Job::RunNow(const std::atomic<bool>* stop) {
     if (const SharedError* error = input.usable()->error()) return *error;
     if (const SharedError* error = input.ready->error()) return *error;
   }
-  return client_->on == nullptr ? RunOnHost(stop) : Share(IssueToDevice(stop));
+  return Share(
+      WithinMemory([&] { return client_->on == nullptr ? RunOnHost(stop) : IssueToDevice(stop); }));
 }
 
-SharedError Job::RunOnHost(const std::atomic<bool>* stop) {
+Status Job::RunOnHost(const std::atomic<bool>* stop) {
   std::vector<const void*> from;
   std::vector<void*> to;
   from.reserve(inputs.size());
   to.reserve(outputs.size());
   for (const HeldBuffer& input : inputs) from.push_back(input.storage->data());
   for (const Ref<Storage>& output : outputs) {
-    if (Status there = output->Provide(); !there.ok()) return Share(std::move(there));
+    TOK_RETURN_IF_ERROR(output->Provide());
     to.push_back(output->data());
   }
-  return Share(executable_->Run(from, to, {.stop = stop}));
+  return executable_->Run(from, to, {.stop = stop});
 }
 
 // Arrays of the host among the inputs and outputs go by way of memory of the device.

@@ -34,7 +34,7 @@ class Job final : public Task {
   void Run(bool stopped) override;
 
  private:
-  SharedError RunOnHost(const std::atomic<bool>* stop);
+  Status RunOnHost(const std::atomic<bool>* stop);
   Status IssueToDevice(const std::atomic<bool>* stop);
   void CountDown();
   void Finish(const SharedError& error);

@@ -6,6 +6,7 @@
 #include "pjrt/buffer.h"
 #include "pjrt/event.h"
 #include "pjrt/slots.h"
+#include "pjrt/within_memory.h"
 #include "runtime/strided_copy.h"
 
 namespace tokamak {
@@ -168,7 +169,7 @@ struct CopyOut {
 
   void Run(SharedError error) {
     if (error == nullptr)
-      if (Status status = Copy(); !status.ok())
+      if (Status status = WithinMemory([&] { return Copy(); }); !status.ok())
         error = std::make_shared<const Error>(std::move(status.error()));
     from = {};
     done->Fire(error);
