@@ -377,6 +377,31 @@ def _add_ffi():
     known_before = False
 
 
+# ---- interrupts
+
+
+def _add_interrupts():
+    """Who asks for the numbers of an array that is not there yet waits as block_until_ready does, which Ctrl-C ends. JAX waits
+    without looking at signals there. The copy to the host is asked for before: it follows the work by itself."""
+    from jax._src import array
+
+    of_jax = array.ArrayImpl._value.fget
+    if is_excluded() or getattr(of_jax, "for_tokamak", False):
+        return
+
+    @functools.wraps(of_jax)
+    def value(self):
+        if self._npy_value is None:
+            self._check_if_deleted()
+            if not self.is_ready():
+                self.copy_to_host_async()
+                self.block_until_ready()
+        return of_jax(self)
+
+    value.for_tokamak = True
+    array.ArrayImpl._value = property(value)
+
+
 _FEATURES = {
     "donation": _add_donation,
     "callbacks": _add_callbacks,
@@ -385,4 +410,5 @@ _FEATURES = {
     "linear algebra": _add_linear_algebra,
     "functions": _add_functions,
     "jax.ffi": _add_ffi,
+    "interrupts": _add_interrupts,
 }

@@ -74,8 +74,8 @@ Status Executable::Run(std::span<const void* const> inputs, std::span<void* cons
   Status status = RunOnce(inputs, outputs, control);
   double took = MicrosSince(begin);
   // The first measurement replaces the price. Later ones pull at it, those below more than those
-  // above: a thread that lost its processor for a while says nothing of the program. A race loses
-  // one.
+  // above: a thread that lost its processor for a while says nothing of the program, and what the
+  // data decide is not predicted by it (time_depends_on_data). A race loses one.
   double before = predicted_us_.load(std::memory_order_relaxed);
   bool first = !measured_.load(std::memory_order_relaxed);
   double later =

@@ -130,6 +130,7 @@ class CpuExecutable final : public Executable {
     Machine machine = is_gpu ? SimulatedGpu() : HostMachine();
     if (maker == KernelMaker::kMachineCode) SetGrains(program_, machine);
     predicted_us_ = PriceOf(program_.steps, program_, machine);
+    time_depends_on_data_ = TimeDependsOnData(program_.steps, program_, machine);
     AlternateLoops(program_.steps);
     functions_ = HostFunctions(program_.host_instrs);
     for (const Instr* constant : program_.constants) {

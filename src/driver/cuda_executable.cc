@@ -67,6 +67,7 @@ class CudaExecutable final : public Executable {
     TOK_TRY(program_, LowerModule(*module_, options, log, fusion.paper));
     if (compile.require_kernels) TOK_RETURN_IF_ERROR(CheckAllKernels(program_, *module_));
     predicted_us_ = PriceOf(program_.steps, program_, options.machine);
+    time_depends_on_data_ = TimeDependsOnData(program_.steps, program_, options.machine);
     AlternateLoops(program_.steps);
     TOK_TRY(steps_, PrepareSteps(program_, gpu_, check_kernels_, &log));
     functions_ = HostFunctions(program_.host_instrs);
@@ -151,6 +152,7 @@ class HostedExecutable final : public Executable {
     memory_ = inner_->memory();
     calls_host_ = inner_->calls_host();
     predicted_us_ = inner_->PredictedMicros();
+    time_depends_on_data_ = inner_->time_depends_on_data();
   }
 
   Device* device() const override { return &device_; }

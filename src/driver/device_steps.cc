@@ -1,6 +1,7 @@
 #include "driver/device_steps.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <unordered_map>
@@ -31,6 +32,23 @@ cuda::ProductKind KindOf(const Instr& dot) {
 // Steps of a graph: of fewer, the first launch would take longer than all of theirs.
 constexpr size_t kLeastOfGraph = 6, kMostOfGraph = 2000;
 constexpr int64_t kRunsBefore = 2;
+
+// What a device's queue takes with certainty; CUDA's has room for about a thousand launches.
+constexpr double kMostQueued = 500;
+
+// How many things one run asks the device for. A graph counts as its steps.
+double QueuedBy(const std::vector<DeviceStep>& steps) {
+  double queued = 0;
+  for (const DeviceStep& step : steps) {
+    double inside = 0;
+    for (const std::vector<DeviceStep>& block : step.blocks) inside += QueuedBy(block);
+    auto rounds = static_cast<double>(step.rounds.value_or(1));
+    queued += step.rounds_a_launch > 0
+                  ? std::ceil(rounds / static_cast<double>(step.rounds_a_launch))
+                  : 1 + rounds * inside;
+  }
+  return queued;
+}
 
 class Preparer {
  public:
@@ -518,7 +536,7 @@ Result<DeviceSteps> PrepareSteps(const LoweredProgram& program, cuda::Gpu& gpu, 
   Preparer preparer(program, gpu, one_by_one, log);
   DeviceSteps steps;
   steps.all = preparer.Prepare(program.steps);
-  steps.waits = preparer.waits();
+  steps.waits = preparer.waits() || QueuedBy(steps.all) > kMostQueued;
   TOK_TRY(std::vector<std::shared_ptr<const cuda::LaunchCode>> codes, gpu.Load(preparer.forms()));
   preparer.SetCodes(steps.all, codes);
   TOK_RETURN_IF_ERROR(preparer.SetProducts(steps.all));

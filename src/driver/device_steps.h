@@ -44,7 +44,9 @@ struct DeviceStep {
 
 struct DeviceSteps {
   std::vector<DeviceStep> all;
-  bool waits = false;  // the host has to wait for the device in between
+  // The host has to wait for the device in between: for values, or since it asks for more than the
+  // device's queue takes.
+  bool waits = false;
 };
 
 // Loads the code of all launches. The program must outlive the steps. `one_by_one`: loops, too, are

@@ -71,6 +71,9 @@ class Executable {
   // Calls functions of the host: never to be run on a thread that may not wait.
   bool calls_host() const { return calls_host_; }
 
+  // It is for the data to say how long a run takes: PredictedMicros tells of past runs alone.
+  bool time_depends_on_data() const { return time_depends_on_data_; }
+
   // How long a run takes, as far as is known: priced at first, then measured.
   double PredictedMicros() const { return predicted_us_.load(std::memory_order_relaxed); }
 
@@ -109,7 +112,7 @@ class Executable {
   std::vector<ArrayInfo> results_;
   CostAnalysis cost_;
   MemoryAnalysis memory_;
-  bool calls_host_ = false;
+  bool calls_host_ = false, time_depends_on_data_ = false;
   mutable std::atomic<double> predicted_us_{0};
   mutable std::atomic<bool> measured_{false};
 };

@@ -30,6 +30,16 @@ double PriceOf(const Computation& computation) {
   return micros;
 }
 
+// Loops and branches of any kind, and sizes that only a run knows.
+bool TimeDependsOnData(const Module& module) {
+  for (const auto& computation : module.computations())
+    for (const Instr* instr : computation->Instrs())
+      if (instr->op() == Op::kWhile || instr->op() == Op::kConditional ||
+          instr->shape().HasDynamicDims())
+        return true;
+  return false;
+}
+
 class InterpExecutable final : public Executable {
  public:
   InterpExecutable(std::unique_ptr<Module> module, const CompileOptions& options)
@@ -42,6 +52,7 @@ class InterpExecutable final : public Executable {
     double price = 0;
     for (const auto& computation : module_->computations()) price += PriceOf(*computation);
     predicted_us_ = price;
+    time_depends_on_data_ = TimeDependsOnData(*module_);
   }
 
   Status Describe() {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "cost/rates.h"
+#include "driver/device_loops.h"
 #include "runtime/thread_pool.h"
 
 namespace tokamak {
@@ -11,6 +12,8 @@ namespace {
 
 // The interpreter's step and element; a loop.
 constexpr double kHostStep = 5, kHostElement = 0.02, kLoop = 1000;
+// A branch of less may be taken or not: the run is short in either case.
+constexpr double kShortBranch = 50;
 
 double PricedElements(const Shape& shape) {
   double count = 0;
@@ -83,6 +86,14 @@ Work WorkOfProduct(const ProductCall& call, const Machine& machine) {
     work[wide ? Pipe::kMultiply64 : Pipe::kMultiply] = multiplications;
   }
   return work;
+}
+
+// Loops of known ranges are `for`s.
+bool HasOpenLoop(const Block& block) {
+  return std::any_of(block.begin(), block.end(), [](const Stmt& stmt) {
+    return stmt.kind == StmtKind::kWhile || HasOpenLoop(stmt.head) || HasOpenLoop(stmt.body) ||
+           HasOpenLoop(stmt.otherwise);
+  });
 }
 
 void SetGrainsOf(std::vector<RunStep>& steps, const LoweredProgram& program,
@@ -159,6 +170,23 @@ double PriceOf(const std::vector<RunStep>& steps, const LoweredProgram& program,
     micros += PriceOfStep(step, program, machine) + inside;
   }
   return micros;
+}
+
+bool TimeDependsOnData(const std::vector<RunStep>& steps, const LoweredProgram& program,
+                       const Machine& machine) {
+  return std::any_of(steps.begin(), steps.end(), [&](const RunStep& step) {
+    if (step.kind == StepKind::kLaunch && HasOpenLoop(program.kernels[step.target].body))
+      return true;
+    // What the interpreter does in one step may be a loop.
+    if (step.kind == StepKind::kHost && !program.host_instrs[step.target]->called().empty())
+      return true;
+    if (step.kind == StepKind::kWhile && !RoundsOf(step, program)) return true;
+    return std::any_of(step.blocks.begin(), step.blocks.end(), [&](const auto& block) {
+      return (step.kind == StepKind::kConditional &&
+              PriceOf(block, program, machine) > kShortBranch) ||
+             TimeDependsOnData(block, program, machine);
+    });
+  });
 }
 
 }  // namespace tokamak

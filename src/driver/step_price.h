@@ -20,4 +20,9 @@ double PriceOfStep(const RunStep& step, const LoweredProgram& program, const Mac
 double PriceOf(const std::vector<RunStep>& steps, const LoweredProgram& program,
                const Machine& machine);
 
+// Whether it is for the data to say if a run is short or long, so that one run tells nothing of the
+// next: a loop whose rounds are not known, a branch that takes long.
+bool TimeDependsOnData(const std::vector<RunStep>& steps, const LoweredProgram& program,
+                       const Machine& machine);
+
 }  // namespace tokamak

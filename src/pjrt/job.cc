@@ -31,7 +31,8 @@ bool Job::RunsOnCaller() const {
   }
   // A function of the host that launches a program holds up the worker.
   if (HostScope::IsInside()) return true;
-  return !executable_->calls_host() && executable_->PredictedMicros() < kRunOnCallerMicros;
+  return !executable_->calls_host() && !executable_->time_depends_on_data() &&
+         executable_->PredictedMicros() < kRunOnCallerMicros;
 }
 
 SharedError Job::RunNow(const std::atomic<bool>* stop) {

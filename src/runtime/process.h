@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <string>
 
 namespace tokamak {
@@ -12,11 +13,16 @@ const std::string& BuildId();
 // once.
 void ForgetCode();
 
+// Whoever is told to stop looks soon, unless it is in machine code that takes long (a kernel that
+// is a loop) or in a library. That is waited for so long, and then left to itself: nobody who wants
+// to end a process should have to wait for it.
+inline constexpr std::chrono::milliseconds kStopWait{1000};
+
 // What owns threads and has to end them before the process's static objects go.
 class Stoppable {
  public:
-  // Ends and joins its threads; called at most once by the guard, and any number of times by
-  // others.
+  // Ends its threads, waiting at most kStopWait for what they do; called at most once by the guard,
+  // and any number of times by others.
   virtual void Stop() = 0;
 
  protected:

@@ -169,7 +169,8 @@ ThreadPool::ThreadPool(int threads)
 
 ThreadPool::~ThreadPool() {
   Unguard(this);
-  Stop();
+  while (!StopSoon()) {
+  }
 }
 
 ThreadPool& ThreadPool::OfProcess() {
@@ -277,14 +278,23 @@ void ThreadPool::Divide(int64_t count, int64_t piece, Body body, void* data) {
 }
 
 void ThreadPool::Stop() {
+  StopSoon();
+}
+
+// False: a loop is still being divided after kStopWait, and nothing was stopped.
+bool ThreadPool::StopSoon() {
   State& state = *state_;
   if (WasForked()) {
     for (std::thread& thread : state.threads) thread.detach();  // they are of the parent
     state.threads.clear();
-    return;
+    return true;
   }
-  if (state.stopping.load(std::memory_order_acquire)) return;
-  while (state.busy.exchange(true, std::memory_order_acquire)) std::this_thread::yield();
+  if (state.stopping.load(std::memory_order_acquire)) return true;
+  auto end = std::chrono::steady_clock::now() + kStopWait;
+  while (state.busy.exchange(true, std::memory_order_acquire)) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::yield();
+  }
   state.stopping.store(true, std::memory_order_release);
   for (size_t i = 1; i < state.lines.size(); ++i) {
     state.lines[i].share.store(State::Share{state.loop + 1, 0, 0}.word(),
@@ -293,6 +303,7 @@ void ThreadPool::Stop() {
   }
   for (std::thread& thread : state.threads) thread.join();
   state.threads.clear();  // and busy it stays: loops run where they are called
+  return true;
 }
 
 }  // namespace tokamak

@@ -45,10 +45,12 @@ class ThreadPool final : public Stoppable {
   }
 
   int threads() const { return threads_; }
+  // A loop that takes longer than kStopWait keeps its threads.
   void Stop() override;
 
  private:
   struct State;
+  bool StopSoon();
   void Start();
   bool IsWorthIt(int64_t count, int64_t asleep);
   void Divide(int64_t count, int64_t piece, Body body, void* data);

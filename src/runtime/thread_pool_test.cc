@@ -95,6 +95,28 @@ TEST(ThreadPool, WaitsForALongPiece) {
   EXPECT_EQ(done.load(), 64);
 }
 
+TEST(ThreadPool, StopLeavesALoopThatTakesLong) {
+  ThreadPool pool(2);
+  std::atomic<bool> started{false}, end{false};
+  std::atomic<int64_t> done{0};
+  std::thread loop([&] {
+    pool.For(2, 1, [&](int64_t first, int64_t last) {
+      started = true;
+      while (!end) std::this_thread::yield();
+      done += last - first;
+    });
+  });
+  while (!started) std::this_thread::yield();
+  auto begin = std::chrono::steady_clock::now();
+  pool.Stop();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 20 * kStopWait);
+  EXPECT_EQ(done, 0);
+  end = true;
+  loop.join();
+  EXPECT_EQ(done, 2);
+  pool.Stop();  // and now it stops
+}
+
 TEST(ThreadPool, AForkedChildRunsAlone) {
   ThreadPool pool(2);
   std::atomic<int64_t> sum{0};

@@ -116,6 +116,7 @@ void Workers::Stop() {
     return;
   }
   std::vector<std::thread> threads;
+  std::deque<Task*> left;
   bool ended = false;
   {
     std::unique_lock<std::mutex> lock(state.mutex);
@@ -124,10 +125,17 @@ void Workers::Stop() {
     auto is_this = [](const std::thread& thread) {
       return thread.get_id() == std::this_thread::get_id();
     };
-    if (std::none_of(state.threads.begin(), state.threads.end(), is_this))
-      state.changed.wait(lock, [&] { return state.live <= state.away; });
+    // Threads that were left before are waited for no second time.
+    if (!state.threads.empty() && std::none_of(state.threads.begin(), state.threads.end(), is_this))
+      state.changed.wait_for(lock, kStopWait, [&] { return state.live <= state.away; });
     ended = state.live == 0;
     threads.swap(state.threads);
+    left.swap(state.queue);  // behind what takes long; nobody should wait for them, either
+  }
+  for (Task* task : left) {
+    task->Run(true);
+    state.pending.fetch_sub(1, std::memory_order_acq_rel);
+    all_pending.fetch_sub(1, std::memory_order_acq_rel);
   }
   for (std::thread& thread : threads) {
     if (ended) {

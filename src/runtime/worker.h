@@ -37,8 +37,8 @@ class Workers final : public Stoppable {
   bool IsIdle() const;
   // For tasks that look: they should come to an end.
   const std::atomic<bool>& stopping() const;
-  // What is queued runs as stopped. What runs is waited for, unless it is away (below): then it
-  // ends by itself. May be called by a task of its own.
+  // What is queued runs as stopped. What runs is waited for up to kStopWait, and not at all when it
+  // is away (below): then it ends by itself. May be called by a task of its own.
   void Stop() override;
 
   int threads() const { return count_; }

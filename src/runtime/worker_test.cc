@@ -106,6 +106,25 @@ TEST(Workers, WhatIsAwayIsNotWaitedFor) {
   EXPECT_TRUE(done);
 }
 
+// A kernel that does not look whether it should stop: who ends the process does not wait for it.
+TEST(Workers, WhatTakesLongIsLeft) {
+  std::vector<int> order;
+  std::atomic<int> stopped{0};
+  std::atomic<bool> end{false};
+  auto workers = std::make_unique<Workers>("test", 1);
+  workers->Post(new Sleep(end));
+  for (int i = 0; i < 3; ++i) workers->Post(new Note(order, i, stopped));
+  auto begin = std::chrono::steady_clock::now();
+  workers->Stop();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 20 * kStopWait);
+  EXPECT_EQ(stopped, 3);  // nor do those who wait for what was queued
+  EXPECT_FALSE(WaitAllIdle(0));
+  workers.reset();
+  end = true;
+  EXPECT_TRUE(WaitAllIdle(10000));
+  EXPECT_TRUE(order.empty());
+}
+
 TEST(Workers, ThePoolRunsSeveralAtATime) {
   std::atomic<int> ran{0};
   class Count final : public Task {

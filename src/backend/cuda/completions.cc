@@ -37,10 +37,7 @@ void Completions::Add(Handle stream, Ref<Event> done, Arrived arrived) {
         MakeError(ErrorCode::kStopped, "cuda: the process ended before the work was done")));
     return;
   }
-  if (!thread_.joinable()) {
-    thread_ = std::thread([this] { Loop(); });
-    GuardAtExit(this);
-  }
+  if (!thread_.IsStarted() && thread_.Start([this] { Loop(); })) GuardAtExit(this);
   Waiting next{nullptr, 0, std::move(done), arrived};
   if (!free_events_.empty()) {
     next.event = free_events_.front();
@@ -49,6 +46,10 @@ void Completions::Add(Handle stream, Ref<Event> done, Arrived arrived) {
     next.result = api_.create_event(&next.event, kEventNoTiming | kEventBlockingSync);
   }
   if (next.result == 0) next.result = api_.record(next.event, stream);
+  if (!thread_.IsStarted()) {  // the machine gives none: who asks waits
+    lock.unlock();
+    return Serve(std::move(next));
+  }
   waiting_.push_back(std::move(next));
   bool wakes = is_asleep_;
   lock.unlock();
@@ -83,17 +84,22 @@ void Completions::Loop() {
     waiting_.pop_front();
     count_.fetch_sub(1, std::memory_order_relaxed);
     lock.unlock();
-    int result = next.result == 0 ? WaitFor(next.event) : next.result;
-    Arrived& arrived = next.arrived;
-    if (arrived.slots != nullptr) {
-      if (result == 0) std::memcpy(arrived.to, arrived.slot.data, arrived.bytes);
-      arrived.slots->Give(arrived.slot);
-    }
-    next.done->Fire(result == 0 ? nullptr : judge_.ErrorOf(result));
-    next.done = {};
-    lock = Taken(mutex_);
-    if (next.event != nullptr) free_events_.push_back(next.event);
+    Serve(std::move(next));
   }
+}
+
+// Waits for an event of the stream and does what was to follow it.
+void Completions::Serve(Waiting next) {
+  int result = next.result == 0 ? WaitFor(next.event) : next.result;
+  Arrived& arrived = next.arrived;
+  if (arrived.slots != nullptr) {
+    if (result == 0) std::memcpy(arrived.to, arrived.slot.data, arrived.bytes);
+    arrived.slots->Give(arrived.slot);
+  }
+  next.done->Fire(result == 0 ? nullptr : judge_.ErrorOf(result));
+  next.done = {};
+  std::unique_lock<std::mutex> lock = Taken(mutex_);
+  if (next.event != nullptr) free_events_.push_back(next.event);
 }
 
 void Completions::Stop() {
@@ -103,13 +109,8 @@ void Completions::Stop() {
     stopping_ = true;
   }
   wake_.notify_one();
-  if (!thread_.joinable()) return;
-  // A function that it calls may be what ends the process.
-  if (thread_.get_id() == std::this_thread::get_id()) {
-    thread_.detach();
-  } else {
-    thread_.join();
-  }
+  // A function that it calls may be what ends the process; a kernel may take any time.
+  thread_.JoinOrLeave();
 }
 
 }  // namespace tokamak::cuda

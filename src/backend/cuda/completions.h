@@ -4,11 +4,11 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
-#include <thread>
 
 #include "backend/cuda/driver_api.h"
 #include "backend/cuda/pinned.h"
 #include "runtime/event.h"
+#include "runtime/leavable_thread.h"
 #include "runtime/process.h"
 
 namespace tokamak::cuda {
@@ -53,6 +53,7 @@ class Completions final : public Stoppable {
     Arrived arrived;
   };
   void Loop();
+  void Serve(Waiting next);
   int WaitFor(Handle event) const;
 
   const DriverApi& api_;
@@ -64,7 +65,7 @@ class Completions final : public Stoppable {
   std::deque<Handle> free_events_;
   std::atomic<int64_t> count_{0};  // of those waited for, a little late
   bool stopping_ = false, is_asleep_ = false;
-  std::thread thread_;
+  LeavableThread thread_;
 };
 
 }  // namespace tokamak::cuda

@@ -18,6 +18,7 @@
 #include "backend/cuda/simulated_loop.h"
 #include "kernel/scalar.h"
 #include "kernel/simulate.h"
+#include "runtime/leavable_thread.h"
 #include "runtime/process.h"
 
 namespace tokamak::cuda {
@@ -39,11 +40,8 @@ class Queue final : public Stoppable {
  public:
   void Add(std::function<void()> work) {
     std::unique_lock<std::mutex> lock(mutex_);
-    if (!thread_.joinable() && !stopping_) {
-      thread_ = std::thread([this] { Loop(); });
-      GuardAtExit(this);
-    }
-    if (stopping_) {
+    if (!thread_.IsStarted() && !stopping_ && thread_.Start([this] { Loop(); })) GuardAtExit(this);
+    if (stopping_ || !thread_.IsStarted()) {  // as well as it can be done without one
       lock.unlock();
       return work();
     }
@@ -70,7 +68,7 @@ class Queue final : public Stoppable {
       stopping_ = true;
     }
     wake_.notify_one();
-    if (thread_.joinable()) thread_.join();
+    thread_.JoinOrLeave();
   }
 
  private:
@@ -91,7 +89,7 @@ class Queue final : public Stoppable {
   std::condition_variable wake_;
   std::deque<std::function<void()>> waiting_;
   bool stopping_ = false;
-  std::thread thread_;
+  LeavableThread thread_;
 };
 
 class SimulatedCode final : public LaunchCode {
@@ -263,10 +261,17 @@ class HostGpu final : public Gpu, private RegionSource {
   Result<LoopEnd> LaunchLoop(const LaunchCode& launch, std::span<void* const> pointers,
                              const LoopTurn& turn) override {
     const auto& code = static_cast<const SimulatedCode&>(launch);
-    TOK_RETURN_IF_ERROR(Synchronize());
     std::vector<void*> near;
     for (const void* pointer : pointers) near.push_back(Near(pointer));
-    return SimulateLoop(*code.loop, *code.kernels, near, turn);
+    if (code.loop->has_condition()) {
+      TOK_RETURN_IF_ERROR(Synchronize());
+      return SimulateLoop(*code.loop, *code.kernels, near, turn);
+    }
+    // As on a device: where nobody has to know how it ended, nobody waits.
+    queue_.Add([this, loop = *code.loop, kernels = code.kernels, near = std::move(near), turn] {
+      Note(SimulateLoop(loop, *kernels, near, turn));
+    });
+    return LoopEnd{turn.rounds, false};
   }
 
   Result<std::unique_ptr<StepGraph>> MakeGraph(std::span<const GraphStep> steps) override {
@@ -339,7 +344,8 @@ class HostGpu final : public Gpu, private RegionSource {
 
  private:
   // On the thread of the queue. A real device would be lost now; this one tells who waits next.
-  void Note(Result<SimReport> report) {
+  template <typename T>
+  void Note(Result<T> report) {
     std::lock_guard<std::mutex> lock(fault_mutex_);
     if (!report.ok() && fault_ == nullptr)
       fault_ = std::make_shared<const Error>(std::move(report.error()));
