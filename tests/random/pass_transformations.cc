@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "cost/machine.h"
+#include "driver/kernel_codes.h"
 #include "gen/library/libraries.h"
 #include "ir/clone.h"
 #include "ir/compare.h"
@@ -39,14 +40,17 @@ class Passes : public Transformation {
       : name_(std::move(name)), steps_(std::move(steps)), kind_(kind), twice_(twice) {}
   std::string name() const override { return name_; }
   // A rounding that changed is seen at any size further down: where a pass that may round did
-  // something, the program must be sound and run. Its values check_passes.py compares. A pipeline
+  // something, the program must be sound and run; its values check_passes.py compares. A pipeline
   // is run in strict mode, where only those for targets round otherwise.
   bool Keeps(const Module& module) const override {
-    if (std::ranges::none_of(steps_, [&](const Step& step) { return Rounds(step.pass); }))
+    if (std::ranges::none_of(steps_, [](const Step& step) { return MayRound(step.pass); }))
       return true;
-    if (steps_.front().pass == Pass::kFormFma && !HasFma(module)) return true;  // see Run
+    if (steps_.front().pass == Pass::kFormFma && !HasFma(module)) return true;  // see Optimize
     std::unique_ptr<Module> changed = CloneModule(module);
-    return Optimize(*changed).ok() && FirstDifference(module, *changed).empty();
+    Result<std::vector<PassRun>> runs = Optimize(*changed);
+    return runs.ok() && std::ranges::none_of(runs.value(), [](const PassRun& run) {
+             return run.changed == Changed::kYes && MayRound(run.pass);
+           });
   }
   Result<std::unique_ptr<Module>> Apply(const Module& module) const override {
     std::unique_ptr<Module> changed = CloneModule(module);
@@ -64,26 +68,23 @@ class Passes : public Transformation {
 
  private:
   bool IsStrict() const { return steps_.size() > 1; }
-  bool Rounds(Pass pass) const {
-    return MayRound(pass) && !(IsStrict() && (InfoOf(pass).flags & kNotStrict) != 0);
-  }
 
-  Status Optimize(Module& module) const {
+  Result<std::vector<PassRun>> Optimize(Module& module) const {
     DecisionLog log;
     PassLimits limits;
     limits.rerolled_steps = 3;  // programs are small: what pays and what does not is not asked
     limits.rerolled_instrs = limits.rerolled_step = limits.rerolled_heavy = 1;
     limits.merged_dot_bytes = int64_t{1} << 40;
-    const Machine machine = kind_ == kGpu ? GpuMachine() : Machine{};
+    const Machine machine = kind_ == kGpu ? SimulatedGpu() : Machine{};
     AssumedLibraries libraries(kind_ == kGpu);
     PassTarget target = kind_ == kNoTarget ? PassTarget{} : TargetOf(machine, &libraries);
     PassContext context(log, limits, {.strict = IsStrict()}, target);
     PipelineOptions options;
     options.verify_each = true;  // names the pass, and makes an error of rules that fight
-    TOK_RETURN_IF_ERROR(RunPasses(module, steps_, context, options));
+    TOK_TRY(std::vector<PassRun> runs, RunPasses(module, steps_, context, options));
     if (steps_.size() == 1 && steps_.front().pass == Pass::kFormFma && !twice_)
-      return TakeFmaApart(module);
-    return Ok();
+      TOK_RETURN_IF_ERROR(TakeFmaApart(module));
+    return runs;
   }
 
   std::string name_;

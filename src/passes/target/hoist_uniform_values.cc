@@ -193,6 +193,7 @@ class Sharer {
     Computation& before = *instr_->parent();
     Computation &condition = *module_.AddComputation("keys_more"),
                 &body = *module_.AddComputation("keys");
+    condition.is_public = body.is_public = false;
     std::vector<size_t> carried = {counter_};
     carried.insert(carried.end(), keys_.begin(), keys_.end());
     for (const Instr* instr : Needed())

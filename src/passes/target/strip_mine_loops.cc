@@ -27,6 +27,7 @@ class RoundSplitter {
     std::vector<Shape> shapes;
     for (const Instr* operand : loop_->operands()) shapes.push_back(operand->shape());
     Computation& chunk = *module_.AddComputation("chunk");
+    chunk.is_public = false;
     std::vector<Instr*> carried = Parameters(chunk, shapes);
     carried.push_back(Number(chunk, 0));
     shapes.push_back(carried.back()->shape());
@@ -59,6 +60,7 @@ class RoundSplitter {
 
   Computation* More(const std::vector<Shape>& shapes) {
     Computation& more = *module_.AddComputation("chunk_more");
+    more.is_public = false;
     std::vector<Instr*> parameters = Parameters(more, shapes), made;
     std::vector<Instr*> own(parameters.begin(), parameters.end() - 1);
     Instr* holds = PasteBody(*loop_->called(0), own, more, made);
@@ -71,6 +73,7 @@ class RoundSplitter {
 
   Computation* Step(const std::vector<Shape>& shapes) {
     Computation& step = *module_.AddComputation("chunk_step");
+    step.is_public = false;
     std::vector<Instr*> parameters = Parameters(step, shapes), made;
     std::vector<Instr*> own(parameters.begin(), parameters.end() - 1);
     Instr* next = PasteBody(*loop_->called(1), own, step, made);
@@ -112,6 +115,7 @@ class Chooser {
  private:
   // Splits it, if it is one that takes long or may.
   bool IsKernel(Instr& loop, bool in_loop) {
+    if (RunsInChunks(loop)) return true;
     RoundsRegion region = RoundsRegionOf(loop);
     if (!region.form.why_not.empty() || loop.operand_count() < 2) return false;
     if (region.rounds && *region.rounds < 2) return false;
