@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "rewrite/editor.h"
+
 namespace tokamak {
 namespace {
 
@@ -96,21 +98,12 @@ bool LoopEdit::Stays(const Instr* value) const {
 
 Instr* LoopEdit::BeforeLoop(Instr* value) {
   if (std::optional<size_t> number = ParameterNumber(value)) return loop_.init(*number);
-  return Made(*value, before(), value->op(), value->shape(), {BeforeLoop(value->operand(0))},
-              value->attrs());
-}
-
-Instr* LoopEdit::Made(const Instr& like, Computation& in, Op op, Shape shape,
-                      std::vector<Instr*> operands, Attrs attrs) {
-  Instr* made = in.Append(op, std::move(shape), std::move(operands), std::move(attrs));
-  made->set_origins(like.origins());
-  made->set_pos(like.pos());
-  return made;
+  return Editor(*value, before())
+      .Make(value->op(), value->shape(), {BeforeLoop(value->operand(0))}, value->attrs());
 }
 
 Instr* LoopEdit::Zero(const Instr& like, ElementType type) {
-  return Made(like, body(), Op::kConstant, Shape::Scalar(type), {},
-              ConstantAttrs{Literal::Scalar(type, 0)});
+  return Editor(like, body()).Constant(Literal::Scalar(type, 0));
 }
 
 Instr* LoopEdit::Carry(Instr* first) {

@@ -60,9 +60,6 @@ class LoopEdit {
   bool Stays(const Instr* value) const;
   Instr* BeforeLoop(Instr* value);
 
-  // An instruction with the origins and the place of another.
-  static Instr* Made(const Instr& like, Computation& in, Op op, Shape shape,
-                     std::vector<Instr*> operands, Attrs attrs = {});
   // The index 0 of a type, in the body.
   Instr* Zero(const Instr& like, ElementType type);
 

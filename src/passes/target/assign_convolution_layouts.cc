@@ -48,22 +48,14 @@ Instr* WithSidesSwapped(Instr& conv) {
   std::swap(dims.input_spatial, dims.kernel_spatial);
   std::swap(dims.output_batch, dims.output_feature);
   std::ranges::reverse(attrs.precision);
-  Computation& computation = *conv.parent();
   Dims turned = dims.output_spatial;
   std::ranges::sort(turned);
   const Shape shape = conv.shape().WithoutLayout();
-  Instr* made = computation.Append(Op::kConvolution, shape, {conv.operand(1), conv.operand(0)},
-                                   std::move(attrs), conv.name());
-  Instr* result = computation.Append(Op::kReverse, shape, {made}, DimensionsAttrs{turned});
-  for (Instr* instr : {made, result}) {
-    instr->set_origins(conv.origins());
-    instr->set_pos(conv.pos());
-  }
-  for (Instr* before : conv.extras().control_predecessors) made->AddControlPredecessor(before);
-  const bool is_root = computation.root() == &conv;
-  computation.ReplaceUses(&conv, result);
-  if (is_root) computation.set_root(result);
-  computation.Remove(&conv);
+  Editor make(conv, Editor::Naming::kUnnamed);
+  Instr* made =
+      make.Make(Op::kConvolution, shape, {conv.operand(1), conv.operand(0)}, std::move(attrs));
+  made->set_name(conv.name());
+  make.Replace(make.Make(Op::kReverse, shape, {made}, DimensionsAttrs{turned}));
   return made;
 }
 
@@ -71,7 +63,7 @@ class ConvolutionPreparer {
  public:
   ConvolutionPreparer(Instr& conv, LibraryConvolution read)
       : conv_(conv),
-        computation_(*conv.parent()),
+        make_(conv, Editor::Naming::kUnnamed),
         attrs_(conv.attrs<ConvolutionAttrs>()),
         read_(std::move(read)) {}
 
@@ -117,17 +109,12 @@ class ConvolutionPreparer {
     for (size_t i = 0; i < order.size(); ++i)
       back[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
     result = Moved(result, back);
-    for (Instr* before : conv_.extras().control_predecessors) result->AddControlPredecessor(before);
-    Editor(conv_).Replace(result);
+    make_.Replace(result);
   }
 
  private:
   Instr* Make(Op op, const Dims& dims, std::vector<Instr*> operands, Attrs attrs = {}) {
-    Instr* made = computation_.Append(op, Shape::Array(read_.type, dims), std::move(operands),
-                                      std::move(attrs));
-    made->set_origins(conv_.origins());
-    made->set_pos(conv_.pos());
-    return made;
+    return make_.Make(op, Shape::Array(read_.type, dims), std::move(operands), std::move(attrs));
   }
 
   // The dimension that stands first (`first_at` 0: `first`, else `second`), space, the other.
@@ -209,7 +196,7 @@ class ConvolutionPreparer {
   }
 
   Instr& conv_;
-  Computation& computation_;
+  Editor make_;
   const ConvolutionAttrs attrs_;
   LibraryConvolution read_;
   Dims low_, high_;  // zeros that are stored, of each dimension of space

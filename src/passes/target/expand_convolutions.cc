@@ -20,7 +20,7 @@ class ConvolutionExpander {
  public:
   explicit ConvolutionExpander(Instr& conv)
       : conv_(conv),
-        computation_(*conv.parent()),
+        make_(conv, Editor::Naming::kUnnamed),
         attrs_(conv.attrs<ConvolutionAttrs>()),
         rank_(attrs_.window.size()) {}
 
@@ -50,9 +50,8 @@ class ConvolutionExpander {
     Dims dims = {BatchGroups(), FeatureGroups(), Batch()};
     for (size_t d = 0; d < rank_; ++d) dims.push_back(OutSpace(d));
     dims.push_back(OutFeatures());
-    Instr* product = computation_.Append(Op::kDot, Shape::Array(conv_.shape().type(), dims),
-                                         {seen, Kernel()}, std::move(dot), conv_.name());
-    Mark(product);
+    Instr* product = Make(Op::kDot, conv_.shape().type(), dims, {seen, Kernel()}, std::move(dot));
+    product->set_name(conv_.name());
     Finish(Transposed(product, OutputOrder()));
   }
 
@@ -143,15 +142,9 @@ class ConvolutionExpander {
            static_cast<double>(InFeatures());
   }
 
-  void Mark(Instr* made) {
-    made->set_origins(conv_.origins());
-    made->set_pos(conv_.pos());
-  }
   Instr* Make(Op op, ElementType type, Dims dims, std::vector<Instr*> operands, Attrs attrs = {}) {
-    Instr* made = computation_.Append(op, Shape::Array(type, std::move(dims)), std::move(operands),
-                                      std::move(attrs));
-    Mark(made);
-    return made;
+    return make_.Make(op, Shape::Array(type, std::move(dims)), std::move(operands),
+                      std::move(attrs));
   }
   Instr* Transposed(Instr* x, const Dims& order) {
     Dims dims, moved;
@@ -288,17 +281,10 @@ class ConvolutionExpander {
     return order;
   }
 
-  void Finish(Instr* elements) {
-    Instr* result = Reshaped(elements, conv_.shape().dims());
-    for (Instr* before : conv_.extras().control_predecessors) result->AddControlPredecessor(before);
-    bool is_root = computation_.root() == &conv_;
-    computation_.ReplaceUses(&conv_, result);
-    if (is_root) computation_.set_root(result);
-    computation_.Remove(&conv_);
-  }
+  void Finish(Instr* elements) { make_.Replace(Reshaped(elements, conv_.shape().dims())); }
 
   Instr& conv_;
-  Computation& computation_;
+  Editor make_;
   const ConvolutionAttrs attrs_;
   size_t rank_;
 };

@@ -3,6 +3,7 @@
 #include "gen/region.h"
 #include "passes/passes.h"
 #include "rewrite/edit_computations.h"
+#include "rewrite/editor.h"
 
 namespace tokamak {
 namespace {
@@ -10,7 +11,7 @@ namespace {
 class RandomExpander {
  public:
   explicit RandomExpander(Instr& random)
-      : random_(random), computation_(*random.parent()), state_(random.operand(0)) {}
+      : random_(random), make_(random), state_(random.operand(0)) {}
 
   bool IsFit() const {
     if (!random_.shape().IsTuple() || random_.shape().elements().size() != 2) return false;
@@ -22,8 +23,8 @@ class RandomExpander {
 
   void Run() {
     Shape plain = random_.shape().elements()[1].WithoutLayout();
-    Instr* bits = Make(Op::kRngBitGenerator, plain, {state_}, random_.attrs());
-    Put({NextState(), bits});
+    Instr* bits = make_.Make(Op::kRngBitGenerator, plain, {state_}, random_.attrs());
+    make_.ReplaceParts({NextState(), bits});
   }
 
  private:
@@ -50,49 +51,28 @@ class RandomExpander {
     std::vector<uint64_t> more(words);
     more[1] = Counters();
     Bytes bytes = Bytes::Copy(more.data(), 8 * words);
-    Instr* added = Make(Op::kConstant, shape, {}, ConstantAttrs{Literal::Array(shape, bytes)});
-    Instr* next = Make(Op::kAdd, shape, {state_, added}, {});
+    Instr* added =
+        make_.Make(Op::kConstant, shape, {}, ConstantAttrs{Literal::Array(shape, bytes)});
+    Instr* next = make_.Make(Op::kAdd, shape, {state_, added}, {});
     if (!IsPhilox() || words < 3) return next;
     // The upper half of the counter follows when the lower one runs over.
     Shape one = Shape::Array(ElementType::kU64, {1});
-    auto low = [&](Instr* of) { return Make(Op::kSlice, one, {of}, SliceAttrs{{1}, {2}, {1}}); };
-    Instr* over =
-        Make(Op::kCompare, Shape::Array(ElementType::kPred, {1}), {low(next), low(state_)},
-             CompareAttrs{CompareDirection::kLt, CompareType::kNone});
-    Instr* carry = Make(Op::kConvert, one, {over}, {});
-    Instr* zero = Make(Op::kConstant, Shape::Scalar(ElementType::kU64), {},
-                       ConstantAttrs{Literal::ScalarInt(ElementType::kU64, 0)});
-    carry =
-        Make(Op::kPad, shape, {carry, zero}, PadAttrs{{2}, {static_cast<int64_t>(words) - 3}, {0}});
-    return Make(Op::kAdd, shape, {next, carry}, {});
-  }
-
-  Instr* Make(Op op, const Shape& shape, std::vector<Instr*> operands, Attrs attrs) {
-    Instr* made =
-        computation_.Append(op, shape, std::move(operands), std::move(attrs), random_.name());
-    made->set_origins(random_.origins());
-    made->set_pos(random_.pos());
-    return made;
-  }
-
-  void Put(const std::vector<Instr*>& values) {
-    auto replace = [&](Instr& from, Instr* to) {
-      bool is_root = computation_.root() == &from;
-      computation_.ReplaceUses(&from, to);
-      if (is_root) computation_.set_root(to);
-      computation_.Remove(&from);
+    auto low = [&](Instr* of) {
+      return make_.Make(Op::kSlice, one, {of}, SliceAttrs{{1}, {2}, {1}});
     };
-    std::vector<Instr*> users(random_.users().begin(), random_.users().end());
-    for (Instr* user : users)
-      if (user->op() == Op::kGetTupleElement && !IsTied(*user))
-        replace(*user, values[static_cast<size_t>(user->attrs<TupleIndexAttrs>().index)]);
-    if (random_.users().empty() && computation_.root() != &random_)
-      return computation_.Remove(&random_);
-    replace(random_, Make(Op::kTuple, random_.shape(), values, {}));
+    Instr* over =
+        make_.Make(Op::kCompare, Shape::Array(ElementType::kPred, {1}), {low(next), low(state_)},
+                   CompareAttrs{CompareDirection::kLt, CompareType::kNone});
+    Instr* carry = make_.Make(Op::kConvert, one, {over}, {});
+    Instr* zero = make_.Make(Op::kConstant, Shape::Scalar(ElementType::kU64), {},
+                             ConstantAttrs{Literal::ScalarInt(ElementType::kU64, 0)});
+    carry = make_.Make(Op::kPad, shape, {carry, zero},
+                       PadAttrs{{2}, {static_cast<int64_t>(words) - 3}, {0}});
+    return make_.Make(Op::kAdd, shape, {next, carry}, {});
   }
 
   Instr& random_;
-  Computation& computation_;
+  Editor make_;
   Instr* state_;
 };
 

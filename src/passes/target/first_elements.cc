@@ -2,6 +2,7 @@
 
 #include "gen/library/sorts.h"
 #include "gen/region.h"
+#include "rewrite/editor.h"
 
 namespace tokamak {
 namespace {
@@ -50,25 +51,16 @@ class FirstElements {
     dims.back() = k_;
     Shape values = Shape::Array(sort_.operand(key_)->shape().type(), dims);
     Shape places = Shape::Array(ElementType::kS32, dims);
-    auto make = [&](Op op, const Shape& shape, Instr* operand, Attrs attrs) {
-      Instr* made = computation.Append(op, shape, {operand}, std::move(attrs), sort_.name());
-      made->set_origins(sort_.origins());
-      made->set_pos(sort_.pos());
-      return made;
-    };
-    Instr* top = make(Op::kTopK, Shape::Tuple({values, places}), sort_.operand(key_),
-                      TopKAttrs{.k = k_, .largest = is_descending_});
+    Editor make(sort_);
+    Instr* top = make.Make(Op::kTopK, Shape::Tuple({values, places}), {sort_.operand(key_)},
+                           TopKAttrs{.k = k_, .largest = is_descending_});
     for (auto [slice, operand] : slices_) {
       bool is_key = operand == key_;
-      Instr* part = make(Op::kGetTupleElement, is_key ? values : places, top,
-                         TupleIndexAttrs{is_key ? 0 : 1});
+      Instr* part = make.Element(top, is_key ? 0 : 1);
       if (part->shape().type() != slice->shape().type())
-        part = make(Op::kConvert, slice->shape(), part, {});
-      bool is_root = computation.root() == slice;
-      computation.ReplaceUses(slice, part);
-      if (is_root) computation.set_root(part);
+        part = make.Make(Op::kConvert, slice->shape(), {part});
+      make.Replace(*slice, part);
     }
-    for (auto [slice, operand] : slices_) computation.Remove(slice);
     std::vector<Instr*> parts(sort_.users().begin(), sort_.users().end());
     for (Instr* part : parts) computation.Remove(part);
     computation.Remove(&sort_);
@@ -138,13 +130,7 @@ bool TryApproxTopK(Instr& call, PassContext& context) {
   size_t count = call.operand_count() / 2;
   int64_t along = call.operand_count() % 2 == 0 ? ShortenedDimension(call, count) : -1;
   if (along < 0 || call.called(0)->parameters().size() != 2 * count) return false;
-  Computation& computation = *call.parent();
-  auto make = [&](Op op, const Shape& shape, std::vector<Instr*> operands, Attrs attrs) {
-    Instr* made = computation.Append(op, shape, std::move(operands), std::move(attrs), call.name());
-    made->set_origins(call.origins());
-    made->set_pos(call.pos());
-    return made;
-  };
+  Editor make(call);
   std::vector<Instr*> operands, results;
   std::vector<Shape> shapes;
   for (size_t i = 0; i < count; ++i) {
@@ -152,24 +138,22 @@ bool TryApproxTopK(Instr& call, PassContext& context) {
     shapes.push_back(call.operand(i)->shape().WithoutLayout());
   }
   bool several = count > 1;
-  Instr* sorted = make(Op::kSort, several ? Shape::Tuple(shapes) : shapes[0], operands,
-                       SortAttrs{.dimension = along, .is_stable = true});
+  Instr* sorted = make.Make(Op::kSort, several ? Shape::Tuple(shapes) : shapes[0], operands,
+                            SortAttrs{.dimension = along, .is_stable = true});
   sorted->set_called({call.called(0)});
   for (size_t i = 0; i < count; ++i) {
     Instr* part = sorted;
     if (several)
-      part =
-          make(Op::kGetTupleElement, shapes[i], {sorted}, TupleIndexAttrs{static_cast<int64_t>(i)});
+      part = make.Make(Op::kGetTupleElement, shapes[i], {sorted},
+                       TupleIndexAttrs{static_cast<int64_t>(i)});
     Shape shape = PartsOf(call.shape())[i].WithoutLayout();
     Dims zero(shape.dims().size()), one(shape.dims().size(), 1);
-    results.push_back(make(Op::kSlice, shape, {part}, SliceAttrs{zero, shape.dims(), one}));
+    results.push_back(make.Make(Op::kSlice, shape, {part}, SliceAttrs{zero, shape.dims(), one}));
   }
-  Instr* value = call.shape().IsTuple() ? make(Op::kTuple, call.shape(), results, {}) : results[0];
+  Instr* value =
+      call.shape().IsTuple() ? make.Make(Op::kTuple, call.shape(), results, {}) : results[0];
   context.Taken("sort.approximate", call);
-  bool is_root = computation.root() == &call;
-  computation.ReplaceUses(&call, value);
-  if (is_root) computation.set_root(value);
-  computation.Remove(&call);
+  make.Replace(value);
   if (FirstElements first(*sorted, true); IsSortable(*sorted) && first.Find()) first.Take();
   return true;
 }

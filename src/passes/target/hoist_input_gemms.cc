@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "passes/passes.h"
+#include "rewrite/editor.h"
 #include "rewrite/loop_edit.h"
 
 namespace tokamak {
@@ -95,10 +96,12 @@ class InputGemmHoister {
       attrs.limits[i] = of.limits[next++];
       dims[i] = attrs.limits[i] - attrs.starts[i];
     }
-    Instr* columns = LoopEdit::Made(dot, edit_.before(), Op::kSlice,
-                                    Shape::Array(matrix->shape().type(), dims), {matrix}, attrs);
-    Instr* made = LoopEdit::Made(dot, edit_.body(), Op::kDot, slice->shape(),
-                                 {dot.operand(0), edit_.Carry(columns)}, dot.attrs());
+    Instr* columns =
+        Editor(dot, edit_.before())
+            .Make(Op::kSlice, Shape::Array(matrix->shape().type(), dims), {matrix}, attrs);
+    Instr* made =
+        Editor(dot, edit_.body())
+            .Make(Op::kDot, slice->shape(), {dot.operand(0), edit_.Carry(columns)}, dot.attrs());
     edit_.ReplaceInBody(slice, made);
   }
 
@@ -141,8 +144,8 @@ class InputGemmHoister {
     attrs.starts[depth] = part.begin;
     attrs.limits[depth] = part.begin + part.size;
     dims[depth] = part.size;
-    return LoopEdit::Made(dot, edit_.before(), Op::kSlice,
-                          Shape::Array(matrix->shape().type(), dims), {matrix}, attrs);
+    return Editor(dot, edit_.before())
+        .Make(Op::kSlice, Shape::Array(matrix->shape().type(), dims), {matrix}, attrs);
   }
 
   Instr* RowOfAll(const Instr& dot, const Part& part) {
@@ -153,24 +156,26 @@ class InputGemmHoister {
     dims.insert(dims.begin(), rows->shape().dim(0));
     slice.insert(slice.begin(), 1);
     ElementType type = dot.shape().type();
-    Instr* all = LoopEdit::Made(dot, edit_.before(), Op::kDot, Shape::Array(type, dims),
-                                {rows, MatrixOf(dot, part)}, attrs);
+    Instr* all = Editor(dot, edit_.before())
+                     .Make(Op::kDot, Shape::Array(type, dims), {rows, MatrixOf(dot, part)}, attrs);
     std::vector<Instr*> operands = {edit_.Carry(all), part.row->index};
     operands.resize(dims.size() + 1, edit_.Zero(dot, part.row->index->shape().type()));
-    Instr* row = LoopEdit::Made(dot, edit_.body(), Op::kDynamicSlice, Shape::Array(type, slice),
-                                operands, DynamicSliceAttrs{slice});
-    return LoopEdit::Made(dot, edit_.body(), Op::kReshape, dot.shape(), {row});
+    Instr* row =
+        Editor(dot, edit_.body())
+            .Make(Op::kDynamicSlice, Shape::Array(type, slice), operands, DynamicSliceAttrs{slice});
+    return Editor(dot, edit_.body()).Make(Op::kReshape, dot.shape(), {row});
   }
 
   void Replace(const HoistedProduct& product) {
     Instr *dot = product.dot, *sum = nullptr;
     Computation& body = edit_.body();
     for (const Part& part : product.parts) {
-      Instr* term =
-          part.row ? RowOfAll(*dot, part)
-                   : LoopEdit::Made(*dot, body, Op::kDot, dot->shape(),
+      Instr* term = part.row
+                        ? RowOfAll(*dot, part)
+                        : Editor(*dot, body)
+                              .Make(Op::kDot, dot->shape(),
                                     {part.value, edit_.Carry(MatrixOf(*dot, part))}, dot->attrs());
-      sum = sum == nullptr ? term : LoopEdit::Made(*dot, body, Op::kAdd, dot->shape(), {sum, term});
+      sum = sum == nullptr ? term : Editor(*dot, body).Make(Op::kAdd, dot->shape(), {sum, term});
     }
     edit_.ReplaceInBody(dot, sum);
   }

@@ -7,6 +7,7 @@
 #include "gen/library/libraries.h"
 #include "passes/passes.h"
 #include "rewrite/edit_computations.h"
+#include "rewrite/editor.h"
 
 namespace tokamak {
 namespace {
@@ -62,10 +63,7 @@ class DotLegalizer {
   }
 
   Instr* Add(Op op, Shape shape, Instr* operand, Attrs attrs, const Instr& dot) {
-    Instr* made = computation_.Append(op, std::move(shape), {operand}, std::move(attrs));
-    made->set_origins(dot.origins());
-    made->set_pos(dot.pos());
-    return made;
+    return Editor(dot, computation_).Make(op, std::move(shape), {operand}, std::move(attrs));
   }
 
   // One operand, in the library's type, and moved to batch, free, contracting unless it is `laid`.

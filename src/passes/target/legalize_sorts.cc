@@ -9,6 +9,7 @@
 #include "passes/target/merge_sorts.h"
 #include "passes/target/word_sorts.h"
 #include "rewrite/edit_computations.h"
+#include "rewrite/editor.h"
 #include "support/check.h"
 
 namespace tokamak {
@@ -37,7 +38,7 @@ bool IsElementwise(const Instr& value) {
 class KeyRewriter {
  public:
   KeyRewriter(Instr& sort, std::vector<ComparedKey> keys)
-      : sort_(sort), computation_(*sort.parent()), keys_(std::move(keys)) {}
+      : sort_(sort), make_(sort), keys_(std::move(keys)) {}
 
   void Run() {
     std::vector<Instr*> operands;
@@ -45,32 +46,21 @@ class KeyRewriter {
     std::vector<Shape> shapes;
     for (Instr* operand : sort_.operands()) operands.push_back(operand);
     for (const Instr* operand : operands) shapes.push_back(Plain(operand->shape()));
-    Instr* sorted = Make(Op::kSort, Shape::Tuple(shapes), operands, sort_.attrs());
+    Instr* sorted = make_.Make(Op::kSort, Shape::Tuple(shapes), operands, sort_.attrs());
     sorted->set_called({Less(operands)});
     std::vector<Instr*> results;
     for (size_t k = 0; k < sort_.operand_count(); ++k) {
       size_t part = keys_.size() + k;
-      results.push_back(Make(Op::kGetTupleElement, shapes[part], {sorted},
-                             TupleIndexAttrs{static_cast<int64_t>(part)}));
+      results.push_back(make_.Make(Op::kGetTupleElement, shapes[part], {sorted},
+                                   TupleIndexAttrs{static_cast<int64_t>(part)}));
     }
     Instr* value =
-        sort_.shape().IsTuple() ? Make(Op::kTuple, sort_.shape(), results, {}) : results[0];
-    bool is_root = computation_.root() == &sort_;
-    computation_.ReplaceUses(&sort_, value);
-    if (is_root) computation_.set_root(value);
-    computation_.Remove(&sort_);
+        sort_.shape().IsTuple() ? make_.Make(Op::kTuple, sort_.shape(), results, {}) : results[0];
+    make_.Replace(value);
   }
 
  private:
   static Shape Plain(const Shape& shape) { return Shape::Array(shape.type(), shape.dims()); }
-
-  Instr* Make(Op op, const Shape& shape, std::vector<Instr*> operands, Attrs attrs) {
-    Instr* made =
-        computation_.Append(op, shape, std::move(operands), std::move(attrs), sort_.name());
-    made->set_origins(sort_.origins());
-    made->set_pos(sort_.pos());
-    return made;
-  }
 
   Instr* Array(const Instr* value) {
     auto known = arrays_.find(value);
@@ -80,12 +70,12 @@ class KeyRewriter {
     if (value->op() == Op::kParameter) {
       made = sort_.operand(static_cast<size_t>(value->attrs<ParameterAttrs>().number / 2));
     } else if (value->op() == Op::kConstant) {
-      made = Make(Op::kConstant, value->shape(), {}, value->attrs());
-      made = Make(Op::kBroadcast, shape, {made}, DimensionsAttrs{});
+      made = make_.Make(Op::kConstant, value->shape(), {}, value->attrs());
+      made = make_.Make(Op::kBroadcast, shape, {made}, DimensionsAttrs{});
     } else {
       std::vector<Instr*> operands;
       for (const Instr* operand : value->operands()) operands.push_back(Array(operand));
-      made = Make(value->op(), shape, std::move(operands), value->attrs());
+      made = make_.Make(value->op(), shape, std::move(operands), value->attrs());
     }
     arrays_.emplace(value, made);
     return made;
@@ -93,7 +83,7 @@ class KeyRewriter {
 
   // The keys are compared one after the other.
   Computation* Less(const std::vector<Instr*>& operands) {
-    Builder b(*computation_.module(), "by_keys");
+    Builder b(*sort_.parent()->module(), "by_keys");
     std::vector<Instr*> parameters;
     for (const Instr* operand : operands)
       for (int side = 0; side < 2; ++side)
@@ -125,7 +115,7 @@ class KeyRewriter {
   }
 
   Instr& sort_;
-  Computation& computation_;
+  Editor make_;
   std::vector<ComparedKey> keys_;
   std::unordered_map<const Instr*, Instr*> arrays_;
 };

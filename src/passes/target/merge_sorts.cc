@@ -8,6 +8,7 @@
 #include "gen/line_sort.h"
 #include "gen/region.h"
 #include "ir/builder.h"
+#include "rewrite/editor.h"
 #include "support/check.h"
 
 namespace tokamak {
@@ -17,17 +18,13 @@ Shape PlainSorted(const Shape& shape) {
   return Shape::Array(shape.type(), shape.dims());
 }
 
-// Makes instructions in the place of one.
+// Makes sorts in the place of one.
 class Maker {
  public:
-  explicit Maker(Instr& of) : of_(of) {}
+  explicit Maker(Instr& of) : of_(of), make_(of) {}
 
   Instr* Make(Op op, const Shape& shape, std::vector<Instr*> operands, Attrs attrs = {}) {
-    Instr* made =
-        of_.parent()->Append(op, shape, std::move(operands), std::move(attrs), of_.name());
-    made->set_origins(of_.origins());
-    made->set_pos(of_.pos());
-    return made;
+    return make_.Make(op, shape, std::move(operands), std::move(attrs));
   }
   Instr* Part(Instr* whole, size_t i) {
     return Make(Op::kGetTupleElement, PartsOf(whole->shape())[i], {whole},
@@ -48,16 +45,13 @@ class Maker {
     return parts;
   }
   void Finish(const std::vector<Instr*>& values) {
-    Computation& computation = *of_.parent();
     Instr* all = of_.shape().IsTuple() ? Make(Op::kTuple, of_.shape(), values) : values[0];
-    bool is_root = computation.root() == &of_;
-    computation.ReplaceUses(&of_, all);
-    if (is_root) computation.set_root(all);
-    computation.Remove(&of_);
+    make_.Replace(all);
   }
 
  private:
   Instr& of_;
+  Editor make_;
 };
 
 // Elements in their total order: the greater, or the lesser ones first.

@@ -26,8 +26,8 @@ Instr* Blocks(const Instr& dot, int64_t block, Instr* matrix, Computation& in) {
   DotSides sides(dot);
   ElementType type = matrix->shape().type();
   auto make = [&](Op op, Dims dims, Attrs attrs = {}) {
-    matrix = LoopEdit::Made(dot, in, op, Shape::Array(type, std::move(dims)), {matrix},
-                            std::move(attrs));
+    matrix =
+        Editor(dot, in).Make(op, Shape::Array(type, std::move(dims)), {matrix}, std::move(attrs));
   };
   int64_t depth = sides.attrs.rhs_contracting[0];
   if (depth == 0) {
@@ -52,10 +52,10 @@ Instr* Product(const Instr& dot, Instr* blocks) {
   Dims dims = SizesOf(sides.lhs, sides.lhs_free);
   dims.push_back(blocks->shape().dim(0));
   dims.push_back(blocks->shape().dim(2));
-  Instr* product = LoopEdit::Made(dot, *dot.parent(), Op::kDot,
-                                  Shape::Array(dot.shape().type(), std::move(dims)),
-                                  {dot.operand(0), blocks}, std::move(attrs));
-  return LoopEdit::Made(dot, *dot.parent(), Op::kReshape, dot.shape().WithoutLayout(), {product});
+  Instr* product = Editor(dot, *dot.parent())
+                       .Make(Op::kDot, Shape::Array(dot.shape().type(), std::move(dims)),
+                             {dot.operand(0), blocks}, std::move(attrs));
+  return Editor(dot, *dot.parent()).Make(Op::kReshape, dot.shape().WithoutLayout(), {product});
 }
 
 void Record(const Instr& dot, std::string because, PassContext& context) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "passes/passes.h"
+#include "rewrite/editor.h"
 #include "rewrite/loop_edit.h"
 
 namespace tokamak {
@@ -192,15 +193,18 @@ class Sinker {
     dims.insert(dims.begin(), static_cast<int64_t>(rounds_));
     slice.insert(slice.begin(), 1);
     Computation &before = edit_.before(), &body = edit_.body();
-    Instr* zero = LoopEdit::Made(*value, before, Op::kConstant, Shape::Scalar(type), {},
-                                 ConstantAttrs{Literal::Scalar(type, 0)});
-    Instr* parameter = edit_.Carry(LoopEdit::Made(
-        *value, before, Op::kBroadcast, Shape::Array(type, dims), {zero}, DimensionsAttrs{Dims{}}));
-    Instr* row = LoopEdit::Made(*value, body, Op::kReshape, Shape::Array(type, slice), {value});
+    Instr* zero =
+        Editor(*value, before)
+            .Make(Op::kConstant, Shape::Scalar(type), {}, ConstantAttrs{Literal::Scalar(type, 0)});
+    Instr* parameter = edit_.Carry(
+        Editor(*value, before)
+            .Make(Op::kBroadcast, Shape::Array(type, dims), {zero}, DimensionsAttrs{Dims{}}));
+    Instr* row = Editor(*value, body).Make(Op::kReshape, Shape::Array(type, slice), {value});
     std::vector<Instr*> operands = {parameter, row, sum.index};
     operands.resize(dims.size() + 2, edit_.Zero(*value, sum.index->shape().type()));
-    edit_.SetNext(parameter, LoopEdit::Made(*value, body, Op::kDynamicUpdateSlice,
-                                            Shape::Array(type, dims), operands));
+    edit_.SetNext(
+        parameter,
+        Editor(*value, body).Make(Op::kDynamicUpdateSlice, Shape::Array(type, dims), operands));
     stacks_.push_back({value, sum.index, parameter});
     return parameter;
   }
@@ -239,19 +243,19 @@ class Sinker {
     std::vector<Instr*> operands;
     for (size_t stack : term.stacks) {
       size_t number = edit_.NumberAfter(stack);
-      operands.push_back(LoopEdit::Made(*made, in, Op::kGetTupleElement,
-                                        made->shape().elements()[number], {made},
-                                        TupleIndexAttrs{static_cast<int64_t>(number)}));
+      operands.push_back(Editor(*made, in).Make(Op::kGetTupleElement,
+                                                made->shape().elements()[number], {made},
+                                                TupleIndexAttrs{static_cast<int64_t>(number)}));
     }
     ElementType type = term.shape.type();
     if (term.fold != nullptr)
-      operands.push_back(LoopEdit::Made(*made, in, Op::kConstant, Shape::Scalar(type), {},
-                                        ConstantAttrs{Literal::Scalar(type, 0)}));
-    Instr* value = LoopEdit::Made(*made, in, term.op, term.shape, operands, term.attrs);
+      operands.push_back(Editor(*made, in).Make(Op::kConstant, Shape::Scalar(type), {},
+                                                ConstantAttrs{Literal::Scalar(type, 0)}));
+    Instr* value = Editor(*made, in).Make(term.op, term.shape, operands, term.attrs);
     if (term.fold != nullptr) value->set_called({term.fold});
     if (term.transpose)
-      value = LoopEdit::Made(*made, in, Op::kTranspose, first->shape(), {value}, *term.transpose);
-    value = LoopEdit::Made(*made, in, Op::kAdd, first->shape(), {first, value});
+      value = Editor(*made, in).Make(Op::kTranspose, first->shape(), {value}, *term.transpose);
+    value = Editor(*made, in).Make(Op::kAdd, first->shape(), {first, value});
     Instr* old = loop().instr;
     std::vector<Instr*> users(old->users().begin(), old->users().end());
     for (Instr* user : users) {

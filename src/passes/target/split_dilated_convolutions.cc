@@ -32,7 +32,7 @@ class ConvolutionSplitter {
  public:
   explicit ConvolutionSplitter(Instr& conv)
       : conv_(conv),
-        computation_(*conv.parent()),
+        make_(conv, Editor::Naming::kUnnamed),
         attrs_(conv.attrs<ConvolutionAttrs>()),
         shape_(conv.shape().WithoutLayout()) {
     for (size_t d = 0; d < attrs_.window.size(); ++d)
@@ -71,8 +71,7 @@ class ConvolutionSplitter {
     if (dims != shape_.dims())
       result = Make(Op::kSlice, shape_.dims(), {result}, SliceAttrs{begin, shape_.dims(), step});
     result->set_name(conv_.name());
-    for (Instr* before : conv_.extras().control_predecessors) result->AddControlPredecessor(before);
-    Editor(conv_).Replace(result);
+    make_.Replace(result);
   }
 
  private:
@@ -82,11 +81,7 @@ class ConvolutionSplitter {
     return CeilDiv(shape_.dim(OutputAt(d)), attrs_.window[d].base_dilation);
   }
   Instr* Make(Op op, const Dims& dims, std::vector<Instr*> operands, Attrs attrs = {}) {
-    Instr* made = computation_.Append(op, Shape::Array(shape_.type(), dims), std::move(operands),
-                                      std::move(attrs));
-    made->set_origins(conv_.origins());
-    made->set_pos(conv_.pos());
-    return made;
+    return make_.Make(op, Shape::Array(shape_.type(), dims), std::move(operands), std::move(attrs));
   }
 
   // [..., places, phases of it, ...]: the phases of split_[number] and those after it, side by
@@ -130,9 +125,8 @@ class ConvolutionSplitter {
       Instr* zero = Make(Op::kConstant, {}, {}, ConstantAttrs{Literal::Scalar(shape_.type(), 0)});
       part = Make(Op::kBroadcast, places, {zero}, DimensionsAttrs{{}});
     } else {
-      Instr* seen = computation_.Append(Op::kSlice, Shape::Array(kernel->shape().type(), taps),
-                                        {kernel}, SliceAttrs{begin, end, step});
-      seen->set_origins(conv_.origins());
+      Instr* seen = make_.Make(Op::kSlice, Shape::Array(kernel->shape().type(), taps), {kernel},
+                               SliceAttrs{begin, end, step});
       part = Make(Op::kConvolution, places, {conv_.operand(0), seen}, std::move(attrs));
     }
     Dims with_phases;
@@ -145,7 +139,7 @@ class ConvolutionSplitter {
   }
 
   Instr& conv_;
-  Computation& computation_;
+  Editor make_;
   const ConvolutionAttrs attrs_;
   const Shape shape_;
   std::vector<size_t> split_;  // dimensions of the window

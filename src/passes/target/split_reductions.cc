@@ -6,6 +6,7 @@
 #include "passes/passes.h"
 #include "passes/target/reduction_parts.h"
 #include "rewrite/edit_computations.h"
+#include "rewrite/editor.h"
 
 namespace tokamak {
 namespace {
@@ -54,7 +55,8 @@ struct Side {
 // Puts two reductions in the place of one: of parts, and of their results.
 class Halver {
  public:
-  Halver(Instr& reduce, const Reducer& reducer) : reduce_(reduce), reducer_(reducer) {}
+  Halver(Instr& reduce, const Reducer& reducer)
+      : reduce_(reduce), reducer_(reducer), make_(reduce, Editor::Naming::kUnnamed) {}
 
   // Parts begin with an element that changes nothing; a pick takes its own first value once more.
   bool CanBegin() const {
@@ -90,22 +92,13 @@ class Halver {
   Instr* whole() const { return whole_; }
 
  private:
-  Instr* Made(Op op, Shape shape, std::vector<Instr*> operands, Attrs attrs = {},
-              std::string name = {}) {
-    Instr* made = reduce_.parent()->Append(op, std::move(shape), std::move(operands),
-                                           std::move(attrs), std::move(name));
-    made->set_origins(reduce_.origins());
-    made->set_pos(reduce_.pos());
-    return made;
-  }
-
   // Elements of an operand, of those of a side that are `count` parts of `size` from `begin` on.
   Instr* Cut(Instr* x, const Side& side, int64_t begin, int64_t count, int64_t size) {
     Dims dims = x->shape().dims();
     auto first = dims.begin() + static_cast<int64_t>(side.begin);
     auto reshape = [&] {
       if (x->shape().dims() == dims) return;
-      x = Made(Op::kReshape, Shape::Array(x->shape().type(), dims), {x});
+      x = make_.Make(Op::kReshape, Shape::Array(x->shape().type(), dims), {x});
     };
     if (count * size < side.length) {
       dims.erase(first + 1, dims.begin() + static_cast<int64_t>(side.end));
@@ -115,7 +108,7 @@ class Halver {
       slice.starts[side.begin] = begin;
       slice.limits[side.begin] = begin + count * size;
       dims[side.begin] = count * size;
-      x = Made(Op::kSlice, Shape::Array(x->shape().type(), dims), {x}, slice);
+      x = make_.Make(Op::kSlice, Shape::Array(x->shape().type(), dims), {x}, slice);
       first = dims.begin() + static_cast<int64_t>(side.begin);
     } else {
       dims.erase(first + 1, dims.begin() + static_cast<int64_t>(side.end));
@@ -147,7 +140,7 @@ class Halver {
     auto along = static_cast<size_t>(along_);
     dims[along] += pieces[1]->shape().dim(along);
     Shape shape = Shape::Array(pieces[0]->shape().type(), dims);
-    return Made(Op::kConcatenate, shape, std::move(pieces), DimensionAttrs{along_});
+    return make_.Make(Op::kConcatenate, shape, std::move(pieces), DimensionAttrs{along_});
   }
 
   // `inputs`: what is folded, in another form; `folded` of their dimensions. The arrays that come
@@ -163,20 +156,18 @@ class Halver {
       shapes.push_back(Shape::Array(input->shape().type(), kept));
     }
     for (size_t i = 0; i < inputs.size(); ++i)
-      operands.push_back(
-          reducer_.pick != Pick::kNone
-              ? reduce_.operand(inputs.size() + i)
-              : Made(Op::kConstant, Shape::Scalar(reducer_.type(i)), {},
-                     ConstantAttrs{*NeutralLiteral(*reducer_.op, reducer_.type(i))}));
+      operands.push_back(reducer_.pick != Pick::kNone
+                             ? reduce_.operand(inputs.size() + i)
+                             : make_.Constant(*NeutralLiteral(*reducer_.op, reducer_.type(i))));
     bool one = inputs.size() == 1;
-    Instr* partial = Made(Op::kReduce, one ? shapes[0] : Shape::Tuple(shapes), std::move(operands),
-                          DimensionsAttrs{folded}, reduce_.name() + ".parts");
-    partial->set_called({reduce_.called(0)});
+    Instr* partial = make_.Make(Op::kReduce, one ? shapes[0] : Shape::Tuple(shapes),
+                                std::move(operands), DimensionsAttrs{folded}, reduce_.called(0));
+    partial->set_name(reduce_.name() + ".parts");
     if (partial_ == nullptr) partial_ = partial;
     for (size_t i = 0; i < inputs.size(); ++i)
       results.push_back(one ? partial
-                            : Made(Op::kGetTupleElement, shapes[i], {partial},
-                                   TupleIndexAttrs{static_cast<int64_t>(i)}));
+                            : make_.Make(Op::kGetTupleElement, shapes[i], {partial},
+                                         TupleIndexAttrs{static_cast<int64_t>(i)}));
     return results;
   }
 
@@ -184,18 +175,15 @@ class Halver {
   void Finish(std::vector<Instr*> again, const Dims& rest) {
     size_t count = again.size();
     for (size_t i = 0; i < count; ++i) again.push_back(reduce_.operand(count + i));
-    whole_ =
-        Made(Op::kReduce, reduce_.shape(), std::move(again), DimensionsAttrs{rest}, reduce_.name());
-    whole_->set_called({reduce_.called(0)});
-    Computation& computation = *reduce_.parent();
-    bool is_root = computation.root() == &reduce_;
-    computation.ReplaceUses(&reduce_, whole_);
-    if (is_root) computation.set_root(whole_);
-    computation.Remove(&reduce_);
+    whole_ = make_.Make(Op::kReduce, reduce_.shape(), std::move(again), DimensionsAttrs{rest},
+                        reduce_.called(0));
+    whole_->set_name(reduce_.name());
+    make_.Replace(whole_);
   }
 
   Instr& reduce_;
   const Reducer& reducer_;
+  Editor make_;
   int64_t along_ = 0;
   Instr *partial_ = nullptr, *whole_ = nullptr;
 };

@@ -11,6 +11,7 @@
 #include "passes/target/reduction_parts.h"
 #include "rewrite/bodies.h"
 #include "rewrite/edit_computations.h"
+#include "rewrite/editor.h"
 #include "rewrite/loop_edit.h"
 #include "support/check.h"
 
@@ -123,6 +124,7 @@ class ScanPreparer {
     Result<Computation*> step = StepOf(window, part, cumulative->is_reverse);
     if (!step.ok()) return false;
     of_ = &window;
+    make_.emplace(window);
     Instr* first = Spread(window.operand(1), part);
     if (int64_t parts = PartsOfWindow(window, *cumulative); parts > 1)
       return InParts(window, static_cast<size_t>(cumulative->dimension), parts, first,
@@ -154,6 +156,7 @@ class ScanPreparer {
     int64_t length = scan.operand(0)->shape().dim(along);
     if (length > kShortScan || length < 1) return false;
     of_ = &scan;
+    make_.emplace(scan);
     std::vector<Instr*> carried(scan.operands().begin() + static_cast<int64_t>(arrays),
                                 scan.operands().end());
     size_t given = step.root()->operand_count() - carried.size();
@@ -296,6 +299,7 @@ class ScanPreparer {
 
   void Take(Instr& scan, const Scan& facts, int64_t parts, int64_t length, const Literal& neutral) {
     of_ = &scan;
+    make_.emplace(scan);
     ElementType type = scan.operand(0)->shape().type();
     auto along = static_cast<int64_t>(facts.along);
     bool is_even = parts * length == facts.length;
@@ -370,42 +374,19 @@ class ScanPreparer {
 
   Instr* Make(Op op, const Shape& shape, std::vector<Instr*> operands, Attrs attrs,
               Computation* called = nullptr) {
-    Instr* made =
-        of_->parent()->Append(op, shape, std::move(operands), std::move(attrs), of_->name());
-    if (called != nullptr) made->set_called({called});
-    made->set_origins(of_->origins());
-    made->set_pos(of_->pos());
-    return made;
+    return make_->Make(op, shape, std::move(operands), std::move(attrs), called);
   }
 
   // Puts values in the place of the instruction, or of its parts.
   void Finish(const std::vector<Instr*>& values, std::string_view rule, std::string because) {
     context_.Taken(rule, *of_, nullptr, std::move(because));
-    Computation& computation = *of_->parent();
-    Instr* all = values[0];
-    if (of_->shape().IsTuple()) {
-      std::vector<Instr*> users(of_->users().begin(), of_->users().end());
-      for (Instr* user : users) {
-        if (user->op() != Op::kGetTupleElement || !CanGo(*user)) continue;
-        Put(*user, values[static_cast<size_t>(user->attrs<TupleIndexAttrs>().index)]);
-      }
-      if (of_->users().empty() && computation.root() != of_) return computation.Remove(of_);
-      all = Make(Op::kTuple, of_->shape(), values, {});
-    }
-    Put(*of_, all);
-  }
-
-  static void Put(Instr& from, Instr* to) {
-    Computation& computation = *from.parent();
-    bool is_root = computation.root() == &from;
-    computation.ReplaceUses(&from, to);
-    if (is_root) computation.set_root(to);
-    computation.Remove(&from);
+    make_->ReplaceParts(values);
   }
 
   PassContext& context_;
   const Machine& machine_;
   Instr* of_ = nullptr;
+  std::optional<Editor> make_;  // of it
 };
 
 }  // namespace
