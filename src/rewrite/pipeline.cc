@@ -65,20 +65,14 @@ class Runner {
     if (!IsFor(pass, context_.target.kind))
       return MakeError(ErrorCode::kUnsoundPipeline,
                        fmt::format("passes: {} needs a target ({})", info.name, PredicateOf(info)));
-    if ((info.flags & kRequired) != 0 && IsSkipped(pass))
-      return MakeError(ErrorCode::kUnsoundPipeline,
-                       fmt::format("passes: {} cannot be skipped: nothing else computes what it "
-                                   "rewrites",
-                                   info.name));
     return Ok();
   }
 
-  bool IsSkipped(Pass pass) const { return std::ranges::count(options_.skip, pass) > 0; }
   bool Runs(Pass pass) const {
     uint8_t flags = InfoOf(pass).flags;
     if ((flags & kNotStrict) != 0 && context_.options.strict) return false;
     if ((flags & kPlanned) != 0 && !context_.target.is_planned) return false;
-    return !IsSkipped(pass);
+    return std::ranges::count(options_.skip, pass) == 0;
   }
 
   Status RunGroup(std::span<const Step> steps, bool repeat) {
@@ -178,7 +172,6 @@ std::string PredicateOf(const PassInfo& info) {
   if ((info.flags & kPlanned) != 0) text += "; fusion greedy or search";
   if ((info.flags & kNotStrict) != 0) text += "; not strict";
   if ((info.flags & kMayRound) != 0) text += "; may round";
-  if ((info.flags & kRequired) != 0) text += "; cannot be skipped";
   return text;
 }
 

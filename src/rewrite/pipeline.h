@@ -41,7 +41,6 @@ enum PassFlag : uint8_t {
   kMayRound = 1,   // may change values by rounding; all others never change a bit
   kNotStrict = 2,  // does not run under PassOptions::strict
   kPlanned = 4,    // runs only where PassTarget::is_planned
-  kRequired = 8,   // cannot be skipped: no kernel, library or host step computes what it rewrites
 };
 
 enum class Pass : uint8_t {
@@ -245,7 +244,7 @@ struct PipelineOptions {
 
 // Runs a pipeline over a verified module. `functions` holds one per row of passes.def
 // (passes/passes.h). Passes whose row excludes the context's options (kNotStrict, kPlanned) are
-// left out; one for another target, or a required one that is to be skipped, is an error (TK3003).
+// left out; one for another target is an error (TK3003).
 // A group that does not settle within the limits is a record that names the rules which fired last,
 // and an error (TK3005) where every pass is verified. Afterwards all computations are in order.
 Result<std::vector<PassRun>> RunPipeline(Module& module, std::span<const Step> steps,
