@@ -401,6 +401,27 @@ ENTRY e {
                 self.assertIn(part, text)
         self.assertIn("TK6107", self.tokamak(*words, TOKAMAK_CHECK="kernel", expect=2).stderr)
 
+    def test_faults_of_code_generation(self):
+        """LLVM crashes on a kernel, aborts, gives up or does not end: the values are right, and the reason is told."""
+        words = ("run", self.write("steps.hlo", STEPS), "--seed", "1", "--backend", "cpu")
+        right = self.tokamak(*words)
+        self.assertEqual(right.stderr, "")
+        for fault, parts in (("crash", ("SIGSEGV", "compiled by another instruction selector")),
+                             ("abort:2", ("SIGABRT", "compiled without optimization")),
+                             ("fatal:3", ("llvm: planted", "interpreted")),
+                             ("endless", ("0.5 s of processor time are used up", "compiled by another instruction selector"))):
+            with self.subTest(fault):
+                done = self.tokamak(*words, TOKAMAK_CHECK="codegen-" + fault)
+                self.assertEqual(done.stdout, right.stdout)
+                self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+                for part in ("warning: kernel y: code generation was abandoned: ", *parts):
+                    self.assertIn(part, done.stderr)
+        # Kernels are asked for, and there is none.
+        strict = self.tokamak(*words, "--strict", TOKAMAK_CHECK="codegen-crash:3", expect=3)
+        self.assertIn("TK4005", strict.stderr)
+        for word in ("codegen-", "codegen-crash:4", "codegen-cash", "codegen-crash:"):
+            self.assertIn("TK6107", self.tokamak(*words, TOKAMAK_CHECK=word, expect=2).stderr)
+
     def test_check_leaves_what_an_overflow_decides(self):
         # 3e38 + 3e38 - inf is NaN from the left, and -inf where the last two are added first: whether it is infinite is open.
         file = self.write("fold.hlo", """HloModule m

@@ -224,6 +224,9 @@ class Runner : private ProgressListener {
       TOK_TRY(program, CompiledRun::Make(module, compile));
       entry["launches"] = program->executable().Launches();
       entry["host_steps"] = program->executable().HostSteps();
+      entry["codegen_fallbacks"] = program->executable().codegen_fallbacks();
+      for (const std::string& text : program->executable().codegen_fallbacks())
+        console_.Err("warning: " + text + "\n");
     }
     std::vector<double> times;
     std::optional<Result<RunOutcome>> first;

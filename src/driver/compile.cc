@@ -52,6 +52,7 @@ void ReportCompile(const Executable& executable, std::string_view backend,
   // Where nothing is compiled, nothing falls back.
   std::vector<std::string> fallbacks;
   if (backend != "interp") fallbacks = executable.HostSteps();
+  for (const std::string& text : executable.codegen_fallbacks()) fallbacks.push_back(text);
   Report(nlohmann::json{{"event", "compile"},
                         {"name", executable.name()},
                         {"cache", "none"},

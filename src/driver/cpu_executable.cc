@@ -124,7 +124,8 @@ class CpuExecutable final : public Executable {
       TOK_TRY(program_, LowerForHost(*module_, std::move(options), log, fusion.paper));
     }
     if (compile.require_kernels) TOK_RETURN_IF_ERROR(CheckAllKernels(program_, *module_));
-    TOK_TRY(codes_, MakeCodes(program_.kernels, maker));
+    TOK_TRY(codes_, MakeCodes(program_.kernels, maker, compile.codegen_fault));
+    TOK_RETURN_IF_ERROR(RecordFallbacks(compile, log));
     SpoilCode(codes_, program_, compile.spoil_kernel);
     for (const auto& code : codes_.all) kernels_.push_back(code.get());
     Machine machine = is_gpu ? SimulatedGpu() : HostMachine();
@@ -148,6 +149,21 @@ class CpuExecutable final : public Executable {
   std::vector<std::string> HostSteps() const override { return program_.host_reasons; }
 
  private:
+  Status RecordFallbacks(const CompileOptions& compile, DecisionLog& log) {
+    for (const KernelFallback& fallback : codes_.fallbacks) {
+      const std::string& kernel = program_.kernels[fallback.kernel].name;
+      codegen_fallbacks_.push_back("kernel " + kernel + ": " + fallback.text);
+      if (compile.require_kernels && fallback.interpreted)
+        return MakeError(ErrorCode::kNoKernel, "compile: " + codegen_fallbacks_.back(),
+                         {.file = module_->file});
+      log.Add({.pass = "codegen",
+               .rule = "codegen.fallback",
+               .subject = kernel,
+               .because = fallback.text});
+    }
+    return Ok();
+  }
+
   Status RunOnce(std::span<const void* const> inputs, std::span<void* const> outputs,
                  const RunControl& control) const override {
     TOK_TRY(std::byte * arena, arenas_->Take());

@@ -151,6 +151,7 @@ class HostedExecutable final : public Executable {
     cost_ = inner_->cost();
     memory_ = inner_->memory();
     calls_host_ = inner_->calls_host();
+    codegen_fallbacks_ = inner_->codegen_fallbacks();
     predicted_us_ = inner_->PredictedMicros();
     time_depends_on_data_ = inner_->time_depends_on_data();
   }

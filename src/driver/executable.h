@@ -100,6 +100,8 @@ class Executable {
   // interpreted ("sort: has no kernel").
   virtual int64_t Launches() const { return 0; }
   virtual std::vector<std::string> HostSteps() const { return {"the program: it is interpreted"}; }
+  // Kernels whose code generation failed, and what was done about it.
+  const std::vector<std::string>& codegen_fallbacks() const { return codegen_fallbacks_; }
 
  protected:
   Executable() = default;
@@ -113,6 +115,7 @@ class Executable {
   CostAnalysis cost_;
   MemoryAnalysis memory_;
   bool calls_host_ = false, time_depends_on_data_ = false;
+  std::vector<std::string> codegen_fallbacks_;
   mutable std::atomic<double> predicted_us_{0};
   mutable std::atomic<bool> measured_{false};
 };
@@ -148,6 +151,9 @@ struct CompileOptions {
   bool short_chunks =
       false;  // loops that are kernels do few rounds a launch (TOKAMAK_CHECK=chunks)
   int64_t spoil_kernel = -1;  // for tests: this one writes a wrong number
+  // For tests (TOKAMAK_CHECK=codegen-crash, codegen-crash:2 ...): what the code generation of the
+  // first kernel does, without "codegen-".
+  std::string codegen_fault;
   bool faults = false;  // for tests (TOKAMAK_CHECK=fault): a GPU's kernels get wrong addresses
 };
 

@@ -1,5 +1,7 @@
 #include "driver/kernel_codes.h"
 
+#include <algorithm>
+#include <array>
 #include <thread>
 
 #include "driver/host_rates.h"
@@ -12,6 +14,9 @@
 
 namespace tokamak {
 namespace {
+
+// In the order of cpu::PlantedFault, which has none before them.
+constexpr std::array<std::string_view, 4> kCodegenFaults = {"crash", "abort", "fatal", "endless"};
 
 std::vector<SimArgument> ArgumentsOf(const Kernel& kernel, void* const* arguments) {
   std::vector<SimArgument> given;
@@ -44,7 +49,9 @@ class SimulatedCode final : public KernelCode {
  public:
   SimulatedCode(const Kernel& kernel, KernelFault& fault) : kernel_(kernel), fault_(fault) {}
 
-  void Run(void* const* arguments, const int64_t* extents, int64_t, int64_t) const override {
+  // All of it with its first part: where others are machine code, launches are divided.
+  void Run(void* const* arguments, const int64_t* extents, int64_t begin, int64_t) const override {
+    if (begin > 0) return;
     std::vector<SimArgument> given = ArgumentsOf(kernel_, arguments);
     fault_.Note(SimulateKernel(kernel_, given, {extents, kernel_.extents.size()}));
   }
@@ -124,24 +131,57 @@ class MachineCode final : public KernelCode {
   cpu::KernelFn function_;
 };
 
-Result<KernelCodes> MakeMachineCodes(const std::vector<Kernel>& kernels) {
+void AddCodegenFault(std::string_view text, cpu::CompileOptions& options) {
+  if (text.empty()) return;
+  size_t colon = text.find(':');
+  auto kind = std::ranges::find(kCodegenFaults, text.substr(0, colon));
+  options.fault = static_cast<cpu::PlantedFault>(kind - kCodegenFaults.begin() + 1);
+  options.fault_efforts = colon == std::string_view::npos ? 1 : text[colon + 1] - '0';
+  // More than a small kernel takes.
+  if (options.fault == cpu::PlantedFault::kEndless)
+    options.kernel_time = std::chrono::milliseconds(500);
+}
+
+Result<KernelCodes> MakeMachineCodes(const std::vector<Kernel>& kernels, std::string_view fault) {
   KernelCodes codes;
   if (kernels.empty()) return codes;
+  codes.fault = std::make_unique<KernelFault>();
   std::vector<const Kernel*> all;
   for (const Kernel& kernel : kernels) all.push_back(&kernel);
-  TOK_TRY(std::shared_ptr<const cpu::Code> code,
-          cpu::Code::Compile(all, {.cache = DiskCache::OfProcess()}));
-  for (size_t i = 0; i < all.size(); ++i)
-    codes.all.push_back(std::make_unique<MachineCode>(code, i));
+  cpu::CompileOptions options{.cache = DiskCache::OfProcess()};
+  AddCodegenFault(fault, options);
+  TOK_TRY(std::shared_ptr<const cpu::Code> code, cpu::Code::Compile(all, options));
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (code->function(i) != nullptr) {
+      codes.all.push_back(std::make_unique<MachineCode>(code, i));
+    } else {
+      codes.all.push_back(std::make_unique<SimulatedCode>(kernels[i], *codes.fault));
+    }
+  }
+  for (const cpu::CodegenFallback& fallback : code->fallbacks()) {
+    std::string now =
+        fallback.effort ? "compiled " + std::string(cpu::NameOf(*fallback.effort)) : "interpreted";
+    codes.fallbacks.push_back({.kernel = fallback.kernel,
+                               .text = fallback.reason + "; " + now,
+                               .interpreted = !fallback.effort});
+  }
   return codes;
 }
 
 }  // namespace
 #endif
 
-Result<KernelCodes> MakeCodes(const std::vector<Kernel>& kernels, KernelMaker maker) {
+bool IsCodegenFault(std::string_view text) {
+  size_t colon = text.find(':');
+  std::string_view efforts = colon == std::string_view::npos ? "1" : text.substr(colon + 1);
+  return std::ranges::find(kCodegenFaults, text.substr(0, colon)) != kCodegenFaults.end() &&
+         efforts.size() == 1 && efforts[0] >= '1' && efforts[0] <= '3';
+}
+
+Result<KernelCodes> MakeCodes(const std::vector<Kernel>& kernels, KernelMaker maker,
+                              [[maybe_unused]] std::string_view fault) {
 #if TOK_HAVE_LLVM
-  if (maker == KernelMaker::kMachineCode) return MakeMachineCodes(kernels);
+  if (maker == KernelMaker::kMachineCode) return MakeMachineCodes(kernels, fault);
 #endif
   KernelCodes codes;
   codes.fault = std::make_unique<KernelFault>();

@@ -3,6 +3,8 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "cost/machine.h"
@@ -22,9 +24,17 @@ struct KernelFault {
   void Note(Result<SimReport> report);
 };
 
+// A kernel that LLVM could not compile as it should.
+struct KernelFallback {
+  size_t kernel = 0;
+  std::string text;  // "code generation was abandoned: SIGSEGV; compiled without optimization"
+  bool interpreted = false;
+};
+
 // The code of a program's kernels, in their order.
 struct KernelCodes {
   std::vector<std::unique_ptr<KernelCode>> all;
+  std::vector<KernelFallback> fallbacks;
   std::unique_ptr<KernelFault> fault;
   std::unique_ptr<PackCode> packs;  // of kernels for a GPU: a pack is one launch
 
@@ -36,7 +46,12 @@ struct KernelCodes {
 // Nothing when there is no such kernel.
 void SpoilCode(KernelCodes& codes, const LoweredProgram& program, int64_t number);
 
-Result<KernelCodes> MakeCodes(const std::vector<Kernel>& kernels, KernelMaker maker);
+// `fault`: for tests, as CompileOptions has it.
+Result<KernelCodes> MakeCodes(const std::vector<Kernel>& kernels, KernelMaker maker,
+                              std::string_view fault = "");
+// Whether there is such a fault for tests: "crash", "abort", "fatal" or "endless", and perhaps
+// ":2", the number of efforts of code generation that it meets.
+bool IsCodegenFault(std::string_view text);
 // The machine that this process runs on.
 Machine HostMachine();
 // A GPU of few multiprocessors: small programs have the schedules of large ones there.

@@ -5,6 +5,7 @@
 
 #include "driver/dump.h"
 #include "driver/fusion_options.h"
+#include "driver/kernel_codes.h"
 #include "fusion/plan.h"
 #include "rewrite/pipeline.h"
 #include "support/edit_distance.h"
@@ -161,6 +162,7 @@ Status SetOption(CompileOptions& options, std::string_view name, const OptionVal
 Status AddChecksOfEnvironment(CompileOptions& options) {
   const char* given = std::getenv("TOKAMAK_CHECK");
   std::string_view rest = given == nullptr ? "" : given;
+  constexpr std::string_view kCodegen = "codegen-";
   while (!rest.empty()) {
     std::string_view word = rest.substr(0, rest.find(','));
     rest.remove_prefix(std::min(rest.size(), word.size() + 1));
@@ -174,10 +176,12 @@ Status AddChecksOfEnvironment(CompileOptions& options) {
       options.faults = true;
     } else if (word == "chunks") {
       options.short_chunks = true;
+    } else if (word.starts_with(kCodegen) && IsCodegenFault(word.substr(kCodegen.size()))) {
+      options.codegen_fault = word.substr(kCodegen.size());
     } else {
       return MakeError(ErrorCode::kOptionValue,
                        "TOKAMAK_CHECK: '" + std::string(word) +
-                           "' is not kernels, memory, packs, fault or chunks");
+                           "' is not kernels, memory, packs, fault, chunks or codegen-crash");
     }
   }
   return Ok();

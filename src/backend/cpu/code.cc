@@ -32,38 +32,87 @@ struct Code::Batch {
   std::vector<const Kernel*> kernels;
   std::vector<size_t> numbers;  // among those that differ
   CacheKey key;
+  const Target* target = nullptr;
+  const CompileOptions* options = nullptr;
+
+  // How some kernels of the batch are compiled, from number `first` on.
+  CodegenOptions OptionsOf(size_t first, CodegenEffort effort) const {
+    bool is_planted = numbers[first] == 0 && static_cast<int>(effort) < options->fault_efforts;
+    return {.effort = effort,
+            .kernel_time = options->kernel_time,
+            .fault = is_planted ? options->fault : PlantedFault::kNone};
+  }
 };
 
 // What became of a batch.
 struct Code::Made {
-  Result<std::shared_ptr<const LoadedCode>> code = std::shared_ptr<const LoadedCode>();
+  Status status = Ok();
+  std::vector<KernelFn> functions;  // of its kernels
+  std::vector<std::shared_ptr<const LoadedCode>> loaded;
+  std::vector<CodegenFallback> fallbacks;  // by number in the batch
   CompileTimes times;
   bool cached = false;
+
+  void Add(std::shared_ptr<const LoadedCode> code) {
+    for (size_t i = 0; i < code->size(); ++i) functions.push_back(code->function(i));
+    loaded.push_back(std::move(code));
+  }
 };
 
-// An entry of the cache that does not load is as good as none.
+// A kernel of a batch that failed for this reason.
+Status Code::CompileAlone(const Batch& batch, size_t number, std::string reason, Made& made) {
+  const Kernel* kernel = batch.kernels[number];
+  bool is_new = batch.kernels.size() > 1;
+  for (CodegenEffort effort :
+       {CodegenEffort::kFull, CodegenEffort::kOtherSelector, CodegenEffort::kLeast}) {
+    if (effort == CodegenEffort::kFull && !is_new) continue;  // that was the batch
+    Result<ObjectCode> code =
+        MakeCode({&kernel, 1}, *batch.target, batch.OptionsOf(number, effort), made.times);
+    if (code.ok()) {
+      made.Add(std::move(code.value().loaded));
+      if (effort != CodegenEffort::kFull)
+        made.fallbacks.push_back({number, std::move(reason), effort});
+      return Ok();
+    }
+    if (code.error().code != ErrorCode::kCodeGeneration) return std::move(code.error());
+    if (effort == CodegenEffort::kFull) reason = code.error().message;
+  }
+  made.functions.push_back(nullptr);
+  made.fallbacks.push_back({number, std::move(reason), std::nullopt});
+  return Ok();
+}
+
+// An entry of the cache that does not load is as good as none. What is made with less effort is not
+// kept: the fault may be gone when the machine is less busy.
 Code::Made Code::CompileBatch(const Batch& batch, const Target& target,
                               const CompileOptions& options) {
   Made made;
-  if (options.cache != nullptr) {
+  DiskCache* cache = options.fault == PlantedFault::kNone ? options.cache : nullptr;
+  if (cache != nullptr) {
     auto begin = std::chrono::steady_clock::now();
-    if (std::optional<std::string> object = options.cache->Get(kObjectKind, batch.key.bytes())) {
-      made.code = LoadObject(*object, batch.kernels.size());
+    if (std::optional<std::string> object = cache->Get(kObjectKind, batch.key.bytes())) {
+      Result<std::shared_ptr<const LoadedCode>> loaded = LoadObject(*object, batch.kernels.size());
       made.times.load_us = Since(begin);
-      made.cached = made.code.ok();
-      if (made.cached) return made;
+      made.cached = loaded.ok();
+      if (made.cached) {
+        made.Add(std::move(loaded.value()));
+        return made;
+      }
     }
   }
-  Result<std::string> object = MakeObject(batch.kernels, target, &made.times);
-  if (!object.ok()) {
-    made.code = std::move(object.error());
+  Result<ObjectCode> code =
+      MakeCode(batch.kernels, target, batch.OptionsOf(0, CodegenEffort::kFull), made.times);
+  if (code.ok()) {
+    made.Add(std::move(code.value().loaded));
+    if (cache != nullptr) cache->Put(kObjectKind, batch.key.bytes(), code.value().object);
     return made;
   }
-  auto begin = std::chrono::steady_clock::now();
-  made.code = LoadObject(object.value(), batch.kernels.size());
-  made.times.load_us = Since(begin);
-  if (made.code.ok() && options.cache != nullptr)
-    options.cache->Put(kObjectKind, batch.key.bytes(), object.value());
+  if (code.error().code != ErrorCode::kCodeGeneration) {
+    made.status = std::move(code.error());
+    return made;
+  }
+  for (size_t i = 0; i < batch.kernels.size() && made.status.ok(); ++i)
+    made.status = CompileAlone(batch, i, code.error().message, made);
   return made;
 }
 
@@ -83,6 +132,8 @@ Result<std::shared_ptr<const Code>> Code::Compile(std::span<const Kernel* const>
     if (!is_new) continue;
     if (nodes + kernel->nodes.size() > kObjectNodes) {
       batches.emplace_back().key.Add(setting);
+      batches.back().target = &target;
+      batches.back().options = &options;
       nodes = 0;
     }
     nodes += kernel->nodes.size();
@@ -100,15 +151,23 @@ Result<std::shared_ptr<const Code>> Code::Compile(std::span<const Kernel* const>
 
   auto code = std::make_shared<Code>();
   std::vector<KernelFn> functions(known.size());
+  std::unordered_map<size_t, CodegenFallback> fallbacks;  // by number among those that differ
   for (size_t b = 0; b < batches.size(); ++b) {
-    TOK_TRY(std::shared_ptr<const LoadedCode> loaded, std::move(made[b].code));
+    TOK_RETURN_IF_ERROR(std::move(made[b].status));
     for (size_t i = 0; i < batches[b].numbers.size(); ++i)
-      functions[batches[b].numbers[i]] = loaded->function(i);
-    code->loaded_.push_back(std::move(loaded));
+      functions[batches[b].numbers[i]] = made[b].functions[i];
+    for (std::shared_ptr<const LoadedCode>& loaded : made[b].loaded)
+      code->loaded_.push_back(std::move(loaded));
+    for (CodegenFallback& fallback : made[b].fallbacks)
+      fallbacks[batches[b].numbers[fallback.kernel]] = std::move(fallback);
     code->times_ += made[b].times;
     code->cached_ += made[b].cached ? 1 : 0;
   }
-  for (size_t number : which) code->functions_.push_back(functions[number]);
+  for (size_t i = 0; i < which.size(); ++i) {
+    code->functions_.push_back(functions[which[i]]);
+    if (auto found = fallbacks.find(which[i]); found != fallbacks.end())
+      code->fallbacks_.push_back({i, found->second.reason, found->second.effort});
+  }
   return std::shared_ptr<const Code>(std::move(code));
 }
 

@@ -3,7 +3,7 @@
 #include "backend/cpu/codegen.h"
 
 #include <chrono>
-#include <csetjmp>
+#include <cstdlib>
 #include <mutex>
 #include <unordered_map>
 
@@ -21,6 +21,8 @@
 #include <llvm/Analysis/ScopedNoAliasAA.h>
 #include <llvm/Analysis/TargetLibraryInfo.h>
 #include <llvm/Analysis/TargetTransformInfo.h>
+#include <llvm/IR/DiagnosticInfo.h>
+#include <llvm/IR/DiagnosticPrinter.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/MC/TargetRegistry.h>
@@ -34,19 +36,13 @@
 #include <llvm/Transforms/Scalar/SimplifyCFG.h>
 
 #include "backend/cpu/emitter.h"
+#include "runtime/guarded_thread.h"
 
 namespace tokamak::cpu {
 namespace {
 
-// ---- LLVM's fatal errors end the process, unless the handler does not return
-
-thread_local std::jmp_buf* escape = nullptr;
-thread_local std::string* fatal_message = nullptr;
-
 void OnFatalError(void*, const char* reason, bool) {
-  if (escape == nullptr) return;  // not ours: LLVM aborts
-  *fatal_message = reason;
-  std::longjmp(*escape, 1);
+  AbandonGuardedWork(std::string("llvm: ") + reason);  // elsewhere LLVM aborts
 }
 
 void Initialize() {
@@ -56,22 +52,6 @@ void Initialize() {
     llvm::InitializeNativeTargetAsmPrinter();
     llvm::install_fatal_error_handler(OnFatalError);
   });
-}
-
-// Runs `work(data)`; what LLVM gives up on is an error. What it held then is lost, not freed.
-Status Guarded(void (*work)(void*), void* data) {
-  std::jmp_buf here;
-  std::string message;
-  std::jmp_buf* around = escape;
-  std::string* message_around = fatal_message;
-  escape = &here;
-  fatal_message = &message;
-  bool failed = setjmp(here) != 0;
-  if (!failed) work(data);
-  escape = around;
-  fatal_message = message_around;
-  if (failed) return MakeError(ErrorCode::kCodeGeneration, "llvm: " + message);
-  return Ok();
 }
 
 class Clock {
@@ -87,7 +67,8 @@ class Clock {
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
 
-Result<std::unique_ptr<llvm::TargetMachine>> MakeMachine(const Target& target) {
+Result<std::unique_ptr<llvm::TargetMachine>> MakeMachine(const Target& target,
+                                                         CodegenEffort effort) {
   std::string error, features;
   const llvm::Target* found = llvm::TargetRegistry::lookupTarget(target.triple, error);
   if (found == nullptr) return MakeError(ErrorCode::kCodeGeneration, "llvm: " + error);
@@ -95,16 +76,25 @@ Result<std::unique_ptr<llvm::TargetMachine>> MakeMachine(const Target& target) {
     features += (features.empty() ? "" : ",") + feature;
   llvm::TargetOptions options;
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;  // FMA is an op, never a surprise
+  bool has_other_selector = llvm::Triple(target.triple).isAArch64();
+  auto level = effort == CodegenEffort::kFull ||
+                       (effort == CodegenEffort::kOtherSelector && has_other_selector)
+                   ? llvm::CodeGenOptLevel::Default
+                   : llvm::CodeGenOptLevel::None;
   std::unique_ptr<llvm::TargetMachine> machine(
       found->createTargetMachine(target.triple, target.cpu, features, options, llvm::Reloc::PIC_,
-                                 llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default, true));
+                                 llvm::CodeModel::Small, level, true));
   if (machine == nullptr)
     return MakeError(ErrorCode::kCodeGeneration, "llvm: no code for " + target.triple);
+  // At level 0 a machine takes its quick selector by itself: FastISel, or GlobalISel for aarch64.
+  // What that cannot do is left to the usual one.
+  if (effort == CodegenEffort::kOtherSelector && has_other_selector) machine->setGlobalISel(true);
+  machine->setGlobalISelAbort(llvm::GlobalISelAbortMode::Disable);
   return machine;
 }
 
-// Machines that nobody uses just now, with what they know of their processor: finding that out
-// takes a millisecond. A machine serves one thread at a time. Never destroyed.
+// Machines of full effort that nobody uses just now, with what they know of their processor:
+// finding that out takes a millisecond. A machine serves one thread at a time. Never destroyed.
 class Machines {
  public:
   using Machine = std::unique_ptr<llvm::TargetMachine>;
@@ -123,7 +113,7 @@ class Machines {
         return machine;
       }
     }
-    return MakeMachine(target);
+    return MakeMachine(target, CodegenEffort::kFull);
   }
   void Return(const Target& target, Machine machine) {
     std::lock_guard<std::mutex> lock(mutex_);
@@ -186,87 +176,155 @@ void Optimize(llvm::Module& module, llvm::TargetMachine& machine) {
     if (!function.isDeclaration()) passes.run(function, analyses.functions);
 }
 
-struct Work {
-  std::span<const Kernel* const> kernels;
-  const Target* target;
-  bool as_text = false, optimized = true;
-  CompileTimes times{};
+// LLVM's own way with an error that it reports is exit(1).
+void OnDiagnostic(const llvm::DiagnosticInfo* info, void* errors) {
+  if (info->getSeverity() != llvm::DS_Error) return;
+  llvm::raw_string_ostream out(*static_cast<std::string*>(errors));
+  llvm::DiagnosticPrinterRawOStream printer(out);
+  info->print(printer);
+}
+
+void Plant(PlantedFault fault) {
+  static int* volatile nowhere = nullptr;
+  static volatile bool endless = true;
+  if (fault == PlantedFault::kCrash) *nowhere = 1;
+  if (fault == PlantedFault::kAbort) std::abort();
+  if (fault == PlantedFault::kFatalError) llvm::report_fatal_error("planted");
+  while (fault == PlantedFault::kEndless && endless) {
+  }
+}
+
+// Owns all that it uses: the thread that runs it may be left behind.
+class CodegenWork final : public GuardedWork {
+ public:
+  CodegenWork(std::span<const Kernel* const> kernels, const Target& target,
+              const CodegenOptions& options)
+      : target_(target), options_(options) {
+    for (const Kernel* kernel : kernels) kernels_.push_back(*kernel);
+  }
+
+  bool as_text = false, load = false;
+  CompileTimes times;
   Status status = Ok();
-  std::string result{};
+  ObjectCode made;  // `object` is text where that is wanted
 
-  Status Emit(llvm::Module& module) {
-    for (size_t i = 0; i < kernels.size(); ++i) {
-      TOK_TRY(Lanes lanes, Lanes::Of(*kernels[i]));
-      Emitter emitter(*kernels[i], lanes, *target, module);
-      TOK_RETURN_IF_ERROR(emitter.Emit("k" + std::to_string(i)));
-    }
+  void Run() override { status = Generate(); }
+  GuardedLimits Limits() const {
+    // A machine may be busy, or the process suspended.
+    constexpr int kWall = 10;
+    auto time = options_.kernel_time * static_cast<int64_t>(std::max<size_t>(1, kernels_.size()));
+    return {time, kWall * time};
+  }
+
+ private:
+  Status Generate() {
+    bool is_kept = options_.effort == CodegenEffort::kFull;
+    TOK_TRY(Machines::Machine machine,
+            is_kept ? Machines::OfProcess().Take(target_) : MakeMachine(target_, options_.effort));
+    TOK_RETURN_IF_ERROR(Generate(*machine));
+    if (is_kept) Machines::OfProcess().Return(target_, std::move(machine));
+    if (!load) return Ok();
+    Clock clock;
+    TOK_TRY(made.loaded, LoadObject(made.object, kernels_.size()));
+    times.load_us = clock.Lap();
     return Ok();
   }
 
-  Status Run() {
-    TOK_TRY(Machines::Machine machine, Machines::OfProcess().Take(*target));
-    TOK_RETURN_IF_ERROR(Run(*machine));
-    Machines::OfProcess().Return(*target, std::move(machine));
-    return Ok();
-  }
-
-  Status Run(llvm::TargetMachine& machine) {
+  Status Generate(llvm::TargetMachine& machine) {
     Clock clock;
     llvm::LLVMContext context;
+    std::string errors;
+    context.setDiagnosticHandlerCallBack(OnDiagnostic, &errors);
     llvm::Module module("tokamak", context);
-    module.setTargetTriple(target->triple);
+    module.setTargetTriple(target_.triple);
     module.setDataLayout(machine.createDataLayout());
     TOK_RETURN_IF_ERROR(Emit(module));
     times.emit_us = clock.Lap();
-    if (optimized) Optimize(module, machine);
+    if (options_.effort != CodegenEffort::kLeast) Optimize(module, machine);
     times.optimize_us = clock.Lap();
     if (as_text) return WriteText(module);
     llvm::SmallVector<char, 0> object;
     llvm::raw_svector_ostream out(object);
     llvm::legacy::PassManager passes;
     if (machine.addPassesToEmitFile(passes, out, nullptr, llvm::CodeGenFileType::ObjectFile))
-      return MakeError(ErrorCode::kCodeGeneration, "llvm: no object files for " + target->triple);
+      return MakeError(ErrorCode::kCodeGeneration, "llvm: no object files for " + target_.triple);
     passes.run(module);
-    result.assign(object.data(), object.size());
+    if (!errors.empty()) return MakeError(ErrorCode::kCodeGeneration, "llvm: " + errors);
+    made.object.assign(object.data(), object.size());
     times.generate_us = clock.Lap();
     return Ok();
   }
 
-  Status WriteText(const llvm::Module& module) {
-    llvm::raw_string_ostream out(result);
-    module.print(out, nullptr);
-    if (llvm::verifyModule(module, &out))
-      return MakeError(ErrorCode::kCodeGeneration, "llvm: " + result);
+  Status Emit(llvm::Module& module) {
+    Plant(options_.fault);
+    for (size_t i = 0; i < kernels_.size(); ++i) {
+      TOK_TRY(Lanes lanes, Lanes::Of(kernels_[i]));
+      Emitter emitter(kernels_[i], lanes, target_, module);
+      TOK_RETURN_IF_ERROR(emitter.Emit("k" + std::to_string(i)));
+    }
     return Ok();
   }
+
+  Status WriteText(const llvm::Module& module) {
+    llvm::raw_string_ostream out(made.object);
+    module.print(out, nullptr);
+    if (llvm::verifyModule(module, &out))
+      return MakeError(ErrorCode::kCodeGeneration, "llvm: " + made.object);
+    return Ok();
+  }
+
+  std::vector<Kernel> kernels_;
+  Target target_;
+  CodegenOptions options_;
 };
 
-Result<std::string> RunWork(Work& work) {
+Result<ObjectCode> RunWork(const std::shared_ptr<CodegenWork>& work) {
   Initialize();
-  TOK_RETURN_IF_ERROR(Guarded(
-      [](void* data) {
-        auto* to_do = static_cast<Work*>(data);
-        to_do->status = to_do->Run();
-      },
-      &work));
-  if (!work.status.ok()) return std::move(work.status.error());
-  return std::move(work.result);
+  if (std::string reason = RunGuarded(work, work->Limits()); !reason.empty())
+    return MakeError(ErrorCode::kCodeGeneration, "code generation was abandoned: " + reason);
+  TOK_RETURN_IF_ERROR(std::move(work->status));
+  return std::move(work->made);
 }
 
 }  // namespace
 
+std::string_view NameOf(CodegenEffort effort) {
+  switch (effort) {
+    case CodegenEffort::kFull:
+      return "in full";
+    case CodegenEffort::kOtherSelector:
+      return "by another instruction selector";
+    case CodegenEffort::kLeast:
+      return "without optimization";
+  }
+  return "";
+}
+
 Result<std::string> MakeObject(std::span<const Kernel* const> kernels, const Target& target,
-                               CompileTimes* times) {
-  Work work{.kernels = kernels, .target = &target};
-  Result<std::string> object = RunWork(work);
-  if (times != nullptr) *times = work.times;
-  return object;
+                               const CodegenOptions& options, CompileTimes* times) {
+  auto work = std::make_shared<CodegenWork>(kernels, target, options);
+  TOK_TRY(ObjectCode made, RunWork(work));
+  if (times != nullptr) *times = work->times;
+  return std::move(made.object);
+}
+
+Result<ObjectCode> MakeCode(std::span<const Kernel* const> kernels, const Target& target,
+                            const CodegenOptions& options, CompileTimes& times) {
+  auto work = std::make_shared<CodegenWork>(kernels, target, options);
+  work->load = true;
+  TOK_TRY(ObjectCode made, RunWork(work));
+  times += work->times;
+  return made;
 }
 
 Result<std::string> MakeIr(const Kernel& kernel, const Target& target, bool optimized) {
   const Kernel* kernels[] = {&kernel};
-  Work work{.kernels = kernels, .target = &target, .as_text = true, .optimized = optimized};
-  return RunWork(work);
+  CodegenOptions options;
+  if (!optimized) options.effort = CodegenEffort::kLeast;
+  auto work = std::make_shared<CodegenWork>(kernels, target, options);
+  work->as_text = true;
+  TOK_TRY(ObjectCode made, RunWork(work));
+  return std::move(made.object);
 }
 
 }  // namespace tokamak::cpu

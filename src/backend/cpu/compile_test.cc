@@ -503,6 +503,62 @@ TEST_F(Compiled, FaultsAreErrors) {
   EXPECT_EQ(LackOf(target), "fma");
 }
 
+// Three kernels of one object file; what the first one's code generation does.
+std::shared_ptr<const Code> CompileWithFault(PlantedFault fault, int efforts) {
+  Kernel one = Doubled(64), two = Doubled(64, 3), three = Doubled(64);
+  const Kernel* kernels[] = {&one, &two, &three};
+  auto code = Code::Compile(
+      kernels,
+      {.kernel_time = std::chrono::milliseconds(1000), .fault = fault, .fault_efforts = efforts});
+  EXPECT_TRUE(code.ok()) << code.error().message;
+  return std::move(code.value());
+}
+
+void ExpectProduct(KernelFn function, float by) {
+  ASSERT_NE(function, nullptr);
+  std::vector<float> x(64, 1.25f), y(64);
+  void* arguments[] = {x.data(), y.data()};
+  function(arguments, nullptr, 0, 4);
+  for (float value : y) EXPECT_EQ(value, 1.25f * by);
+}
+
+TEST_F(Compiled, FaultsOfCodeGenerationAreFallbacks) {
+  for (int efforts : {1, 2, 3}) {
+    auto code = CompileWithFault(PlantedFault::kCrash, efforts);
+    // Kernels 0 and 2 are equal; kernel 1 is none of them.
+    ASSERT_EQ(code->fallbacks().size(), 2u);
+    EXPECT_EQ(code->fallbacks()[0].kernel, 0u);
+    EXPECT_EQ(code->fallbacks()[1].kernel, 2u);
+    for (const CodegenFallback& fallback : code->fallbacks()) {
+      EXPECT_EQ(fallback.reason, "code generation was abandoned: SIGSEGV");
+      EXPECT_EQ(fallback.effort.has_value(), efforts < 3);
+      EXPECT_EQ(static_cast<int>(fallback.effort.value_or(CodegenEffort::kFull)), efforts % 3);
+    }
+    ExpectProduct(code->function(1), 3);
+    if (efforts == 3) {
+      EXPECT_EQ(code->function(0), nullptr);
+    } else {
+      ExpectProduct(code->function(0), 2);
+      ExpectProduct(code->function(2), 2);
+    }
+  }
+}
+
+TEST_F(Compiled, EveryFaultOfCodeGenerationHasItsReason) {
+  const std::pair<PlantedFault, const char*> faults[] = {
+      {PlantedFault::kAbort, "SIGABRT"},
+      {PlantedFault::kFatalError, "llvm: planted"},
+      {PlantedFault::kEndless, "s of processor time are used up"},
+  };
+  for (auto [fault, reason] : faults) {
+    auto code = CompileWithFault(fault, 1);
+    ASSERT_EQ(code->fallbacks().size(), 2u) << reason;
+    EXPECT_NE(code->fallbacks()[0].reason.find(reason), std::string::npos)
+        << code->fallbacks()[0].reason;
+    ExpectProduct(code->function(0), 2);
+  }
+}
+
 // Comparisons of f16 come out turned round where an operand was spilled (LLVM 19).
 TEST(Target, NoVectorsOfF16) {
   Target target = HostTarget().value();
