@@ -1,7 +1,8 @@
 // tok_cross_codegen --list: the processors that it has code for, and the bits of their vectors.
-// tok_cross_codegen --for PROCESSOR FILE...: object files of all kernels in these texts, which
-// `tokamak kernels` prints. Nothing is run. Each kernel's name is printed before its code is made:
-// the last one is the one that a crash is about.
+// tok_cross_codegen --for PROCESSOR EFFORT FILE...: object files of all kernels in these texts,
+// which `tokamak kernels` prints, with effort 0 (in full) to 2 (cpu::CodegenEffort). Nothing is
+// run. Each kernel's name is printed before its code is made: the last one is the one that a crash
+// is about.
 
 #include <algorithm>
 #include <cstdio>
@@ -96,7 +97,8 @@ void InitializeTargets() {
   LLVMInitializeX86AsmPrinter();
 }
 
-int CompileAll(const cpu::Target& target, const std::vector<std::string>& files) {
+int CompileAll(const cpu::Target& target, const cpu::CodegenOptions& options,
+               const std::vector<std::string>& files) {
   InitializeTargets();
   std::set<uint64_t> known;
   int made = 0, failed = 0;
@@ -112,7 +114,7 @@ int CompileAll(const cpu::Target& target, const std::vector<std::string>& files)
       if (!known.insert(HashOf(*kernel)).second) continue;
       fmt::print("{}: {}\n", file, kernel->name);
       std::fflush(stdout);
-      Result<std::string> object = cpu::MakeObject({&kernel, 1}, target);
+      Result<std::string> object = cpu::MakeObject({&kernel, 1}, target, options);
       ++made;
       if (object.ok()) continue;
       fmt::print("FAILED {}: {}: {}\n", file, kernel->name, object.error().message);
@@ -125,12 +127,13 @@ int CompileAll(const cpu::Target& target, const std::vector<std::string>& files)
 
 int Main(const std::vector<std::string>& words) {
   if (words == std::vector<std::string>{"--list"}) return List();
-  if (words.size() >= 3 && words[0] == "--for") {
+  if (words.size() >= 4 && words[0] == "--for" && words[2].size() == 1) {
     const auto* found = std::ranges::find(kProcessors, words[1], &Processor::name);
-    if (found != std::end(kProcessors))
-      return CompileAll(TargetOf(*found), {words.begin() + 2, words.end()});
+    cpu::CodegenOptions options{.effort = static_cast<cpu::CodegenEffort>(words[2][0] - '0')};
+    if (found != std::end(kProcessors) && !NameOf(options.effort).empty())
+      return CompileAll(TargetOf(*found), options, {words.begin() + 3, words.end()});
   }
-  fmt::print(stderr, "usage: tok_cross_codegen --list | --for PROCESSOR FILE...\n");
+  fmt::print(stderr, "usage: tok_cross_codegen --list | --for PROCESSOR EFFORT FILE...\n");
   return 2;
 }
 
