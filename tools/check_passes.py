@@ -57,9 +57,15 @@ def inputs_of(path):
     return None
 
 
+def passes_of(args):
+    """With a target, its passes after the default ones unless others are named."""
+    named = ["--passes", args.passes] if args.passes else []
+    return named + (["--target", args.target] if args.target else [])
+
+
 def without_values(path, tokamak, args):
     """The passes alone: one operation of a program may take the interpreter minutes."""
-    command = [str(tokamak), "opt", str(path), "--verify-each", "--json", "--passes", args.passes]
+    command = [str(tokamak), "opt", str(path), "--verify-each", "--json", *passes_of(args)]
     report = {"file": str(path), "exit": 0, "programs": []}
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=False)
@@ -72,7 +78,7 @@ def without_values(path, tokamak, args):
 
 def check(tokamak, path, args):
     command = [str(tokamak), "opt", str(path), "--check-each", "--check-values", "--verify-each", "--json",
-               "--passes", args.passes, "--seconds", str(args.seconds)]  # fmt: skip
+               *passes_of(args), "--seconds", str(args.seconds)]  # fmt: skip
     inputs = inputs_of(path)
     if inputs is not None:
         command += ["--inputs", str(inputs)]
@@ -127,7 +133,8 @@ def main():
     parser.add_argument("places", nargs="*")
     parser.add_argument("--tokamak", default=ROOT / "build/bin/tokamak")
     parser.add_argument("--filter", default="")
-    parser.add_argument("--passes", default="default")
+    parser.add_argument("--passes", default="", help="the pipeline (default: default, and that of the target)")
+    parser.add_argument("--target", default="", choices=["", "host", "h200"], help="also the passes for this target")
     parser.add_argument("--seconds", type=float, default=1)
     parser.add_argument("-j", type=int, default=os.cpu_count())
     parser.add_argument("--json")

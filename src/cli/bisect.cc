@@ -44,7 +44,8 @@ class ByValues final : public PipelineListener {
     size_t begin = seen_;
     seen_ = log_.all().size();
     if (!difference.empty() || run.changed == Changed::kNo) return;
-    difference = proof_.Compare(module);
+    rounded = rounded || MayRound(run.pass);
+    difference = rounded ? proof_.CompareClosely(module) : proof_.Compare(module);
     if (difference.empty()) return;
     pass = InfoOf(run.pass).name;
     round = run.round;
@@ -54,6 +55,7 @@ class ByValues final : public PipelineListener {
   std::string difference, rules;
   std::string_view pass;
   int64_t round = 0;
+  bool rounded = false;  // a pass changed something that may round: bits need not stay
 
  private:
   const Proof& proof_;
@@ -162,8 +164,9 @@ class Bisection {
                              {"difference", values.difference}}));
     if (values.difference.empty()) {
       if (!command_.json)
-        console_.Out(fmt::format("{} runs of the program, {} passes: the bits stay\n", proof.runs(),
-                                 runs.value().size()));
+        console_.Out(fmt::format(
+            "{} runs of the program, {} passes: {}\n", proof.runs(), runs.value().size(),
+            values.rounded ? "the values stay within rounding" : "the bits stay"));
       return 0;
     }
     Error error = MakeError(

@@ -66,6 +66,7 @@ tell: --command 'timeout 10 ./program {}', which exits with 124.
 Examples:
   tokamak reduce big.hlo --fails-with mismatch --inputs io.npz --expect io.npz
   tokamak reduce big.mlir --fails-with 70 -o small.hlo
+  tokamak reduce big.hlo --command 'tokamak opt {} --target h200 --check-values'
   tokamak reduce big.hlo --command './crashes.sh {}' --seconds 60
 )";
 
@@ -138,11 +139,13 @@ constexpr char kOptHelp[] = "Runs passes over every program of FILE and prints t
 constexpr char kOptExamples[] =
     R"(A pipeline is a list of passes; a group in parentheses with a star is repeated until
 a round changes nothing: --passes='inline,dce,(simplify,cse)*'. "default" is what a
-compilation runs. `tokamak opt --list` shows all passes and the default pipeline.
+compilation runs first, "cpu" and "gpu" what it runs for a target after that. `tokamak opt --list`
+shows all passes and these pipelines.
 
 Examples:
   tokamak opt model.hlo                              the default pipeline
   tokamak opt model.mlir --passes=inline,dce         some passes
+  tokamak opt model.hlo --target h200                also the passes for a GPU
   tokamak opt model.hlo --skip=cse --time-passes     a table: instructions, changes, ms
   tokamak opt model.hlo --decisions                  what each rule did, on standard error
   tokamak opt model.hlo --stop-after=inline          only up to there
@@ -159,6 +162,8 @@ of NaN, infinities, zeros and extremes, and on those of --inputs.
 
 Examples:
   tokamak bisect model.hlo --by values       the first pass after which a bit differs (exit 1)
+  tokamak bisect model.hlo --target h200     also those that rewrite for a GPU; once one may have
+                                             rounded, values are compared within rounding
   tokamak bisect model.hlo --by time         how long the program runs after each pass
 )";
 
