@@ -455,6 +455,21 @@ ENTRY e {
         done = self.tokamak("run", path, "--backend", "cuda", "--seed", "1", expect=4)
         self.assertIn("TK4201", done.stderr)
 
+    def test_a_cache_entry_of_another_program(self):
+        """Copied over the entry of a second program, the machine code of a first one is not run for it."""
+        cache = Path(self.path("cache"))
+        programs = [self.write(f"{op}.hlo", DOUBLE.replace("TYPE", "f32[64]").replace("add(", op + "(")) for op in ("add", "multiply")]
+        run = lambda program: self.tokamak("run", program, "--seed", "1", "--backend", "cpu", TOKAMAK_CACHE=str(cache)).stdout
+        entries, said = [], []
+        for program in programs:
+            said.append(run(program))
+            entries.append(next(file for file in cache.iterdir() if file not in entries))
+        self.assertNotEqual(*said)
+        right = entries[1].read_bytes()
+        entries[1].write_bytes(entries[0].read_bytes())
+        self.assertEqual(run(programs[1]), said[1])
+        self.assertEqual(entries[1].read_bytes(), right)  # made and kept again
+
     def test_reduce(self):
         body = "".join(f"  a{i} = f32[3] add(a{i - 1}, a{i - 1})\n" for i in range(1, 30))
         text = f"HloModule m\nENTRY main {{\n  a0 = f32[3] parameter(0)\n{body}  s = f32[3] sine(a5)\n  ROOT r = f32[3] multiply(s, a29)\n}}\n"

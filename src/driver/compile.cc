@@ -63,8 +63,7 @@ void ReportCompile(const Executable& executable, std::string_view backend,
                         {"launches", executable.Launches()},
                         {"fallbacks", fallbacks},
                         {"parameters", executable.parameters().size()},
-                        {"results", executable.results().size()}}
-             .dump());
+                        {"results", executable.results().size()}});
 }
 
 }  // namespace
@@ -85,7 +84,7 @@ Status Executable::Run(std::span<const void* const> inputs, std::span<void* cons
   if (first) {
     measured_.store(true, std::memory_order_relaxed);
     if (IsReporting())
-      Report(nlohmann::json{{"event", "first_run"}, {"name", name_}, {"run_us", took}}.dump());
+      Report(nlohmann::json{{"event", "first_run"}, {"name", name_}, {"run_us", took}});
   }
   return status;
 }

@@ -2,6 +2,9 @@
 
 #include <atomic>
 #include <mutex>
+#include <string>
+
+#include <nlohmann/json.hpp>
 
 #include "driver/host_calls.h"
 
@@ -34,7 +37,7 @@ bool IsReporting() {
   return reporting.load(std::memory_order_relaxed);
 }
 
-void Report(const std::string& json) {
+void Report(const nlohmann::json& event) {
   ReportFn fn = nullptr;
   void* user = nullptr;
   {
@@ -42,8 +45,9 @@ void Report(const std::string& json) {
     fn = TheListener().fn;
     user = TheListener().user;
   }
+  std::string text = event.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   if (fn == nullptr || !EnterHost()) return;
-  fn(json.c_str(), user);
+  fn(text.c_str(), user);
   LeaveHost();
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <string>
+#include <nlohmann/json_fwd.hpp>
 
 namespace tokamak {
 
@@ -10,6 +10,7 @@ using ReportFn = void (*)(const char* json, void* user);
 void SetReport(ReportFn fn, void* user);
 // Cheap: to be asked before a report is put together.
 bool IsReporting();
-void Report(const std::string& json);
+// Names may be any bytes: what is no UTF-8 in them is replaced.
+void Report(const nlohmann::json& event);
 
 }  // namespace tokamak

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "driver/host_calls.h"
+#include "driver/report.h"
 #include "pjrt/compile_options.h"
 #include "pjrt/proto.h"
 #include "pjrt/test_client.h"
@@ -113,6 +114,32 @@ TEST(Plugin, RunsAProgram) {
   }
   Destroy(x);
   Destroy(twice);
+}
+
+// What is reported is JSON, also of a program whose name is no text, and also by a worker, where
+// nobody would catch an exception.
+TEST(Plugin, NamesMayBeAnyBytes) {
+  std::string said;
+  SetReport([](const char* json, void* user) { *static_cast<std::string*>(user) += json; }, &said);
+  Client client;
+  std::string text(kSlow);
+  text.replace(text.find("@slow"), 5, "@\"a\\FFb\"");
+  PJRT_LoadedExecutable* named = client.Compile(text);
+  ASSERT_NE(named, nullptr) << client.error;
+  PJRT_Buffer* x = client.Put({1, 2, 3, 4});
+  std::vector<PJRT_Buffer*> y = client.Execute(named, {x}, 1);
+  ASSERT_EQ(y.size(), 1u) << client.error;
+  EXPECT_EQ(Ready(y[0]), "");
+  client.Stop();
+  SetReport(nullptr, nullptr);
+  EXPECT_NE(said.find("\"name\":\"a\xEF\xBF\xBD"
+                      "b\""),
+            std::string::npos)
+      << said;
+  EXPECT_NE(said.find("first_run"), std::string::npos) << said;
+  Destroy(y[0]);
+  Destroy(x);
+  Destroy(named);
 }
 
 TEST(Plugin, WrongArgumentsAreErrors) {

@@ -115,14 +115,13 @@ double MicrosSince(std::chrono::steady_clock::time_point begin) {
 
 void ReportHit(const Program& program) {
   if (IsReporting())
-    Report(
-        nlohmann::json{{"event", "compile"}, {"name", program.name}, {"cache", "memory"}}.dump());
+    Report(nlohmann::json{{"event", "compile"}, {"name", program.name}, {"cache", "memory"}});
 }
 
 // What the disk keeps of a program: that this build accepted it, and what that took.
 std::string DiskRecord(const Program& program, double compile_us) {
   return nlohmann::json{{"name", program.name}, {"verified", true}, {"compile_us", compile_us}}
-      .dump();
+      .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 }  // namespace

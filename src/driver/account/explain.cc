@@ -120,8 +120,7 @@ void ExplainCompilation(const Module& module, const CompileOptions& options) {
   Result<std::string> told = Explained(*copy, request);
   std::string text = told.ok() ? std::move(told.value()) : told.error().message + "\n";
   if (IsReporting()) {
-    Report(json{{"event", "explain"}, {"name", module.name()}, {"text", text}}.dump(
-        -1, ' ', false, json::error_handler_t::replace));
+    Report(json{{"event", "explain"}, {"name", module.name()}, {"text", text}});
   } else {
     std::fputs((module.name() + ":\n" + text).c_str(), stderr);
   }
