@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <cstring>
 #include <dlfcn.h>
+#include <elf.h>
 #include <link.h>
 #include <mutex>
 #include <pthread.h>
@@ -12,6 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <vector>
+
+#include "support/digest.h"
 
 namespace tokamak {
 namespace {
@@ -43,16 +47,48 @@ void StopAll() {
   }
 }
 
+// Whether a file is the one with this function in it.
+bool IsOwnFile(const struct dl_phdr_info& loaded) {
+  auto own = reinterpret_cast<uintptr_t>(&IsOwnFile);
+  return std::ranges::any_of(
+      std::span(loaded.dlpi_phdr, loaded.dlpi_phnum), [&](const auto& segment) {
+        uintptr_t begin = loaded.dlpi_addr + segment.p_vaddr;
+        return segment.p_type == PT_LOAD && own >= begin && own - begin < segment.p_memsz;
+      });
+}
+
+// The build id among the notes of a segment, as the ELF format has them: sizes of name and
+// contents, kind, then both, each up to a multiple of four bytes. "" when there is none.
+std::string BuildIdIn(std::string_view notes) {
+  auto whole = [](size_t size) { return (size + 3) / 4 * 4; };
+  while (notes.size() >= sizeof(ElfW(Nhdr))) {
+    ElfW(Nhdr) note;
+    std::memcpy(&note, notes.data(), sizeof note);
+    notes.remove_prefix(sizeof note);
+    size_t name = whole(note.n_namesz), contents = whole(note.n_descsz);
+    if (name > notes.size() || contents > notes.size() - name) break;
+    if (note.n_type == NT_GNU_BUILD_ID && notes.starts_with(std::string_view("GNU", 4)))
+      return std::string(notes.substr(name, note.n_descsz));
+    notes.remove_prefix(name + contents);
+  }
+  return "";
+}
+
+int FindBuildId(struct dl_phdr_info* loaded, size_t, void* found) {
+  if (!IsOwnFile(*loaded)) return 0;
+  auto& id = *static_cast<std::string*>(found);
+  for (const auto& segment : std::span(loaded->dlpi_phdr, loaded->dlpi_phnum))
+    if (segment.p_type == PT_NOTE && id.empty())
+      id = BuildIdIn(
+          {reinterpret_cast<const char*>(loaded->dlpi_addr + segment.p_vaddr), segment.p_memsz});
+  return 1;
+}
+
 // Forgets the segments that nobody writes to, if `loaded` is the file with this function in it.
 int ForgetIfOwn(struct dl_phdr_info* loaded, size_t, void*) {
-  auto own = reinterpret_cast<uintptr_t>(&ForgetIfOwn);
+  if (!IsOwnFile(*loaded)) return 0;
   auto begin_of = [&](const auto& segment) { return loaded->dlpi_addr + segment.p_vaddr; };
   std::span segments(loaded->dlpi_phdr, loaded->dlpi_phnum);
-  bool is_own = std::ranges::any_of(segments, [&](const auto& segment) {
-    return segment.p_type == PT_LOAD && own >= begin_of(segment) &&
-           own - begin_of(segment) < segment.p_memsz;
-  });
-  if (!is_own) return 0;
   auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
   for (const auto& segment : segments) {
     if (segment.p_type != PT_LOAD || (segment.p_flags & PF_W) != 0) continue;
@@ -73,10 +109,12 @@ const std::string& BuildId() {
     auto* text = new std::string("unknown");
     Dl_info loaded{};
     struct stat info {};
+    std::string linked;
+    dl_iterate_phdr(FindBuildId, &linked);
     if (dladdr(reinterpret_cast<const void*>(&BuildId), &loaded) != 0 &&
         loaded.dli_fname != nullptr && stat(loaded.dli_fname, &info) == 0)
-      *text = std::to_string(info.st_size) + "." + std::to_string(info.st_mtim.tv_sec) + "." +
-              std::to_string(info.st_mtim.tv_nsec);
+      *text = HexOf(linked) + "." + std::to_string(info.st_size) + "." +
+              std::to_string(info.st_mtim.tv_sec) + "." + std::to_string(info.st_mtim.tv_nsec);
     return text;
   }();
   return *id;

@@ -5,7 +5,9 @@
 
 namespace tokamak {
 
-// Differs between builds of Tokamak: the file that this code was loaded from, its size and time.
+// Differs between builds of Tokamak: of the file that this code was loaded from, what the linker
+// made of its contents (its build id, where it has one), its size and its time, which alone may be
+// those of another build's (installers set times).
 const std::string& BuildId();
 
 // Lets the pages of the code and constants of the file that this was loaded from go; those that are
