@@ -89,11 +89,9 @@ std::string DevicesJson() {
 std::atomic<tok_lapack_fn> g_lapack{nullptr};
 
 void* FindInHost(const char* name) {
-  if (!EnterHost()) return nullptr;
+  HostVisit visit;
   tok_lapack_fn fn = g_lapack;
-  void* found = fn == nullptr ? nullptr : fn(name);
-  LeaveHost();
-  return found;
+  return visit.is_welcome() && fn != nullptr ? fn(name) : nullptr;
 }
 
 }  // namespace

@@ -150,16 +150,16 @@ class HostCallTable final : public HostCalls {
       bytes.emplace_back(static_cast<size_t>(shape.ByteSize()));
       frame.outputs.push_back(ViewOf(shape, bytes.back()));
     }
-    if (!EnterHost())
-      return MakeError(ErrorCode::kStopped,
-                       "custom-call: '" + attrs.target + "': functions of the host were stopped",
-                       SpanOf(instr));
     std::string failure;
     {
+      HostVisit visit;
+      if (!visit.is_welcome())
+        return MakeError(ErrorCode::kStopped,
+                         "custom-call: '" + attrs.target + "': functions of the host were stopped",
+                         SpanOf(instr));
       HostScope scope;
       failure = function.caller(frame, function.fn, function.user);
     }
-    LeaveHost();
     if (!failure.empty())
       return MakeError(ErrorCode::kHostCall, "custom-call: '" + attrs.target + "': " + failure,
                        SpanOf(instr));
@@ -221,27 +221,23 @@ HostHolds::HostHolds(const Module& module) {
     }
   }
   for (const Hold& hold : holds_) {
-    if (!EnterHost()) return;
+    HostVisit visit;
+    if (!visit.is_welcome()) return;
     hold.fn(hold.id, 1, hold.user);
-    LeaveHost();
   }
 }
 
 HostHolds::~HostHolds() {
   for (const Hold& hold : holds_) {
-    if (!EnterHost()) return;
+    HostVisit visit;
+    if (!visit.is_welcome()) return;
     hold.fn(hold.id, -1, hold.user);
-    LeaveHost();
   }
 }
 
-bool EnterHost() {
-  if (inside_host.fetch_add(1, std::memory_order_acq_rel) >= 0) return true;
-  inside_host.fetch_sub(1, std::memory_order_acq_rel);
-  return false;
-}
+HostVisit::HostVisit() : is_welcome_(inside_host.fetch_add(1, std::memory_order_acq_rel) >= 0) {}
 
-void LeaveHost() {
+HostVisit::~HostVisit() {
   inside_host.fetch_sub(1, std::memory_order_acq_rel);
 }
 

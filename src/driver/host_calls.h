@@ -59,9 +59,19 @@ class HostHolds {
 // When it returns, no function of the host is running and none will be called any more: calls fail
 // with TK6103, holds and reports are not told.
 void StopHostCalls();
-// Whether the host may be called now; if so, LeaveHost() must follow.
-bool EnterHost();
-void LeaveHost();
+// One call of a function of the host: StopHostCalls waits until it is over, by whatever end.
+class HostVisit {
+ public:
+  HostVisit();
+  ~HostVisit();
+  HostVisit(const HostVisit&) = delete;
+  HostVisit& operator=(const HostVisit&) = delete;
+  // Whether the host may be called.
+  bool is_welcome() const { return is_welcome_; }
+
+ private:
+  bool is_welcome_;
+};
 
 // For runs of the interpreter: custom calls to what is registered.
 HostCalls& RegisteredHostCalls();

@@ -46,9 +46,8 @@ void Report(const nlohmann::json& event) {
     user = TheListener().user;
   }
   std::string text = event.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  if (fn == nullptr || !EnterHost()) return;
-  fn(text.c_str(), user);
-  LeaveHost();
+  HostVisit visit;
+  if (fn != nullptr && visit.is_welcome()) fn(text.c_str(), user);
 }
 
 }  // namespace tokamak

@@ -2,7 +2,9 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <new>
 #include <thread>
+#include <unistd.h>
 
 #include <gtest/gtest.h>
 
@@ -282,6 +284,28 @@ TEST(Plugin, CallsFunctionsOfTheHost) {
   UnregisterHostCall("test_host_fn");
   Destroy(x);
   Destroy(host);
+}
+
+std::string RunOut(const HostCallFrame&, void*, void*) {
+  throw std::bad_alloc();
+}
+
+// Memory that runs out in a function of the host is an error of the run, and nobody who ends the
+// process waits for the function.
+TEST(PluginDeathTest, AFunctionOfTheHostThatThrowsIsOver) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        alarm(60);
+        Client client;
+        RegisterHostCall("test_host_fn", RunOut, nullptr, nullptr);
+        PJRT_LoadedExecutable* host = client.Compile(kHost);
+        std::string error;
+        Get(client.Execute(host, {client.Put({1, 2, 3, 4})}, 1).at(0), &error);
+        StopHostCalls();
+        _exit(CodeOf(error) == "error[TK5002]:" ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
 }
 
 TEST(Plugin, AnErrorPoisonsWhatDependsOnIt) {
