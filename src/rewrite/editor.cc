@@ -1,5 +1,7 @@
 #include "rewrite/editor.h"
 
+#include <algorithm>
+
 #include "rewrite/replace.h"
 
 namespace tokamak {
@@ -36,7 +38,7 @@ Instr* Editor::Make(Op op, Shape shape, std::vector<Instr*> operands, Attrs attr
   if (called != nullptr) made->set_called({called});
   made->set_origins(of_.origins());
   made->set_pos(of_.pos());
-  made_.insert(made);
+  made_.push_back(made);
   return made;
 }
 
@@ -66,7 +68,7 @@ Instr* Editor::Element(Instr* tuple, size_t i) {
 
 void Editor::Replace(Instr& from, Instr* to) {
   MergeOrigins(to, from);
-  if (made_.contains(to)) HandOnExtras(from, *to);
+  if (std::ranges::find(made_, to) != made_.end()) HandOnExtras(from, *to);
   bool is_root = computation_.root() == &from;
   computation_.ReplaceUses(&from, to);
   if (is_root) computation_.set_root(to);

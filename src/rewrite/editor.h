@@ -1,6 +1,5 @@
 #pragma once
 
-#include <unordered_set>
 #include <vector>
 
 #include "ir/ir.h"
@@ -45,7 +44,7 @@ class Editor {
   Instr* replaced_ = nullptr;  // `of`, where it is to be replaced
   Computation& computation_;
   Naming naming_;
-  std::unordered_set<const Instr*> made_;
+  std::vector<const Instr*> made_;
 };
 
 // The body of a sum that is made in the place of an instruction.
