@@ -200,11 +200,11 @@ std::vector<std::string> RunFile(const std::string& path, bool update) {
     }
     if (run.after && NonBlank(after) != NonBlank(ran.output))
       wrong.push_back("AFTER is otherwise:\n" + ran.output);
-    for (const std::string& text : run.out)
-      if (!Holds(ran.output, text)) wrong.push_back("no '" + text + "' in:\n" + ran.output);
-    for (const std::string& text : run.err)
-      if (ran.rendered.empty() || !Holds(ran.rendered[0], text))
-        wrong.push_back("no '" + text + "' in the error");
+    if (const std::string* text = FirstMissing(ran.output, run.out))
+      wrong.push_back("no '" + *text + "', in order, in:\n" + ran.output);
+    if (const std::string* text =
+            FirstMissing(ran.rendered.empty() ? "" : ran.rendered[0], run.err))
+      wrong.push_back("no '" + *text + "', in order, in the error");
     for (const std::string& text : run.values)
       if (!HoldsValues(ran.output, text)) wrong.push_back("no '" + text + "' in:\n" + ran.output);
     if (Holds(ran.output, "unwritten") && run.words[0] == "simulate" &&

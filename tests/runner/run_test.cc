@@ -182,15 +182,20 @@ class Tester {
     if (exit != expected)
       Fail("expected exit code " + std::to_string(expected) + ", got " + std::to_string(exit) +
            "\n" + console.err);
-    for (const std::string& text : run.err)
-      if (console.err.find(text) == std::string::npos)
-        Fail("errors lack '" + text + "':\n" + console.err);
+    CheckTexts("errors", run.err, console.err);
+  }
+
+  void CheckTexts(const std::string& what, const std::vector<std::string>& expected,
+                  const std::string& printed) {
+    const std::string* missing = FirstMissing(printed, expected);
+    if (missing == nullptr) return;
+    bool misplaced = printed.find(*missing) != std::string::npos;
+    Fail(what + " lack" + (what.ends_with('s') ? " '" : "s '") + *missing + "'" +
+         (misplaced ? " behind the text of the line before" : "") + ":\n" + printed);
   }
 
   void CheckOutput(const TestRun& run, const StringConsole& console) {
-    for (const std::string& text : run.out)
-      if (console.out.find(text) == std::string::npos)
-        Fail("output lacks '" + text + "':\n" + console.out);
+    CheckTexts("output", run.out, console.out);
     if (!run.values.empty()) {
       std::vector<std::string> got;
       for (const std::string& line : SolidLines(console.out))

@@ -239,6 +239,16 @@ std::string ToString(const ExpectedError& error) {
   return error.place.empty() ? error.code : error.code + " at " + error.place;
 }
 
+const std::string* FirstMissing(std::string_view text, const std::vector<std::string>& parts) {
+  size_t from = 0;
+  for (const std::string& part : parts) {
+    size_t at = text.find(part, from);
+    if (at == std::string_view::npos) return &part;
+    from = at + part.size();
+  }
+  return nullptr;
+}
+
 Result<TestFile> ParseTestFile(const std::string& path, std::string text) {
   TestFile file{path, std::move(text), {}};
   TOK_RETURN_IF_ERROR(Parser(file, path.ends_with(".bytes") ? "#" : "//").Parse());

@@ -26,7 +26,7 @@ struct TestRun {
   std::vector<ExpectedError> errors;
   std::vector<size_t> error_lines;                      // their lines, counted from 0
   std::vector<std::string> values;                      // "out_0: f32[2] {1, 2}"
-  std::vector<std::string> out, err;                    // texts that must be there
+  std::vector<std::string> out, err;                    // texts that must be there, in order
   std::vector<std::string> taken, rejected;             // of opt: "x -> y by rule", or "none"
   std::optional<std::string> same_as;                   // another file, from this one's folder
   std::optional<std::string> normal_as, not_normal_as;  // likewise, of the normal forms
@@ -44,6 +44,10 @@ struct TestFile {
 
 // Refused: a line that looks like a directive and is none.
 Result<TestFile> ParseTestFile(const std::string& path, std::string text);
+
+// The first of `parts` that does not occur in `text` behind the end of the one before it; null
+// where all occur in this order.
+const std::string* FirstMissing(std::string_view text, const std::vector<std::string>& parts);
 
 // The bytes that a .bytes file stands for: per line hex digits, "text" with \n,
 // \t, \\, \" and \xHH, or N * followed by one of those; # begins a comment.
