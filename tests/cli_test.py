@@ -97,9 +97,17 @@ class CliTest(unittest.TestCase):
 
     def test_help(self):
         self.assertIn("Examples:", self.tokamak("run", "--help").stdout)
-        for command in ("check", "convert", "explain", "ops", "reduce"):
+        for command in ("bench", "bisect", "calibrate", "check", "convert", "explain", "kernels", "lint", "ops", "opt", "reduce"):
             self.assertIn("Examples:", self.tokamak(command, "--help").stdout)
         self.assertIn("reduce", self.tokamak("--help").stdout)
+        self.assertRegex(self.tokamak("--version").stdout, r"^tokamak \d+\.\d+\.\d+\n$")
+
+    def test_help_names_a_value_once(self):
+        for command in ("run", "lint", "explain", "kernels", "bench", "bisect", "calibrate"):
+            text = self.tokamak(command, "--help").stdout
+            self.assertNotIn(":{", text)  # TEXT:{cpu,cuda}
+            self.assertNotIn("INT:INT", text)
+            self.assertNotIn("FLOAT:FLOAT", text)
 
     def test_usage(self):
         self.assertIn("TK6001", self.tokamak(expect=2).stderr)
@@ -317,6 +325,35 @@ ENTRY e {
         refused = self.tokamak("explain", "xla.expensve-op", expect=2)
         self.assertIn("there is no file and no rule", refused.stderr)
         self.assertIn("did you mean the rule xla.expensive-op?", refused.stderr)
+
+    def test_lints_add_up_to_the_program_at_most(self):
+        # One line with chains of 12, 11 and 10 turns, read from stored concatenations.
+        lines = [f"  w{i} = f32[256,256] parameter({i})" for i in range(13)]
+        at = 'metadata={op_name="jit(f)/OP" source_file="model.py" source_line=LINE}'
+        last = "w0"
+        for i in range(1, 13):
+            place = at.replace("LINE", "7")
+            lines.append(f"  d{i} = f32[256,256] dot({last}, w{i}), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}, {place}")
+            lines.append(f"  t{i} = f32[256,256] tanh(d{i}), {place if i > 1 else at.replace('LINE', '8')}")
+            last = f"t{i}"
+            if i > 2:
+                lines.append(f"  s{i} = f32[256,256] sine(t{i}), {place}")
+                last = f"s{i}"
+        lines.append(f"  c = f32[512,256] concatenate({last}, w3), dimensions={{0}}, {at.replace('LINE', '7')}")
+        lines.append("  a = f32[512,256] sort(c), dimensions={0}, to_apply=less")
+        lines.append("  b = f32[512,256] sort(c), dimensions={1}, to_apply=less")
+        lines.append("  ROOT r = (f32[512,256], f32[512,256]) tuple(a, b)")
+        less = "less {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  ROOT r = pred[] compare(a, b), direction=LT\n}\n"
+        path = self.write("m.hlo", "HloModule m\n" + less + "ENTRY main {\n" + "\n".join(lines) + "\n}\n")
+        for target in ("host", "h200"):
+            said = json.loads(self.tokamak("lint", path, "--json", "--target", target).stdout)
+            rules = [lint["rule"] for lint in said["lints"]]
+            self.assertIn("lint.unrolled-loop", rules)
+            named = [line for lint in said["lints"] if lint["rule"] == "lint.unrolled-loop" for line in lint["lines"]]
+            self.assertEqual(len(named), len(set(named)))
+            told = json.loads(self.tokamak("explain", path, "--json", "--no-compare", "--target", target).stdout)
+            self.assertLessEqual(sum(lint["us"] for lint in told["lints"]), told["fused"]["predicted_us"] * (1 + 1e-9))
+            self.assertAlmostEqual(said["call_us"], told["fused"]["predicted_us"])
 
     def test_explain_beside(self):
         file = self.write("packs.hlo", PACKS)

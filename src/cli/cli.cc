@@ -1,8 +1,11 @@
+#include <algorithm>
 #include <new>
 
 #include <CLI/CLI.hpp>
 
 #include "cli/commands.h"
+#include "cli/usage.h"
+#include "support/version.h"
 
 // The only file that knows the command line's words (and CLI11, which costs
 // seconds to compile).
@@ -71,6 +74,11 @@ Examples:
 )";
 
 constexpr char kKernelsHelp[] = "Prints the kernels and steps that FILE becomes on a CPU or a GPU.";
+constexpr char kKernelsExamples[] = R"(Examples:
+  tokamak kernels model.hlo                              kernel form, then the steps
+  tokamak kernels model.hlo --target cuda --cuda         as CUDA C++ for an H200
+  tokamak kernels model.hlo --no-text --fusion=greedy    the steps alone
+)";
 constexpr char kExplainHelp[] =
     "Tells what FILE becomes on the CPU: its kernels, what each does, and what has none.";
 constexpr char kExplainExamples[] =
@@ -167,6 +175,20 @@ Examples:
   tokamak bisect model.hlo --by time         how long the program runs after each pass
 )";
 
+// The help of an option names its values, so these add nothing to its line.
+CLI::Validator OneOf(std::vector<std::string> names) {
+  auto fault = [names = std::move(names)](const std::string& word) {
+    bool known = std::find(names.begin(), names.end(), word) != names.end();
+    return known ? std::string() : NoneOf(word, names);
+  };
+  return CLI::Validator(fault, "");
+}
+
+template <typename T>
+CLI::Validator InRange(T low, T high) {
+  return CLI::Range(low, high).description("");
+}
+
 void AddFusion(CLI::App& command, FusionWords& fusion) {
   command.add_option("--fusion", fusion.mode,
                      "What makes kernels of instructions: none, rules, greedy or search");
@@ -215,7 +237,7 @@ void AddRun(CLI::App& app, RunCommand& run) {
   command->add_option("--expect", run.expect, "A .npz file with out_0, out_1 ... to compare with");
   command->add_option("--outputs", run.outputs, "Write the results to this .npz file");
   command->add_option("--repeat", run.repeat, "Run N times, print times, and compare the bits")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+      ->check(InRange(int64_t{1}, int64_t{1} << 40));
   AddFusion(*command, run.fusion);
   AddExplainFlag(*command, run.explain);
   command->add_option("--seed", run.seed, "Draw the inputs: reals in [-1, 1), integers in [0, 4)");
@@ -227,7 +249,7 @@ void AddRun(CLI::App& app, RunCommand& run) {
       ->add_option("--precision", run.precision,
                    "Of dots and convolutions that leave it to the compiler: default (on a GPU 10 "
                    "bits of an f32's mantissa) or highest")
-      ->check(CLI::IsMember({"default", "highest"}));
+      ->check(OneOf({"default", "highest"}));
   command->add_flag("--oracle", run.oracle,
                     "Keep reals in double to the end instead of rounding after every op");
   command->add_flag("--flush-subnormals", run.flush_subnormals,
@@ -267,6 +289,8 @@ void AddOps(CLI::App& app, OpsCommand& ops) {
   command->footer(kOpsExamples);
   command->add_flag("--json", ops.json, "As JSON");
   command->add_flag("--markdown", ops.markdown, "As docs/ops.md has it");
+  command->add_flag("--samples", ops.samples, "The programs that cpu and cuda are told from")
+      ->group("");
   command->add_option("--tests", ops.tests, "Count the programs of this folder that hold the op");
 }
 
@@ -293,7 +317,7 @@ void AddPassTarget(CLI::App& command, std::string& target) {
   command
       .add_option("--target", target,
                   "host or h200: also the passes that rewrite for this machine or an H200")
-      ->check(CLI::IsMember({"host", "h200"}).description(""));
+      ->check(OneOf({"host", "h200"}));
 }
 
 void AddOpt(CLI::App& app, OptCommand& opt) {
@@ -335,8 +359,7 @@ void AddBisect(CLI::App& app, BisectCommand& bisect) {
   CLI::App* command = app.add_subcommand("bisect", kBisectHelp);
   command->footer(kBisectExamples);
   command->add_option("FILE", bisect.file, "A program; - is standard input")->required();
-  command->add_option("--by", bisect.by, "values or time")
-      ->check(CLI::IsMember({"values", "time"}));
+  command->add_option("--by", bisect.by, "values or time")->check(OneOf({"values", "time"}));
   AddPassTarget(*command, bisect.target);
   command->add_option("--passes", bisect.passes, "The pipeline (default: default, cpu or gpu)");
   command->add_option("--skip", bisect.skip, "Leave these passes out")
@@ -353,22 +376,30 @@ void AddPacks(CLI::App& command, std::string& packs) {
       .add_option("--packs", packs,
                   "Kernels that run as one launch: none (the default for CPUs), auto (where it "
                   "pays; for GPUs), all")
-      ->check(CLI::IsMember({"none", "auto", "all"}));
+      ->check(OneOf({"none", "auto", "all"}));
 }
 
 void AddKernels(CLI::App& app, KernelsCommand& kernels) {
   CLI::App* command = app.add_subcommand("kernels", kKernelsHelp);
+  command->footer(kKernelsExamples);
   command->add_option("FILE", kernels.file, "A program; - is standard input")->required();
   command->add_option("--passes", kernels.passes, "The pipeline before it");
   command->add_option("--target", kernels.target, "cpu or cuda (an H200)")
-      ->check(CLI::IsMember({"cpu", "cuda"}));
+      ->check(OneOf({"cpu", "cuda"}));
   command->add_flag("--cuda", kernels.cuda, "As CUDA C++, for --target cuda");
   command->add_flag("--hoist", kernels.hoist, "Constants of the entry become arguments")->group("");
-  command->add_option("--vector-bits", kernels.vector_bits, "Of the machine (default: this one)");
-  command->add_option("--memory-limit", kernels.memory_limit,
-                      "Bytes that temporary arrays may take at a time (default: any)");
-  command->add_option("--library", kernels.library, "Whether it has OpenBLAS (default: auto)")
-      ->check(CLI::IsMember({"auto", "on", "off"}));
+  command
+      ->add_option("--vector-bits", kernels.vector_bits,
+                   "Of the machine: 64, 128, 256 ... 4096 (default: this one)")
+      ->check(OneOf({"64", "128", "256", "512", "1024", "2048", "4096"}));
+  command
+      ->add_option("--memory-limit", kernels.memory_limit,
+                   "Bytes that temporary arrays may take at a time (default: any)")
+      ->check(InRange(int64_t{1}, int64_t{1} << 62));
+  command
+      ->add_option("--library", kernels.library,
+                   "Whether it has OpenBLAS: on, off, or auto (the default): as this machine")
+      ->check(OneOf({"auto", "on", "off"}));
   AddFusion(*command, kernels.fusion);
   command->add_flag("--unfused", kernels.unfused, "One kernel for each instruction");
   AddPacks(*command, kernels.packs);
@@ -388,12 +419,12 @@ void AddBench(CLI::App& app, BenchCommand& bench) {
       ->add_option("--fusion", bench.modes,
                    "Ways to compare, with commas between them (none,rules,greedy,search)")
       ->delimiter(',')
-      ->check(CLI::IsMember({"none", "rules", "greedy", "search"}));
+      ->check(OneOf({"none", "rules", "greedy", "search"}));
   command->add_option("--effort", bench.effort, "What planning may take: fast, default or max");
   command->add_option("--seconds", bench.seconds, "Of measuring, in all (3 rounds at least)")
-      ->check(CLI::Range(0.0, 1e6));
+      ->check(InRange(0.0, 1e6));
   command->add_option("--rounds", bench.rounds, "At most so many")
-      ->check(CLI::Range(int64_t{3}, int64_t{1} << 20));
+      ->check(InRange(int64_t{3}, int64_t{1} << 20));
   command->add_option("--seed", bench.seed, "Of the inputs, which are drawn");
   command->add_flag("--counters", bench.counters,
                     "Also what each kernel takes of an H200, by the first way and by the last");
@@ -420,7 +451,7 @@ void AddExplain(CLI::App& app, ExplainCommand& explain) {
       ->add_option("--target", explain.target,
                    "host (the default), h200, or host,h200: where it is faster, transfers "
                    "included, and at what size that turns")
-      ->check(CLI::IsMember({"host", "h200", "host,h200", "h200,host"}).description(""));
+      ->check(OneOf({"host", "h200", "host,h200", "h200,host"}));
   command->add_flag("--as-given", explain.as_given,
                     "FILE is XLA's after_optimizations text: what XLA made, and where it stopped");
   command->add_flag("--decisions", explain.decisions, "Print every judgement, too");
@@ -455,7 +486,7 @@ void AddLint(CLI::App& app, ExplainCommand& lint) {
   command->add_option("FILE", lint.file, "A program; - is standard input")->required();
   command->add_flag("--json", lint.json, "One line of JSON a program");
   command->add_option("--target", lint.target, "host (the default) or h200")
-      ->check(CLI::IsMember({"host", "h200"}));
+      ->check(OneOf({"host", "h200"}));
   AddFusion(*command, lint.fusion);
 }
 
@@ -493,11 +524,28 @@ int Dispatch(const CLI::App& app, const Commands& commands, Console& console) {
   return Reduce(commands.reduce, console);
 }
 
+RefusedWords Refused(const CLI::App& app, const std::vector<std::string>& words,
+                     const CLI::ParseError& error) {
+  RefusedWords refused;
+  refused.words = words;
+  refused.fault = error.what();
+  for (const CLI::App* command : app.get_subcommands({}))
+    refused.commands.push_back(command->get_name());
+  refused.unexpected = app.remaining(/*recurse=*/true);
+  const auto chosen = app.get_subcommands();
+  if (chosen.empty()) return refused;
+  refused.command = chosen[0]->get_name();
+  for (const CLI::Option* option : chosen[0]->get_options())
+    for (const std::string& name : option->get_lnames()) refused.options.push_back("--" + name);
+  return refused;
+}
+
 int ParseAndRun(const std::vector<std::string>& words, Console& console) {
   CLI::App app(
       "A fusing tensor compiler: reads, checks, runs and converts StableHLO and HLO programs.",
       "tokamak");
   app.footer("`tokamak COMMAND --help` tells more and shows examples.");
+  app.set_version_flag("--version", "tokamak " + std::string(kVersion));
   app.require_subcommand(1);
   Commands commands;
   AddRun(app, commands.run);
@@ -519,13 +567,11 @@ int ParseAndRun(const std::vector<std::string>& words, Console& console) {
     const auto chosen = app.get_subcommands();
     console.Out(chosen.empty() ? app.help() : chosen[0]->help());
     return 0;
+  } catch (const CLI::CallForVersion& version) {
+    console.Out(std::string(version.what()) + "\n");
+    return 0;
   } catch (const CLI::ParseError& error) {
-    const auto chosen = app.get_subcommands();
-    std::string command = chosen.empty() ? "tokamak" : "tokamak " + chosen[0]->get_name();
-    std::string what = error.what();
-    Error fault = MakeError(ErrorCode::kUsage, command + ": " + what);
-    fault.notes.push_back("`" + command + " --help` shows what it takes");
-    return console.Report(fault);
+    return console.Report(UsageError(Refused(app, words, error)));
   }
   return Dispatch(app, commands, console);
 }

@@ -69,7 +69,8 @@ int Convert(const ConvertCommand& command, Console& console);
 
 struct OpsCommand {
   bool json = false, markdown = false;
-  std::string tests;  // a folder whose programs say what is tested
+  bool samples = false;  // for tests: the programs that the coverage is told from
+  std::string tests;     // a folder whose programs say what is tested
 };
 int Ops(const OpsCommand& command, Console& console);
 

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "cli/programs.h"
+#include "cli/usage.h"
 #include "driver/account/explain.h"
 
 // `tokamak explain`: the steps that a program becomes, what each does for which lines of the user's
@@ -47,11 +48,7 @@ Result<AccountOptions> OptionsOf(const ExplainCommand& command) {
 
 int Explain(const ExplainCommand& command, Console& console) {
   if (!command.diff.empty()) return ExplainDiff(command, console);
-  if (command.file.empty()) {
-    Error error = MakeError(ErrorCode::kUsage, "tokamak explain: FILE is required");
-    error.notes.push_back("`tokamak explain --help` shows what it takes");
-    return console.Report(error);
-  }
+  if (command.file.empty()) return console.Report(FileMissing("explain"));
   if (command.as_given) return ExplainGiven(command, console);
   if (std::optional<int> told = ExplainRule(command, console)) return *told;
   Result<ExplainRequest> request = RequestOf(command);

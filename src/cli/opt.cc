@@ -5,6 +5,7 @@
 
 #include "cli/commands.h"
 #include "cli/json_error.h"
+#include "cli/usage.h"
 #include "driver/fusion_options.h"
 #include "driver/load.h"
 #include "driver/npz.h"
@@ -233,8 +234,7 @@ int List(Console& console) {
 
 int Opt(const OptCommand& command, Console& console) {
   if (command.list) return List(console);
-  if (command.file.empty())
-    return console.Report(MakeError(ErrorCode::kUsage, "opt: FILE is required"));
+  if (command.file.empty()) return console.Report(FileMissing("opt"));
   Result<Plan> plan = PlanOf(command);
   if (!plan.ok()) return console.Report(plan.error());
   if (command.explain) {
