@@ -46,6 +46,13 @@ std::string TextOf(const std::vector<Lint>& lints) {
   return text;
 }
 
+std::string SumOf(const Lints& lints) {
+  double us = 0;
+  for (const Lint& lint : lints.all) us += lint.us;
+  return fmt::format("{} of the {} us that a call takes\n", NumberText(us),
+                     NumberText(lints.call_us));
+}
+
 json JsonOf(const std::vector<Lint>& lints) {
   json list = json::array();
   for (const Lint& lint : lints)
@@ -92,17 +99,17 @@ Result<std::string> Explained(Module& module, const ExplainRequest& request) {
     std::string dot = DotOf(*account, module.name());
     return request.json ? LineOfJson({{"dot", dot}}) : dot;
   }
-  std::vector<Lint> lints = LintsOf(module, *account);
+  Lints lints = LintsOf(module, *account);
   if (request.lints) {
-    if (request.json) return LineOfJson({{"lints", JsonOf(lints)}});
-    return lints.empty() ? "nothing to remark\n" : TextOf(lints);
+    if (request.json) return LineOfJson({{"lints", JsonOf(lints.all)}, {"call_us", lints.call_us}});
+    return lints.all.empty() ? "nothing to remark\n" : TextOf(lints.all) + SumOf(lints);
   }
   Records records = !request.decisions ? Records::kNone
                     : request.rewrites ? Records::kAll
                                        : Records::kOfKernels;
-  if (!request.json) return TextOf(*account, records) + TextOf(lints);
+  if (!request.json) return TextOf(*account, records) + TextOf(lints.all);
   json out = JsonOf(*account, options.target);
-  out["lints"] = JsonOf(lints);
+  out["lints"] = JsonOf(lints.all);
   return LineOfJson(out);
 }
 

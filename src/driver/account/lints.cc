@@ -80,45 +80,59 @@ bool AreAlike(const std::vector<const Instr*>& instrs) {
 
 class Linter {
  public:
-  Linter(const Module& module, const ProgramAccount& account)
-      : module_(module), account_(account) {}
+  Linter(const Module& module, const ProgramAccount& account) : module_(module), account_(account) {
+    for (const StepAccount& step : account.steps) unclaimed_.push_back(LintMicrosOf(step));
+    lints_.call_us = account.totals.us;
+  }
 
-  std::vector<Lint> Run() {
+  Lints Run() {
     if (account_.steps.empty()) return {};
     for (const auto& computation : module_.computations())
       for (const Instr* instr : computation->PostOrder())
         if (instr->op() == Op::kConcatenate && instr->users().size() > 1) LookAtConcat(*instr);
     for (const auto& computation : module_.computations()) LookForLoops(*computation);
+    AddLoops();
     LookAtDispatch();
-    std::stable_sort(lints_.begin(), lints_.end(),
+    std::stable_sort(lints_.all.begin(), lints_.all.end(),
                      [](const Lint& x, const Lint& y) { return x.us > y.us; });
     return std::move(lints_);
   }
 
  private:
+  // A step's time is claimed once: what one lint counts, no other one does.
+  double Claim(size_t step, double us) {
+    double claimed = std::min(us, unclaimed_[step]);
+    unclaimed_[step] -= claimed;
+    return claimed;
+  }
+
   // Costs something when it is stored: it is written, and read again by each user.
   void LookAtConcat(const Instr& concat) {
-    double us = 0;
+    std::vector<std::pair<size_t, double>> shares;
     int64_t readers = 0;
     bool stored = false;
-    for (const StepAccount& step : account_.steps) {
+    for (size_t i = 0; i < account_.steps.size(); ++i) {
+      const StepAccount& step = account_.steps[i];
       bool makes = std::find(step.made.begin(), step.made.end(), &concat) != step.made.end();
       bool reads = std::find(step.read.begin(), step.read.end(), &concat) != step.read.end();
       stored |= makes;
       readers += reads ? 1 : 0;
-      if (makes || reads) us += MemoryMicrosOf(step, BytesOf(concat));
+      if (makes || reads) shares.emplace_back(i, MemoryMicrosOf(step, BytesOf(concat)));
     }
     if (!stored || readers == 0) return;
-    lints_.push_back(
+    double us = 0;
+    for (const auto& [step, share] : shares) us += Claim(step, share);
+    lints_.all.push_back(
         {"lint.concat-multi-user", SourceLines(concat), us,
          fmt::format("a concatenation of {} bytes is stored for {} users and read "
                      "again by {} steps: compute with its parts, and put them together last",
                      BytesOf(concat), concat.users().size(), readers)});
   }
 
+  // Equal instructions of one line. A line is in one loop, that of its longest chain.
   struct Chain {
-    std::vector<std::string> lines;
-    int64_t instrs = 0;
+    std::string line;
+    int64_t turns = 0, instrs = 0;
   };
 
   void LookForLoops(const Computation& computation) {
@@ -139,16 +153,15 @@ class Linter {
       return x.second->size() > y.second->size();
     });
     many.resize(std::min(many.size(), kMostLines));
-    std::map<int64_t, Chain> chains;  // by turns
     for (const auto& [line, instrs] : many) {
       int64_t turns = LongestChain(computation, order, *instrs);
       if (turns < kLeastTurns) continue;
-      Chain& chain = chains[turns];
-      if (std::find(chain.lines.begin(), chain.lines.end(), line) == chain.lines.end())
-        chain.lines.push_back(line);
+      auto [at, is_new] = chain_of_line_.emplace(line, chains_.size());
+      if (is_new) chains_.push_back({line, 0, 0});
+      Chain& chain = chains_[at->second];
+      chain.turns = std::max(chain.turns, turns);
       chain.instrs += static_cast<int64_t>(instrs->size());
     }
-    for (auto& [turns, chain] : chains) AddLoop(turns, std::move(chain));
   }
 
   // How many of these there are, at most, on a way from value to user.
@@ -166,19 +179,36 @@ class Linter {
     return longest;
   }
 
-  void AddLoop(int64_t turns, Chain chain) {
-    double us = 0;
-    for (const StepAccount& step : account_.steps) {
-      bool is_of_it = std::any_of(step.lines.begin(), step.lines.end(), [&](const auto& line) {
-        return std::find(chain.lines.begin(), chain.lines.end(), line) != chain.lines.end();
-      });
-      if (is_of_it) us += LintMicrosOf(step);
+  // Chains of as many turns are one loop. The time of a step goes to the loops of its lines, to
+  // each by the number of its lines in it.
+  void AddLoops() {
+    struct Loop {
+      std::vector<std::string> lines;
+      int64_t instrs = 0;
+      double us = 0;
+    };
+    std::map<int64_t, Loop> loops;  // by turns
+    for (const Chain& chain : chains_) {
+      Loop& loop = loops[chain.turns];
+      loop.lines.push_back(chain.line);
+      loop.instrs += chain.instrs;
     }
-    lints_.push_back({"lint.unrolled-loop", std::move(chain.lines), us,
-                      fmt::format("the same is computed {} times, each time from the last: a loop "
-                                  "in Python, {} instructions of the program; jax.lax.scan or "
-                                  "fori_loop compiles its body once",
-                                  turns, chain.instrs)});
+    for (size_t i = 0; i < account_.steps.size(); ++i) {
+      std::vector<Loop*> loops_of_lines;
+      for (const std::string& line : account_.steps[i].lines)
+        if (auto at = chain_of_line_.find(line); at != chain_of_line_.end())
+          loops_of_lines.push_back(&loops[chains_[at->second].turns]);
+      double share =
+          unclaimed_[i] / static_cast<double>(std::max<size_t>(1, loops_of_lines.size()));
+      for (Loop* loop : loops_of_lines) loop->us += Claim(i, share);
+    }
+    for (auto& [turns, loop] : loops)
+      lints_.all.push_back(
+          {"lint.unrolled-loop", std::move(loop.lines), loop.us,
+           fmt::format("the same is computed {} times, each time from the last: a loop "
+                       "in Python, {} instructions of the program; jax.lax.scan or "
+                       "fori_loop compiles its body once",
+                       turns, loop.instrs)});
   }
 
   void LookAtDispatch() {
@@ -189,23 +219,28 @@ class Linter {
     size_t arrays = module_.entry()->parameters().size() + LeavesOf(results).size();
     double dispatch = kDispatchUs + kDispatchUsOfArray * static_cast<double>(arrays) + launch;
     if (loops || account_.totals.host > 0 || account_.totals.us >= dispatch) return;
-    lints_.push_back({"lint.one-dispatch",
-                      {},
-                      dispatch - account_.totals.us,
-                      fmt::format("a call computes for {:.3g} us, and takes about {:.3g} us to be "
-                                  "called: put the loop around it into the program with "
-                                  "jax.lax.scan, or compute many at a time with jax.vmap",
-                                  account_.totals.us, dispatch)});
+    lints_.call_us = dispatch;
+    lints_.all.push_back(
+        {"lint.one-dispatch",
+         {},
+         dispatch - account_.totals.us,
+         fmt::format("a call computes for {:.3g} us, and takes about {:.3g} us to be "
+                     "called: put the loop around it into the program with "
+                     "jax.lax.scan, or compute many at a time with jax.vmap",
+                     account_.totals.us, dispatch)});
   }
 
   const Module& module_;
   const ProgramAccount& account_;
-  std::vector<Lint> lints_;
+  Lints lints_;
+  std::vector<double> unclaimed_;  // microseconds of each step that no lint counts yet
+  std::vector<Chain> chains_;
+  std::map<std::string, size_t> chain_of_line_;
 };
 
 }  // namespace
 
-std::vector<Lint> LintsOf(const Module& module, const ProgramAccount& account) {
+Lints LintsOf(const Module& module, const ProgramAccount& account) {
   return Linter(module, account).Run();
 }
 
