@@ -55,7 +55,7 @@ bool ReadValue(HloValueContext& context, E& value) {
   const char* start = context.cursor.at();
   std::string_view word = context.cursor.Word();
   std::optional<E> known = EnumFromText<E>(word);
-  if constexpr (std::is_same_v<E, Precision>) {  // XLA reads HIGH too
+  if (!known) {  // what XLA writes in lower case (precision, accuracy, algorithm), it reads in any
     std::string lower(word);
     for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
     known = EnumFromText<E>(lower);
