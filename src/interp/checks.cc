@@ -121,6 +121,17 @@ Value ResultOf(const Instr& instr, bool passed) {
   return Value();
 }
 
+// Whether each element passes.
+Value ElementsThatPass(const Value& got, const Value& expected) {
+  std::vector<uint8_t> passed(static_cast<size_t>(got.ElementCount()));
+  DispatchStorage(got.type(), [&]<typename T>() {
+    auto a = got.Data<T>(), b = expected.Data<T>();
+    for (size_t i = 0; i < passed.size(); ++i) passed[i] = Passes<T>({}, got.type(), a[i], b[i]);
+    return 0;
+  });
+  return Value::Array(Shape::Array(ElementType::kPred, got.dims()), std::move(passed));
+}
+
 // `text` says what differs; nothing when the check holds.
 std::optional<Error> Refused(const Instr& instr, const std::string& name, const std::string& text) {
   if (text.empty()) return std::nullopt;
@@ -198,6 +209,9 @@ Result<Value> EvalCheck(const Instr& instr, std::span<const Value> operands, Con
 Result<Value> EvalCheckEq(const Instr& instr, std::span<const Value> operands, Context& context) {
   std::string text = CompareForCheck({}, operands[0], operands[1]);
   context.ReportCheck(Refused(instr, "check.eq", text));
+  bool by_element = instr.shape().IsArray() && instr.shape().rank() > 0;
+  if (by_element && operands[0].dims() == operands[1].dims())
+    return ElementsThatPass(operands[0], operands[1]);
   return ResultOf(instr, text.empty());
 }
 
