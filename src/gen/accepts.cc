@@ -73,9 +73,8 @@ std::optional<std::string> WhyNoShapes(const Instr& instr) {
 
 std::optional<std::string> WhyNoBitcast(const Instr& instr) {
   ElementType from = instr.operand(0)->shape().type(), to = instr.shape().type();
-  for (ElementType type : {from, to})
-    if (IsComplex(type) || type == ElementType::kPred)
-      return "bitcast-convert: of elements that are no whole bytes";
+  if (from != to && (IsComplex(from) || IsComplex(to)))
+    return "bitcast-convert: of complex numbers to others";
   return std::nullopt;
 }
 

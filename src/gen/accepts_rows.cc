@@ -224,7 +224,7 @@ class Walker {
         return visit(BeforeSlice(instr, at));
       case Op::kBitcastConvert: {
         const Shape& from = instr.operand(0)->shape();
-        bool alike = InfoOf(from.type()).bits == InfoOf(instr.shape().type()).bits;
+        bool alike = from.rank() == instr.shape().rank();
         return visit(alike ? at : Place(from.dims().size()));
       }
       case Op::kConcatenate:

@@ -5,6 +5,7 @@
 #include "gen/random_bits.h"
 #include "gen/select_scatter.h"
 #include "gen/window.h"
+#include "ir/bitcast.h"
 #include "support/check.h"
 
 // Elements of a region's values. Index expressions are written plainly here: the builder simplifies
@@ -20,10 +21,6 @@ constexpr int kMaxDepth = 2000;
 
 bool Contains(const Dims& dims, size_t d) {
   return std::find(dims.begin(), dims.end(), static_cast<int64_t>(d)) != dims.end();
-}
-
-int PackedBits(ElementType type) {
-  return InfoOf(type).bits;
 }
 
 }  // namespace
@@ -510,9 +507,11 @@ std::array<Scalar, 3> ElementEmitter::RandomState(const Instr& instr) {
 Element ElementEmitter::BitcastConvert(const Instr& instr, const Coordinates& at) {
   const Instr& operand = *instr.operand(0);
   ElementType from = operand.shape().type(), to = instr.shape().type();
-  int from_bits = PackedBits(from), to_bits = PackedBits(to);
+  auto [from_bits, to_bits] = WidthsOfBitcast(operand.shape(), instr.shape());
+  if (from == to) return At(operand, at);
   auto bits_of = [&](const Coordinates& place) {
     Scalar stored = ToStorage(b_, from, At(operand, place))[0];
+    if (from == ElementType::kPred) return stored.As(ScalarType::kU8);
     return stored.BitsAs(BitsTypeOf(stored.type()));
   };
   Scalar bits;
@@ -532,6 +531,7 @@ Element ElementEmitter::BitcastConvert(const Instr& instr, const Coordinates& at
       bits = bits.ok() ? bits | part : part;
     }
   }
+  if (to == ElementType::kPred) return {bits != 0, {}};
   return FromStorage(b_, to, {bits.BitsAs(StorageType(to)), {}});
 }
 

@@ -1,5 +1,7 @@
 // bitcast and bitcast-convert: the same bits, read as something else.
 
+#include "ir/bitcast.h"
+
 #include <cstring>
 
 #include "interp/evaluators.h"
@@ -9,14 +11,13 @@
 namespace tokamak {
 namespace {
 
-// Bits that an element takes in a packed array. A pred is a byte.
-int PackedBits(ElementType type) {
+// Bits of an element in memory, where a pred is a byte.
+int BitsInMemory(ElementType type) {
   return type == ElementType::kPred ? 8 : InfoOf(type).bits;
 }
 
 // All elements one after the other, the first in the lowest bits.
-std::vector<std::byte> Pack(const Value& value) {
-  int bits = PackedBits(value.type());
+std::vector<std::byte> Pack(const Value& value, int bits) {
   Literal literal = LiteralFromValue(value);
   int64_t count = value.ElementCount();
   if (bits % 8 == 0 && !literal.is_splat()) {
@@ -41,9 +42,11 @@ std::vector<std::byte> Pack(const Value& value) {
   return packed;
 }
 
-Result<Value> Unpack(const std::vector<std::byte>& packed, Shape shape) {
-  int bits = PackedBits(shape.type());
-  if (bits % 8 == 0) return ValueFromLiteral(Literal::Array(shape, Bytes::FromVector(packed)));
+Result<Value> Unpack(std::vector<std::byte> packed, Shape shape, int bits) {
+  if (shape.type() == ElementType::kPred && bits == 8)
+    for (std::byte& element : packed) element = std::byte{element != std::byte{0}};
+  if (bits % 8 == 0)
+    return ValueFromLiteral(Literal::Array(shape, Bytes::FromVector(std::move(packed))));
   int64_t count = shape.ElementCount();
   std::vector<std::byte> elements(static_cast<size_t>(count));
   for (int64_t i = 0; i < count; ++i) {
@@ -56,19 +59,20 @@ Result<Value> Unpack(const std::vector<std::byte>& packed, Shape shape) {
   return ValueFromLiteral(Literal::Array(shape, Bytes::FromVector(std::move(elements))));
 }
 
-Result<Value> Reinterpret(const Instr& instr, const Value& value, Shape shape) {
+Result<Value> Reinterpret(const Instr& instr, const Value& value, Shape shape,
+                          BitcastWidths widths) {
   if (value.type() == shape.type()) {
     if (value.ElementCount() == shape.ElementCount()) return value.WithShape(std::move(shape));
   } else {
-    int64_t have = value.ElementCount() * PackedBits(value.type());
-    int64_t want = shape.ElementCount() * PackedBits(shape.type());
+    int64_t have = value.ElementCount() * widths.from;
+    int64_t want = shape.ElementCount() * widths.to;
     if (have == want) {
       if (want == 0) {
         return DispatchStorage(shape.type(), [&]<typename T>() -> Result<Value> {
           return Value::Array(shape, std::vector<T>());
         });
       }
-      return Unpack(Pack(value), std::move(shape));
+      return Unpack(Pack(value, widths.from), std::move(shape), widths.to);
     }
   }
   return RunError(ErrorCode::kBadRunTimeShape, instr,
@@ -104,10 +108,10 @@ bool IsIdentity(const Dims& permutation) {
 
 Result<Value> EvalBitcastConvert(const Instr& instr, std::span<const Value> operands, Context&) {
   Dims dims = operands[0].dims();
-  int from = PackedBits(operands[0].type()), to = PackedBits(instr.shape().type());
-  if (to < from) dims.push_back(from / to);
-  if (to > from) dims.pop_back();
-  return Reinterpret(instr, operands[0], ResultShape(instr, std::move(dims)));
+  BitcastWidths widths = WidthsOfBitcast(instr.operand(0)->shape(), instr.shape());
+  if (widths.to < widths.from) dims.push_back(widths.from / widths.to);
+  if (widths.to > widths.from) dims.pop_back();
+  return Reinterpret(instr, operands[0], ResultShape(instr, std::move(dims)), widths);
 }
 
 // Bytes lie in memory as the layouts say: the operand's elements are listed in
@@ -117,7 +121,8 @@ Result<Value> EvalBitcast(const Instr& instr, std::span<const Value> operands, C
   Dims from = MajorToMinor(instr.operand(0)->shape()), to = MajorToMinor(instr.shape());
   Value value = IsIdentity(from) ? operands[0] : Transposed(operands[0], from);
   Shape physical = Shape::Array(instr.shape().type(), Permuted(instr.shape().dims(), to));
-  TOK_TRY(Value read, Reinterpret(instr, value, std::move(physical)));
+  BitcastWidths widths{BitsInMemory(value.type()), BitsInMemory(physical.type())};
+  TOK_TRY(Value read, Reinterpret(instr, value, std::move(physical), widths));
   if (!IsIdentity(to)) {
     Dims back(to.size());
     for (size_t i = 0; i < to.size(); ++i)

@@ -1,3 +1,4 @@
+#include "ir/bitcast.h"
 #include "ir/infer/families.h"
 #include "ir/infer/require.h"
 
@@ -27,8 +28,9 @@ Status RequireStarts(const InferInput& in, size_t first, int64_t count) {
   return Ok();
 }
 
+// Bits of an element in memory, where a pred is a byte.
 int64_t WidthOf(ElementType type) {
-  return InfoOf(type).bits;
+  return type == ElementType::kPred ? 8 : InfoOf(type).bits;
 }
 
 // Bits of an array without dynamic dimensions; -1 otherwise, or when too many.
@@ -38,10 +40,10 @@ __int128 BitsOf(const Shape& shape) {
   return count ? static_cast<__int128>(*count) * WidthOf(shape.type()) : -1;
 }
 
-// Dimensions of a bitcast-convert from `from` to `to`: the narrower side has a
-// last dimension that counts its elements in one of the wider.
-bool BitcastDims(const Shape& x, ElementType to, Sizes& dims) {
-  int64_t from_bits = WidthOf(x.type()), to_bits = WidthOf(to);
+// Dimensions of a bitcast-convert: the narrower side has a last dimension that counts its elements
+// in one of the wider.
+bool BitcastDims(const Shape& x, BitcastWidths widths, Sizes& dims) {
+  int64_t from_bits = widths.from, to_bits = widths.to;
   dims.Append(x.dims());
   if (from_bits == to_bits) return true;
   if (from_bits > to_bits) {
@@ -67,11 +69,11 @@ Result<Shape> InferBitcastConvert(const InferInput& in) {
   const Shape& x = in.operands[0];
   if (x.quant() != nullptr || written->quant() != nullptr) return *written;
   Sizes dims;
-  bool fits =
-      IsComplex(x.type()) == IsComplex(written->type()) && BitcastDims(x, written->type(), dims);
+  BitcastWidths widths = WidthsOfBitcast(x, *written);
+  bool fits = IsComplex(x.type()) == IsComplex(written->type()) && BitcastDims(x, widths, dims);
   if (!fits)
     return Fault(in, ErrorCode::kBitcastWidth, "{} has {} bits an element, {} has {}", ToString(x),
-                 WidthOf(x.type()), ToString(*written), WidthOf(written->type()));
+                 widths.from, ToString(*written), widths.to);
   return GiveArray(in, written->type(), dims);
 }
 
