@@ -36,6 +36,7 @@ struct Functions {
     if (modulus == 0) return z;
     return {z.real() / modulus, z.imag() / modulus};
   }
+  static bool IsFinite(C<P> z) { return std::isfinite(z.real()) && std::isfinite(z.imag()); }
   // An angle that is no number, of a value that is not finite: NaN throughout, as XLA has it, where
   // Annex G of the C standard keeps what is known of the modulus.
   static bool HasNoAngle(C<P> z) { return std::isinf(z.real()) && !std::isfinite(z.imag()); }
@@ -107,8 +108,8 @@ struct Functions {
   static C<P> Atan(C<P> z) { return std::atan(z); }
   static C<P> Atanh(C<P> z) { return std::atanh(z); }
   static C<P> Square(C<P> z) {
-    P x = z.real(), y = z.imag();
-    return {(x - y) * (x + y), 2 * x * y};
+    P x = z.real(), y = z.imag(), real = (x - y) * (x + y);
+    return {real == 0 ? P(0) : real, 2 * x * y};  // x x - y y is never -0
   }
 
   // As XLA and NumPy have it: NaN where Annex G of the C standard finds a product infinite.
@@ -116,13 +117,16 @@ struct Functions {
     return {x.real() * y.real() - x.imag() * y.imag(), x.real() * y.imag() + x.imag() * y.real()};
   }
   static C<P> Divide(C<P> x, C<P> y) { return x / y; }
+  // As XLA has it: of operands that are 0 or not finite, only real ones have a power, and z^0 and
+  // 1^z are 1 whatever z is.
   static C<P> Power(C<P> x, C<P> y) {
-    if (y.real() == 0 && y.imag() == 0) return {1, 0};
-    if (x.real() == 0 && x.imag() == 0) {
-      if (y.real() > 0) return {0, 0};
-      if (y.real() < 0 && y.imag() == 0) return {std::numeric_limits<P>::infinity(), 0};
-      return {kNan, kNan};
-    }
+    constexpr P kInfinity = std::numeric_limits<P>::infinity();
+    if (y == C<P>(0) || x == C<P>(1)) return {1, 0};
+    bool to_positive = y.imag() == 0 && y.real() > 0, to_negative = y.imag() == 0 && y.real() < 0;
+    if (x == C<P>(0)) return to_positive ? C<P>(0) : C<P>(kNan, kNan);
+    if (x == C<P>(kInfinity) && to_positive) return {kInfinity, 0};
+    if (x == C<P>(kInfinity) && to_negative) return {0, 0};
+    if (!IsFinite(x) || !IsFinite(y)) return {kNan, kNan};
     return std::exp(y * std::log(x));
   }
   static C<P> Atan2(C<P> y, C<P> x) {

@@ -17,24 +17,8 @@ Scalar IsFinite(Scalar x) {
 Scalar Boxed(Scalar x) {
   return CopySign(Choose(IsInfinite(x), x.Like(1), x.Like(0)), x);
 }
-Scalar WithoutNan(Scalar x) {
-  return Choose(IsNan(x), CopySign(x.Like(0), x), x);
-}
 Complex Pick(Scalar condition, Complex yes, Complex no) {
   return {Choose(condition, yes.re, no.re), Choose(condition, yes.im, no.im)};
-}
-
-// Annex G: a product with an infinite factor is infinite.
-Complex InfiniteProduct(Complex x, Complex y) {
-  Scalar x_infinite = IsInfinite(x.re) | IsInfinite(x.im);
-  Scalar y_infinite = IsInfinite(y.re) | IsInfinite(y.im);
-  Complex a = Pick(x_infinite, {Boxed(x.re), Boxed(x.im)}, x);
-  Complex b = Pick(x_infinite, {WithoutNan(y.re), WithoutNan(y.im)}, y);
-  Complex c = Pick(y_infinite, {WithoutNan(a.re), WithoutNan(a.im)}, a);
-  Complex d = Pick(y_infinite, {Boxed(b.re), Boxed(b.im)}, b);
-  Scalar infinity = Infinity(x.re);
-  Complex product{infinity * (c.re * d.re - c.im * d.im), infinity * (c.re * d.im + c.im * d.re)};
-  return Pick(x_infinite | y_infinite, product, {NotANumber(x.re), NotANumber(x.re)});
 }
 
 // What a quotient is whose parts both came out as NaN.
@@ -73,11 +57,6 @@ Scalar ScaledAlive(Scalar x, Scalar scale) {
 
 Complex Multiply(Complex x, Complex y) {
   return {x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re};
-}
-
-Complex MultiplyByAnnexG(Complex x, Complex y) {
-  Complex product = Multiply(x, y);
-  return Pick(IsNan(product.re) & IsNan(product.im), InfiniteProduct(x, y), product);
 }
 
 Complex MultiplyInRange(Complex x, Complex y) {
@@ -166,7 +145,8 @@ Complex Sign(Complex z) {
 }
 
 Complex Square(Complex z) {
-  return {(z.re - z.im) * (z.re + z.im), z.re * z.im * 2};
+  Scalar real = (z.re - z.im) * (z.re + z.im);
+  return {Choose(real == 0, real.Like(0), real), z.re * z.im * 2};  // x x - y y is never -0
 }
 
 }  // namespace

@@ -9,9 +9,8 @@ struct Complex {
   Scalar re, im;
 };
 
-Complex Multiply(Complex x, Complex y);          // whose products are in range
-Complex MultiplyInRange(Complex x, Complex y);   // whose result is
-Complex MultiplyByAnnexG(Complex x, Complex y);  // infinite when a factor is
+Complex Multiply(Complex x, Complex y);         // whose products are in range
+Complex MultiplyInRange(Complex x, Complex y);  // whose result is
 Complex Divide(Complex x, Complex y);
 Scalar Modulus(Complex z);
 

@@ -183,16 +183,20 @@ Complex CLogistic(Complex z, bool is_c64) {
   return PickParts((z.re < -600) & IsFinitePart(z.re), CExp(z), result);  // e^-z leaves the range
 }
 
-// z^w = e^(w log z); exact enough only with more bits than the result has.
+// z^w = e^(w log z); exact enough only with more bits than the result has. Of operands that are 0
+// or not finite, only real ones have a power; z^0 and 1^w are 1 whatever z and w are.
 Complex CPower(Complex z, Complex w) {
-  Scalar zero = z.re.Like(0), one = z.re.Like(1);
-  Complex result = CExp(MultiplyByAnnexG(w, ComplexLog(z)));
-  Scalar is_zero = (z.re == 0) & (z.im == 0);
-  Complex of_zero =
-      PickParts(w.re > 0, {zero, zero},
-                PickParts((w.re < 0) & (w.im == 0), {Infinity(zero), zero}, NanParts(z)));
-  result = PickParts(is_zero, of_zero, result);
-  return PickParts((w.re == 0) & (w.im == 0), {one, zero}, result);
+  Scalar zero = z.re.Like(0), one = z.re.Like(1), infinity = Infinity(zero);
+  Complex result = CExp(Multiply(w, ComplexLog(z)));
+  Scalar finite = IsFinitePart(z.re) & IsFinitePart(z.im) & IsFinitePart(w.re) & IsFinitePart(w.im);
+  Scalar of_zero = (z.re == 0) & (z.im == 0), of_infinity = (z.re == infinity) & (z.im == 0);
+  Scalar to_positive = (w.im == 0) & (w.re > 0), to_negative = (w.im == 0) & (w.re < 0);
+  result = PickParts(finite & (!of_zero), result, NanParts(z));
+  Scalar is_zero = (of_zero & to_positive) | (of_infinity & to_negative);
+  result = PickParts(is_zero, {zero, zero}, result);
+  result = PickParts(of_infinity & to_positive, {infinity, zero}, result);
+  Scalar is_one = ((w.re == 0) & (w.im == 0)) | ((z.re == 1) & (z.im == 0));
+  return PickParts(is_one, {one, zero}, result);
 }
 
 }  // namespace

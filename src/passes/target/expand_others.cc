@@ -121,7 +121,7 @@ bool ExpandComplexAtan2(Instr& instr) {
 }
 
 // z^w = e^(w log z), of c128: it loses the bits of |w log z|, where the formula of c64 has more to
-// give. 0^w is 0, infinite or no number; z^0 is 1.
+// give. Of operands that are 0 or not finite, only real ones have a power; z^0 and 1^w are 1.
 bool ExpandComplexPower(Instr& instr) {
   if (instr.op() != Op::kPower || !IsPlainArray(instr.shape())) return false;
   if (instr.shape().type() != ElementType::kC128 || instr.shape().ElementCount() == 0) return false;
@@ -132,33 +132,41 @@ bool ExpandComplexPower(Instr& instr) {
   auto number = [&](double value) {
     return make.Spread(make.Constant(Literal::Scalar(ElementType::kF64, value)), part);
   };
-  auto is = [&](Instr* x, CompareDirection direction) {
-    return make.Make(Op::kCompare, pred, {x, number(0)},
+  auto is = [&](Instr* x, CompareDirection direction, double than) {
+    return make.Make(Op::kCompare, pred, {x, number(than)},
                      CompareAttrs{direction, CompareType::kNone});
   };
   auto both = [&](Instr* x, Instr* y) { return make.Make(Op::kAnd, pred, {x, y}); };
+  auto either = [&](Instr* x, Instr* y) { return make.Make(Op::kOr, pred, {x, y}); };
   auto pick = [&](Instr* p, Instr* x, Instr* y) {
     return make.Make(Op::kSelect, shape, {p, x, y});
   };
-  auto complex = [&](double re, double im) {
-    Instr* real = number(re);
-    return make.Make(Op::kComplex, shape, {real, number(im)});
+  auto real = [&](double value) {
+    Instr* re = number(value);
+    return make.Make(Op::kComplex, shape, {re, number(0)});
   };
+  constexpr auto kEq = CompareDirection::kEq;
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
   Instr *z = instr.operand(0), *w = instr.operand(1);
   Instr *z_re = make.Make(Op::kReal, part, {z}), *z_im = make.Make(Op::kImag, part, {z});
   Instr *w_re = make.Make(Op::kReal, part, {w}), *w_im = make.Make(Op::kImag, part, {w});
+  Instr *z_real = is(z_im, kEq, 0), *w_real = is(w_im, kEq, 0);
+  Instr* of_zero = both(is(z_re, kEq, 0), z_real);
+  Instr* of_infinity = both(is(z_re, kEq, kInfinity), z_real);
+  Instr* to_positive = both(is(w_re, CompareDirection::kGt, 0), w_real);
+  Instr* to_negative = both(is(w_re, CompareDirection::kLt, 0), w_real);
+  Instr* finite = both(make.Make(Op::kIsFinite, pred, {z}), make.Make(Op::kIsFinite, pred, {w}));
   Instr* log = make.Make(Op::kLog, shape, {z});
-  Instr* product = make.Make(Op::kMultiply, shape, {w, log});
-  Instr* result = make.Make(Op::kExp, shape, {product});
-  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  Instr* of_zero = pick(both(is(w_re, CompareDirection::kLt), is(w_im, CompareDirection::kEq)),
-                        complex(kInfinity, 0), complex(kNan, kNan));
-  of_zero = pick(is(w_re, CompareDirection::kGt), complex(0, 0), of_zero);
+  Instr* power = make.Make(Op::kExp, shape, {make.Make(Op::kMultiply, shape, {w, log})});
+  Instr* nan = number(kNan);
+  Instr* result = pick(both(finite, make.Make(Op::kNot, pred, {of_zero})), power,
+                       make.Make(Op::kComplex, shape, {nan, nan}));
   result =
-      pick(both(is(z_re, CompareDirection::kEq), is(z_im, CompareDirection::kEq)), of_zero, result);
-  make.Replace(pick(both(is(w_re, CompareDirection::kEq), is(w_im, CompareDirection::kEq)),
-                    complex(1, 0), result));
+      pick(either(both(of_zero, to_positive), both(of_infinity, to_negative)), real(0), result);
+  result = pick(both(of_infinity, to_positive), real(kInfinity), result);
+  Instr* is_one = either(both(is(w_re, kEq, 0), w_real), both(is(z_re, kEq, 1), z_real));
+  make.Replace(pick(is_one, real(1), result));
   return true;
 }
 
