@@ -119,7 +119,7 @@ double Zeta(double s, double q) {
 }
 
 double Polygamma(double n, double x) {
-  if (std::isnan(n) || std::isnan(x) || n < 0 || n != std::floor(n))
+  if (!std::isfinite(n) || std::isnan(x) || n < 0 || n != std::floor(n))
     return static_cast<double>(kNotANumber);
   if (n == 0) return Digamma(x);
   Real sign = std::fmod(n, 2.0) == 0 ? -1 : 1;
