@@ -63,9 +63,41 @@ def test_without_a_library_but_asked_for(without_library):
     assert "libtokamak.so is neither at" in done.stderr
 
 
-def test_where_no_device_serves_it_stays_away():
-    said = output("import jax; print(jax.default_backend())", JAX_PLATFORMS=None, TOKAMAK_DEVICE="none")
-    assert said in ("cpu\n", "gpu\n")  # whatever else there is
+NO_SUCH_DEVICE = "TOKAMAK_DEVICE: backend 'gpuu' is none of cuda, cpu, interp, "
+
+
+def test_where_no_device_serves_it_stays_away_and_says_so():
+    done = python("import jax; print(jax.default_backend())", JAX_PLATFORMS=None, TOKAMAK_DEVICE="gpuu")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout in ("cpu\n", "gpu\n")  # whatever else there is
+    assert "tokamak is not registered with JAX: " + NO_SUCH_DEVICE in done.stderr
+
+
+@pytest.mark.parametrize("platforms", ["tokamak", "tokamak,cpu"])
+def test_asked_for_with_a_device_that_there_is_not(platforms):
+    done = python(FIRST, JAX_PLATFORMS=platforms, TOKAMAK_DEVICE="gpuu")
+    assert done.returncode == 1
+    assert "RuntimeError: Unable to initialize backend 'tokamak'" in done.stderr
+    assert NO_SUCH_DEVICE in done.stderr
+    assert "known backends" not in done.stderr
+
+
+def test_named_in_the_environment_with_a_device_that_there_is_not():
+    done = python(FIRST, PJRT_NAMES_AND_LIBRARY_PATHS=f"tokamak:{LIBRARY}", PYTHONPATH="/", TOKAMAK_DEVICE="gpuu")
+    assert done.returncode == 1
+    assert NO_SUCH_DEVICE in done.stderr
+
+
+def test_the_package_names_the_devices_that_there_are():
+    code = (
+        "import tokamak\n"
+        "assert tokamak.devices() == []\n"
+        "try: print(tokamak.explain(lambda x: x + 1, 1.))\n"
+        "except tokamak.ExplainError as error: print(error)\n"
+    )
+    done = python(code, JAX_PLATFORMS="cpu", TOKAMAK_DEVICE="gpuu")
+    assert done.returncode == 0, done.stderr
+    assert NO_SUCH_DEVICE in done.stdout
 
 
 def test_several_devices():

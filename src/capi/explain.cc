@@ -11,7 +11,9 @@ namespace {
 
 tok_error* ExplainIt(tok_module& module, std::span<const tok_option> given) {
   ExplainRequest request;
-  CompileOptions compile = OptionsOfEnvironment();
+  Result<CompileOptions> environment = OptionsOfEnvironment();
+  if (!environment.ok()) return InC(environment.error());
+  CompileOptions compile = std::move(environment.value());
   for (const tok_option& option : given) {
     if (option.name == nullptr || option.value == nullptr)
       return Refused("explain: an option without a name or without a value");

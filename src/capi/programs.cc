@@ -133,7 +133,9 @@ tok_error* RunIt(const tok_executable& executable, std::span<const tok_array> in
 
 tok_error* CompileIt(const Module& module, std::span<const tok_option> given,
                      tok_executable** out) {
-  CompileOptions options = OptionsOfEnvironment();
+  Result<CompileOptions> environment = OptionsOfEnvironment();
+  if (!environment.ok()) return InC(environment.error());
+  CompileOptions options = std::move(environment.value());
   for (const tok_option& option : given) {
     if (option.name == nullptr || option.value == nullptr)
       return Refused("compile: an option without a name or without a value");

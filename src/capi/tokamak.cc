@@ -18,6 +18,7 @@
 #include "interp/lapack_routines.h"
 #include "runtime/process.h"
 #include "runtime/worker.h"
+#include "support/version.h"
 
 namespace tokamak {
 namespace {
@@ -62,13 +63,13 @@ const char* KeepText(std::string text) {
 }
 
 std::string DevicesJson() {
-  const char* wanted = std::getenv("TOKAMAK_DEVICE");
   nlohmann::json out{{"devices", nlohmann::json::array()}};
-  Result<const BackendInfo*> backend = FindBackend(wanted == nullptr ? "" : wanted);
-  if (!backend.ok()) {
-    out["reason"] = backend.error().message;
+  Result<CompileOptions> environment = OptionsOfEnvironment();
+  if (!environment.ok()) {
+    out["reason"] = environment.error().message;
     return out.dump();
   }
+  Result<const BackendInfo*> backend = FindBackend(environment.value().backend);
   Result<Device*> device = DeviceOf(backend.value()->name);
   if (!device.ok()) {
     out["reason"] = device.error().message;
@@ -98,7 +99,7 @@ void* FindInHost(const char* name) {
 }  // namespace tokamak
 
 const char* tok_version(void) {
-  return "0.1.0";
+  return tokamak::kVersion.data();
 }
 
 const char* tok_build_info(void) {

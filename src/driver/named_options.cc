@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "driver/backend.h"
 #include "driver/dump.h"
 #include "driver/fusion_options.h"
 #include "driver/kernel_codes.h"
@@ -187,12 +188,17 @@ Status AddChecksOfEnvironment(CompileOptions& options) {
   return Ok();
 }
 
-CompileOptions OptionsOfEnvironment() {
+Result<CompileOptions> OptionsOfEnvironment() {
   CompileOptions options;
   options.dump_dir = DumpDirOfEnvironment();
-  if (const char* device = std::getenv("TOKAMAK_DEVICE"); device != nullptr)
-    options.backend = device;
-  return options;
+  const char* device = std::getenv("TOKAMAK_DEVICE");
+  if (device == nullptr) return options;
+  options.backend = device;
+  Result<const BackendInfo*> backend = FindBackend(options.backend);
+  if (backend.ok()) return options;
+  Error error = std::move(backend.error());
+  error.message = "TOKAMAK_DEVICE: " + error.message;
+  return error;
 }
 
 }  // namespace tokamak

@@ -22,8 +22,9 @@ using OptionValue = std::variant<std::string, bool, int64_t, double>;
 // takes. Names of XLA (xla_* and a few more) are left alone.
 Status SetOption(CompileOptions& options, std::string_view name, const OptionValue& value);
 
-// What TOKAMAK_DEVICE, TOKAMAK_EXPLAIN and XLA_FLAGS ask for.
-CompileOptions OptionsOfEnvironment();
+// What TOKAMAK_DEVICE, TOKAMAK_EXPLAIN and XLA_FLAGS ask for. TK6002 and TK6003 for a device that
+// there is not.
+Result<CompileOptions> OptionsOfEnvironment();
 // What TOKAMAK_CHECK=kernels,memory asks for, whoever compiles. TK6107 for another word.
 Status AddChecksOfEnvironment(CompileOptions& options);
 

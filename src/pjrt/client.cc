@@ -12,6 +12,7 @@
 #include "pjrt/slots.h"
 #include "runtime/process.h"
 #include "support/hash.h"
+#include "support/version.h"
 
 namespace tokamak {
 namespace {
@@ -134,7 +135,7 @@ PJRT_Buffer_Type TypeToPjrt(ElementType type) {
 }
 
 const std::string& PlatformVersion() {
-  static const auto* version = new std::string("tokamak 0.1.0");
+  static const auto* version = new std::string("tokamak " + std::string(kVersion));
   return *version;
 }
 
@@ -245,7 +246,8 @@ PJRT_Error* PJRT_Client_Create(PJRT_Client_Create_Args& args) {
   if (WasForked())
     return Fail(ErrorCode::kForked, "tokamak: this process was forked after a client had started");
   TOK_PJRT_TRY(int count, DeviceCount(args));
-  TOK_PJRT_TRY(Device * device, DeviceOf(OptionsOfEnvironment().backend));
+  TOK_PJRT_TRY(CompileOptions environment, OptionsOfEnvironment());
+  TOK_PJRT_TRY(Device * device, DeviceOf(environment.backend));
   args.client = MakeRef<PJRT_Client>(count, device).Detach();
   ForgetCode();
   return nullptr;

@@ -129,7 +129,7 @@ std::string DiskRecord(const Program& program, double compile_us) {
 Result<std::shared_ptr<const Program>> CompileProgram(std::string_view code,
                                                       std::string_view options) {
   TOK_TRY(PjrtCompileOptions read, ReadCompileOptions(options));
-  CompileOptions compile = OptionsOfEnvironment();
+  TOK_TRY(CompileOptions compile, OptionsOfEnvironment());
   compile.num_replicas = read.num_replicas;
   compile.num_partitions = read.num_partitions;
   for (const auto& [name, value] : read.overrides)

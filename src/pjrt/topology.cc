@@ -13,7 +13,8 @@ namespace tokamak {
 PJRT_Error* PJRT_TopologyDescription_Create(PJRT_TopologyDescription_Create_Args& args) {
   auto topology = std::make_unique<PJRT_TopologyDescription>();
   // As a client would find it; without the device there is none to describe.
-  TOK_PJRT_TRY(Device * device, DeviceOf(OptionsOfEnvironment().backend));
+  TOK_PJRT_TRY(CompileOptions environment, OptionsOfEnvironment());
+  TOK_PJRT_TRY(Device * device, DeviceOf(environment.backend));
   DescribeTopology(*topology, 1, device);
   args.topology = topology.release();
   return nullptr;
@@ -67,7 +68,8 @@ PJRT_Error* PJRT_TopologyDescription_Deserialize(PJRT_TopologyDescription_Deseri
     return Fail(ErrorCode::kSerializedProgram,
                 "serialized topology: the bytes are not of one of this version");
   auto topology = std::make_unique<PJRT_TopologyDescription>();
-  TOK_PJRT_TRY(Device * device, DeviceOf(OptionsOfEnvironment().backend));
+  TOK_PJRT_TRY(CompileOptions environment, OptionsOfEnvironment());
+  TOK_PJRT_TRY(Device * device, DeviceOf(environment.backend));
   DescribeTopology(*topology, static_cast<int>(count), device);
   args.topology = topology.release();
   return nullptr;

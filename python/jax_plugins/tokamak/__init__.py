@@ -1,6 +1,7 @@
 """The door through which JAX finds Tokamak: it imports this module and calls initialize()."""
 
 import logging
+import os
 
 logger = logging.getLogger("tokamak")
 
@@ -19,7 +20,8 @@ def initialize():
             found = _library.told("tok_devices", {"devices": [{}]})
         except (OSError, RuntimeError) as error:
             return _refuse(error)
-        if not found["devices"]:
+        # Where the user named the platform, JAX fails either way: registered, it fails with the reason.
+        if not found["devices"] and not _jax.is_asked_for():
             return _refuse(found.get("reason") or "no device serves")
         _jax.register(library, PRIORITY)
     _jax.extend()
@@ -27,8 +29,9 @@ def initialize():
 
 def _refuse(reason):
     # A plugin that is registered and cannot start makes every start of JAX fail. So it stays away, quietly
-    # unless it was asked for.
+    # unless it or a device of it was asked for.
     from tokamak import _jax
 
-    level = logging.WARNING if _jax.is_asked_for() else logging.INFO
+    asked = _jax.is_asked_for() or os.environ.get("TOKAMAK_DEVICE")
+    level = logging.WARNING if asked else logging.INFO
     logger.log(level, "tokamak is not registered with JAX: %s", reason)
