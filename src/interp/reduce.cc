@@ -190,6 +190,23 @@ Result<Value> Fold(const Folding& folding, Context& context, ScalarBody::Narrow 
   });
 }
 
+// Whether `init` leaves what it is added to, or multiplied by, as it is.
+template <typename T>
+bool IsIdentityInit(Op op, T init) {
+  return (op == Op::kAdd && init == T(0)) || (op == Op::kMultiply && init == T(1));
+}
+
+// A sum or product of one element is that element, as in XLA: 0 + -0, and 1 times an infinite
+// complex number, are others.
+bool GivesItsElement(const Folding& folding, int64_t count) {
+  if (folding.inputs.size() != 1 || count != 1) return false;
+  ElementType type = folding.ShapeAt(0).type();
+  std::optional<Op> op = CommutativeBody(folding.body());
+  if (!op || folding.inputs[0].type() != type || folding.inits[0].type() != type) return false;
+  return DispatchStorage(
+      type, [&]<typename T>() { return IsIdentityInit(*op, ElementsAs<T>(folding.inits[0])[0]); });
+}
+
 }  // namespace
 
 Result<Value> EvalReduce(const Instr& instr, std::span<const Value> operands, Context& context) {
@@ -201,6 +218,11 @@ Result<Value> EvalReduce(const Instr& instr, std::span<const Value> operands, Co
   for (size_t d = 0; d < dims.size(); ++d)
     if (stays[d]) folding.result_dims.push_back(dims[d]);
   TOK_RETURN_IF_ERROR(CheckFits(instr, folding.inputs[0].type(), folding.result_dims));
+  int64_t folded_count = 1;
+  for (int64_t d : folded) folded_count *= dims[static_cast<size_t>(d)];
+  if (GivesItsElement(folding, folded_count))
+    return folding.Finish(
+        {folding.inputs[0].WithShape(ResultShape(folding.ShapeAt(0), folding.result_dims))});
   Pass pass{dims, StridedView{0, StridesOf(dims)}, StridedView{0, Dims(dims.size(), 0)}};
   Dims strides = StridesOf(folding.result_dims);
   for (size_t d = 0, k = 0; d < dims.size(); ++d)

@@ -90,7 +90,8 @@ std::optional<Op> CombinerOf(const Computation& body) {
   const Instr* root = body.root();
   if (root->op() == Op::kTuple && root->operand_count() == 1) root = root->operand(0);
   if (!IsCommutative(root->op()) || body.parameters().size() != 2) return std::nullopt;
-  if (IsComplex(root->shape().type()) && root->op() != Op::kAdd) return std::nullopt;
+  if (IsComplex(root->shape().type()) && root->op() != Op::kAdd && root->op() != Op::kMultiply)
+    return std::nullopt;
   const Instr *a = root->operand(0), *b = root->operand(1);
   const Instr *p = body.parameter(0), *q = body.parameter(1);
   if ((a == p && b == q) || (a == q && b == p)) return root->op();

@@ -39,6 +39,22 @@ Instr* WithInit(Rewriter& rewriter, const m::Match& match, Instr* reduced) {
   return rewriter.Make(*Combiner(match.root()), {init, reduced});
 }
 
+// op(init, x) of one element each; x alone where init is 0 of a sum or 1 of a product, which
+// 0 + -0, and 1 times an infinite complex number, are not.
+Instr* OfOne(Rewriter& rewriter, const m::Match& match, Instr* element) {
+  Op op = *Combiner(match.root());
+  ElementType type = match.type();
+  bool may_differ = (op == Op::kAdd && (IsReal(type) || IsComplex(type))) ||
+                    (op == Op::kMultiply && IsComplex(type));
+  if (!may_differ) return WithInit(rewriter, match, element);
+  Shape scalar = Shape::Scalar(type), pred = Shape::Array(ElementType::kPred, match.shape().dims());
+  Instr* identity = rewriter.Filled(scalar, op == Op::kAdd ? 0 : 1);
+  Instr* leaves = rewriter.Make(Op::kCompare, {match[y], identity},
+                                CompareAttrs{CompareDirection::kEq, CompareType::kNone});
+  return rewriter.Make(
+      Op::kSelect, {rewriter.Broadcast(leaves, pred), element, WithInit(rewriter, match, element)});
+}
+
 Instr* MakeReduce(Rewriter& rewriter, const m::Match& match, Instr* of, Dims dims) {
   return rewriter.MakeLikeWith(match.root(), {of, match[y]}, DimensionsAttrs{std::move(dims)});
 }
@@ -149,7 +165,7 @@ std::span<const Rule> ReduceRules() {
        false, kBodies},
       {"reduce.one", "a reduction of one element each", m::Reduce(x, y),
        [](Rewriter& rewriter, const m::Match& match) {
-         return WithInit(rewriter, match, Reshaped(rewriter, match[x], match.shape().dims()));
+         return OfOne(rewriter, match, Reshaped(rewriter, match[x], match.shape().dims()));
        },
        [](const m::Match& match) { return Combiner(match.root()) && AllOnes(match); },
        R"(  x = f32[1,61] parameter(0)
