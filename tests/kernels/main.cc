@@ -18,6 +18,7 @@
 #include "kernel/verify.h"
 #include "kernels/arrays.h"
 #include "kernels/formulas.h"
+#include "kernels/ptx_faults.h"
 #include "kernels/texts.h"
 #include "runner/test_file.h"
 #if TOK_HAVE_CUDA
@@ -231,11 +232,15 @@ struct Compiled {
 
 void CompileSource(const cuda::Nvrtc& nvrtc, const cuda::CudaSource& source, Compiled& all) {
   ++all.kernels;
-  Result<cuda::CudaCode> code = nvrtc.Compile(source, "sm_90");
+  std::string ptx;
+  Result<cuda::CudaCode> code = nvrtc.Compile(source, "sm_90", &ptx);
   if (!code.ok()) {
     all.failures.push_back(Render(code.error()) + source.text);
     return;
   }
+  if (std::vector<std::string> faults = PtxFaults(ptx); !faults.empty())
+    all.failures.push_back(
+        fmt::format("{}: {}\n{}", source.name, fmt::join(faults, "\n"), source.text));
   all.most_registers = std::max(all.most_registers, code.value().registers);
   if (code.value().spilled_bytes > 0) {
     ++all.spilling;

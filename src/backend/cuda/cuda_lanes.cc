@@ -19,11 +19,14 @@ void CudaWriter::Vector(const Stmt& stmt) {
   int64_t lanes = ConstantOf(loop.extent);
   std::string outer = std::exchange(lane_, names_.Of(stmt.loop));
   in_vector_ = true;
+  lanes_ = lanes;
   FindPacks(stmt, lanes);
   for (const auto& [id, base] : packed_loads_) {
     const ScalarNode& node = kernel_.node(id);
-    Line("const Pack<{0}, {1}> {2}_all = *(const Pack<{0}, {1}>*)({3} + {4});", Type(node.type),
-         lanes, names_.Operand(id), names_.Of(node.array()), base);
+    bool in_words = AreBytes(node.type, lanes);
+    Line("const Pack<{0}, {1}> {2}_all = *(const Pack<{0}, {1}>*)({3} + {4});",
+         in_words ? "unsigned" : Type(node.type), in_words ? lanes / 4 : lanes, names_.Operand(id),
+         names_.Of(node.array()), base);
   }
   for (const auto& [store, base] : packed_stores_)
     Line("Pack<{}, {}> {};", Type(kernel_.array(store->array).type), lanes, StoredName(*store));
@@ -40,6 +43,19 @@ void CudaWriter::Vector(const Stmt& stmt) {
   packed_stores_.clear();
   in_vector_ = false;
   lane_ = std::move(outer);
+}
+
+bool CudaWriter::AreBytes(ScalarType type, int64_t lanes) {
+  constexpr int64_t kFewBytes = 4;  // they are loaded into registers of their own
+  return BytesOf(type) == 1 && lanes > kFewBytes;
+}
+
+std::string CudaWriter::Lane(ValueId packed, int64_t lanes, const std::string& lane) {
+  ScalarType type = kernel_.node(packed).type;
+  std::string all = names_.Operand(packed) + "_all";
+  if (!AreBytes(type, lanes)) return fmt::format("{}.at[{}]", all, lane);
+  source_.helpers.insert(Helper::kBytes);
+  return fmt::format("({})ByteOf({}, {})", Type(type), all, lane);
 }
 
 void CudaWriter::FindPacks(const Stmt& stmt, int64_t lanes) {

@@ -14,6 +14,19 @@ constexpr std::string_view kPackText =
     "  T at[N];\n"
     "};\n\n";
 
+// NVVM of CUDA 13.0 forgets to extend the sign of what is computed from the first byte of a word of
+// a 16-byte load, and ptxas exchanges two registers where it makes one instruction of a shift of 16
+// bits by 8 and a sum. Neither comes to that with words, and they take fewer instructions.
+constexpr std::string_view kBytesText =
+    "// One of many bytes that were loaded at once.\n"
+    "template <int N>\n"
+    "__device__ inline unsigned ByteOf(const Pack<unsigned, N>& all, int lane) {\n"
+    "  unsigned byte;\n"
+    "  asm(\"bfe.u32 %0, %1, %2, 8;\" : \"=r\"(byte) : \"r\"(all.at[lane / 4]), \"r\"(lane % 4 * "
+    "8));\n"
+    "  return byte;\n"
+    "}\n\n";
+
 constexpr std::string_view kF16Text =
     "__device__ inline float F16ToF32(unsigned short bits) {\n"
     "  float value;\n"
@@ -134,6 +147,14 @@ constexpr std::string_view kOneText =
     "// and logic; the compiler may not know that it is 1.\n"
     "__constant__ unsigned kOne = 1u;\n\n";
 
+// ptxas of CUDA 13.0 makes one instruction of max(max(-x, y), z), for sm_90 and later, and loses
+// the sign. It finds no negation in a sum with a number that it may not know.
+constexpr std::string_view kSignsText =
+    "// x, as what a compiler cannot take for a negation: some lose the sign of one in a maximum\n"
+    "// of three.\n"
+    "__constant__ unsigned kZero = 0u;\n"
+    "__device__ inline int WithSign(int x) { return (int)((unsigned)x + kZero); }\n\n";
+
 constexpr std::string_view kAlikeText =
     "// The lanes of the warp that have the same lowest bits.\n"
     "template <int kBits>\n"
@@ -237,6 +258,8 @@ std::string_view TextOf(Helper helper) {
   switch (helper) {
     case Helper::kPacks:
       return kPackText;
+    case Helper::kBytes:
+      return kBytesText;
     case Helper::kF16:
       return kF16Text;
     case Helper::kBf16:
@@ -253,6 +276,8 @@ std::string_view TextOf(Helper helper) {
       return kNarrowDivisionText;
     case Helper::kOne:
       return kOneText;
+    case Helper::kSigns:
+      return kSignsText;
     case Helper::kAlike:
       return kAlikeText;
     case Helper::kTeamMultiply:

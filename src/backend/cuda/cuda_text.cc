@@ -48,12 +48,13 @@ void CudaWriter::Define(ValueId id) {
   std::string value;
   defining_ = id;
   if (packed_loads_.contains(id)) {
-    value = fmt::format("{}_all.at[{}]", names_.Operand(id), lane_);
+    value = Lane(id, lanes_, lane_);
   } else if (auto beside = beside_.find(id); beside != beside_.end()) {
     auto [packed, by, lanes] = beside->second;
-    value = fmt::format("{0} {1} ? {2}_all.at[({0} + {3}) & {4}] : {5}", lane_,
-                        by > 0 ? fmt::format("< {}", lanes - 1) : "> 0", names_.Operand(packed),
-                        by > 0 ? 1 : lanes - 1, lanes - 1, Element(node.array(), node.operands[0]));
+    std::string beside_lane =
+        fmt::format("({} + {}) & {}", lane_, by > 0 ? 1 : lanes - 1, lanes - 1);
+    value = fmt::format("{} {} ? {} : {}", lane_, by > 0 ? fmt::format("< {}", lanes - 1) : "> 0",
+                        Lane(packed, lanes, beside_lane), Element(node.array(), node.operands[0]));
   } else if (node.prim == Prim::kLoad || node.prim == Prim::kRead) {
     value = Element(node.array(), node.operands[0]);
   } else {
@@ -205,11 +206,18 @@ void CudaWriter::WriteStmt(const Stmt& stmt) {
 }
 
 void CudaWriter::Meet(const Stmt& stmt) {
-  if (stmt.scope == Scope::kWarp) return Line("__syncwarp();");
+  if (stmt.scope == Scope::kWarp) return MeetInWarp();
   if (source_.cluster == 1) return Line("__syncthreads();");
   if (!arrivals_) return Line("MeetInCluster();");
   Line("AwaitAll({}, {} >> 1 & 1, {});", ArrivalsFor(stmt), names_.Of(arrivals_->loop),
        arrivals_->bytes[arrivals_->meetings.at(&stmt)]);
+}
+
+// Lanes that are not of the team may run something else meanwhile: nobody waits for them.
+void CudaWriter::MeetInWarp() {
+  int count = source_.threads[0] * source_.threads[1] * source_.threads[2];
+  if (count >= 32) return Line("__syncwarp();");
+  Line("__syncwarp({:#x}u);", (1u << count) - 1);
 }
 
 // Two for each meeting take turns: some blocks may be one round ahead of others, none two.

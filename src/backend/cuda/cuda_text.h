@@ -15,6 +15,7 @@ namespace tokamak::cuda {
 // Types and functions that stand before the functions of a text, where one uses them.
 enum class Helper : uint8_t {
   kPacks,
+  kBytes,
   kF16,
   kBf16,
   kExtremes,
@@ -23,6 +24,7 @@ enum class Helper : uint8_t {
   kDivision,
   kNarrowDivision,
   kOne,
+  kSigns,
   kAlike,
   kTeamMultiply,
   kCluster,

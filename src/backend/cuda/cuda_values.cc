@@ -119,6 +119,11 @@ std::string CudaWriter::Spelled(ValueId id) {
   for (size_t i = 0; i < static_cast<size_t>(node.arity()); ++i)
     operands[i] = Operand(node.operands[i]);
   if (auto choice = RepeatedChoice(kernel_, id)) operands[0] = Hidden(*choice);
+  for (size_t i = 0; i < operands.size(); ++i) {
+    if (!signed_.contains({id, i})) continue;
+    source_.helpers.insert(Helper::kSigns);
+    operands[i] = fmt::format("WithSign({})", operands[i]);
+  }
   return spelling_.Prim(node.prim, node.type, from, operands);
 }
 

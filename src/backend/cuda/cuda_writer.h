@@ -12,6 +12,7 @@
 #include "backend/cuda/arrivals.h"
 #include "backend/cuda/cuda_prims.h"
 #include "backend/cuda/cuda_text.h"
+#include "backend/cuda/lost_signs.h"
 #include "backend/cuda/part_form.h"
 #include "backend/cuda/team_memory.h"
 #include "kernel/choice.h"
@@ -74,7 +75,8 @@ class CudaWriter {
         names_(kernel, placement_),
         spelling_(kernel.index_bits),
         multiplies_sums_(MultipliesSums(kernel)),
-        narrowed_(NarrowedQuotients(kernel)) {}
+        narrowed_(NarrowedQuotients(kernel)),
+        signed_(MayLoseSign(kernel)) {}
 
   const Mentions& mentions() const { return mentions_; }
 
@@ -139,6 +141,7 @@ class CudaWriter {
   // ---- statements (cuda_text.cc)
   void Body(const Block& block);
   void Meet(const Stmt& stmt);
+  void MeetInWarp();
   // The place that counts what arrives for a meeting, of a store or barrier that belongs to it.
   std::string ArrivalsFor(const Stmt& stmt) const;
   void Inner(const Block& block);
@@ -159,6 +162,10 @@ class CudaWriter {
 
   // ---- lanes (cuda_lanes.cc)
   void Vector(const Stmt& stmt);
+  // Whether so many elements, loaded at once, are bytes that share registers.
+  static bool AreBytes(ScalarType type, int64_t lanes);
+  // One of the elements that all lanes loaded at once, by its number as text.
+  std::string Lane(ValueId packed, int64_t lanes, const std::string& lane);
   // The loads and stores of all lanes that are one wide access: each lane's element next to its
   // neighbour's, the first one aligned.
   void FindPacks(const Stmt& stmt, int64_t lanes);
@@ -200,12 +207,14 @@ class CudaWriter {
   Spelling spelling_;
   bool multiplies_sums_;
   std::set<ValueId> narrowed_;
+  std::set<std::pair<ValueId, size_t>> signed_;
   RangeTable ranges_;
   CudaSource source_;
   std::string text_, failure_;
   bool failed_ = false, in_vector_ = false;
   int depth_ = 0;
   std::string lane_ = "0";
+  int64_t lanes_ = 1;  // of the vector loop
   std::vector<LoopId> grid_, threads_;
   TeamMemory team_memory_;
   std::optional<Arrivals> arrivals_;  // of a cluster that needs no barrier

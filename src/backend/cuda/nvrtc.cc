@@ -23,6 +23,8 @@ struct Nvrtc::Functions {
   int (*log)(Program, char*) = nullptr;
   int (*cubin_size)(Program, size_t*) = nullptr;
   int (*cubin)(Program, char*) = nullptr;
+  int (*ptx_size)(Program, size_t*) = nullptr;
+  int (*ptx)(Program, char*) = nullptr;
 };
 
 namespace {
@@ -61,7 +63,9 @@ Result<Nvrtc> Nvrtc::Load() {
       !Find(library, "nvrtcCompileProgram", f.compile) ||
       !Find(library, "nvrtcGetProgramLogSize", f.log_size) ||
       !Find(library, "nvrtcGetProgramLog", f.log) ||
-      !Find(library, "nvrtcGetCUBINSize", f.cubin_size) || !Find(library, "nvrtcGetCUBIN", f.cubin))
+      !Find(library, "nvrtcGetCUBINSize", f.cubin_size) ||
+      !Find(library, "nvrtcGetCUBIN", f.cubin) || !Find(library, "nvrtcGetPTXSize", f.ptx_size) ||
+      !Find(library, "nvrtcGetPTX", f.ptx))
     return Missing("libnvrtc lacks a function");
   int major = 0, minor = 0;
   if (f.version(&major, &minor) != 0) return Missing("it does not tell its version");
@@ -77,7 +81,8 @@ Result<const Nvrtc*> Nvrtc::Open() {
   return &loaded.value();
 }
 
-Result<CudaCode> Nvrtc::Compile(const CudaSource& source, const std::string& architecture) const {
+Result<CudaCode> Nvrtc::Compile(const CudaSource& source, const std::string& architecture,
+                                std::string* ptx) const {
   const Functions& f = *functions_;
   Functions::Program program = nullptr;
   std::string file = source.name + ".cu", target = "--gpu-architecture=" + architecture;
@@ -99,6 +104,10 @@ Result<CudaCode> Nvrtc::Compile(const CudaSource& source, const std::string& arc
   if (status == 0 && f.cubin_size(program, &size) == 0) {
     code.cubin.resize(size);
     status = f.cubin(program, code.cubin.data());
+  }
+  if (ptx != nullptr && status == 0 && f.ptx_size(program, &size) == 0) {
+    ptx->resize(size);
+    status = f.ptx(program, ptx->data());
   }
   std::string why = status != 0 ? f.error_text(status) : "";
   f.destroy(&program);

@@ -22,8 +22,10 @@ class Nvrtc {
   // TK4122 when it is not there.
   static Result<const Nvrtc*> Open();
 
-  // For one architecture, "sm_90". TK4121 with the log when the source does not compile.
-  Result<CudaCode> Compile(const CudaSource& source, const std::string& architecture) const;
+  // For one architecture, "sm_90". TK4121 with the log when the source does not compile. `ptx`, if
+  // any, gets what the machine code was made of.
+  Result<CudaCode> Compile(const CudaSource& source, const std::string& architecture,
+                           std::string* ptx = nullptr) const;
   int version() const { return version_; }  // 13000 for 13.0
 
  private:

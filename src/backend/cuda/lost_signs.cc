@@ -1,0 +1,134 @@
+#include "backend/cuda/lost_signs.h"
+
+#include <array>
+#include <vector>
+
+namespace tokamak::cuda {
+namespace {
+
+// What a value may be, by itself or by way of what it is handed on from.
+using Facts = uint8_t;
+constexpr Facts kArithmetic = 1, kLeast = 2, kMost = 4;
+constexpr Facts kExtremes = kLeast | kMost;
+constexpr int kIndexShift = 2;  // the same of indices, whose extremes are clamps, one in the other
+
+class SignFinder {
+ public:
+  explicit SignFinder(const Kernel& kernel)
+      : kernel_(kernel), of_value_(kernel.nodes.size()), of_array_(kernel.arrays.size()) {}
+
+  std::set<std::pair<ValueId, size_t>> Run() {
+    FindFacts();
+    // Extremes of a kind that stand in one another somewhere.
+    Facts chained = 0;
+    ForExtremes([&](ValueId id, Facts own) {
+      for (size_t k : OperandsOf(id)) {
+        Facts inner = FactsOf(kernel_.node(id).operands[k]) & ~kArithmetic;
+        Facts joined = KindsOf(inner) & KindsOf(own);
+        if (joined != 0) chained |= own | (inner & (joined | joined << kIndexShift));
+      }
+    });
+    std::set<std::pair<ValueId, size_t>> found;
+    ForExtremes([&](ValueId id, Facts own) {
+      for (size_t k : OperandsOf(id))
+        if ((own & chained) != 0 && (FactsOf(kernel_.node(id).operands[k]) & kArithmetic) != 0)
+          found.insert({id, k});
+    });
+    return found;
+  }
+
+ private:
+  // Of numbers and of indices alike.
+  static Facts KindsOf(Facts facts) { return (facts | facts >> kIndexShift) & kExtremes; }
+  Facts FactsOf(ValueId id) const { return of_value_[static_cast<size_t>(id)]; }
+
+  static bool IsInteger(ScalarType type) { return !IsFloat(type) && type != ScalarType::kPred; }
+
+  template <typename Function>
+  void ForExtremes(Function function) const {
+    for (size_t i = 0; i < kernel_.nodes.size(); ++i)
+      if (Facts own = ExtremesOf(kernel_.nodes[i]); own != 0)
+        function(ValueId{static_cast<uint32_t>(i)}, own);
+  }
+
+  // 64 bits are compared by parts; of unsigned numbers nothing is lost.
+  Facts ExtremesOf(const ScalarNode& node) const {
+    bool is_index = node.type == ScalarType::kIndex;
+    bool is_of_interest =
+        is_index ? kernel_.index_bits == 32
+                 : IsInteger(node.type) && IsSigned(node.type) && BytesOf(node.type) <= 4;
+    if (!is_of_interest) return 0;
+    Facts facts = node.prim == Prim::kMin    ? kLeast
+                  : node.prim == Prim::kMax  ? kMost
+                  : IsChoiceOfCompared(node) ? kExtremes
+                                             : Facts{0};
+    return is_index ? static_cast<Facts>(facts << kIndexShift) : facts;
+  }
+
+  // x < y ? x : y and the like.
+  bool IsChoiceOfCompared(const ScalarNode& node) const {
+    if (node.prim != Prim::kSelect) return false;
+    const ScalarNode& by = kernel_.node(node.operands[0]);
+    if (by.prim != Prim::kLt && by.prim != Prim::kLe) return false;
+    auto is = [&](size_t i, size_t k) { return by.operands[i] == node.operands[k]; };
+    return (is(0, 1) && is(1, 2)) || (is(0, 2) && is(1, 1));
+  }
+
+  std::array<size_t, 2> OperandsOf(ValueId id) const {
+    if (kernel_.node(id).prim == Prim::kSelect) return {1, 2};
+    return {0, 1};
+  }
+
+  Facts Found(const ScalarNode& node) const {
+    if (Facts own = ExtremesOf(node); own != 0) return own;
+    switch (node.prim) {
+      case Prim::kAdd:
+      case Prim::kSub:
+      case Prim::kMul:
+        return IsInteger(node.type) ? kArithmetic : Facts{0};
+      case Prim::kSelect:
+        return FactsOf(node.operands[1]) | FactsOf(node.operands[2]);
+      case Prim::kConvert:
+      case Prim::kBitcast:
+        return FactsOf(node.operands[0]);
+      case Prim::kRead:
+      case Prim::kLoad:
+        return of_array_[static_cast<size_t>(node.array())];
+      default:
+        return 0;
+    }
+  }
+
+  // Arrays hand on what is stored to them, also in a round before: until nothing is new.
+  void FindFacts() {
+    for (bool is_new = true; is_new;) {
+      is_new = false;
+      for (size_t i = 0; i < kernel_.nodes.size(); ++i) of_value_[i] = Found(kernel_.nodes[i]);
+      AddStores(kernel_.body, is_new);
+    }
+  }
+
+  void AddStores(const Block& block, bool& is_new) {
+    for (const Stmt& stmt : block) {
+      if (stmt.kind == StmtKind::kStore) {
+        Facts& facts = of_array_[static_cast<size_t>(stmt.array)];
+        Facts with = facts | FactsOf(stmt.value);
+        is_new = is_new || with != facts;
+        facts = with;
+      }
+      for (const Block* inner : {&stmt.head, &stmt.body, &stmt.otherwise})
+        AddStores(*inner, is_new);
+    }
+  }
+
+  const Kernel& kernel_;
+  std::vector<Facts> of_value_, of_array_;
+};
+
+}  // namespace
+
+std::set<std::pair<ValueId, size_t>> MayLoseSign(const Kernel& kernel) {
+  return SignFinder(kernel).Run();
+}
+
+}  // namespace tokamak::cuda
