@@ -36,7 +36,8 @@ PROGRAMS = {
     "adam": ("bert", 2, 156, "adam:small200"),
     "adam small200": ("small200", 2, 604, "adam:small200"),
     "cartpole_naive": ("2048", 1, 7, "cartpole_naive:48"),
-    "bert_train_do10": (None, 400, 1002, "bert_tiny_train_do10:b4_s32"),
+    # Calls of cuBLASLt count, as they do for XLA.
+    "bert_train_do10": (None, 420, 1002, "bert_tiny_train_do10:b4_s32"),
 }
 
 
@@ -53,7 +54,8 @@ def lower(workloads, which, folder):
 
 def launches(tokamak, path):
     told = json.loads(subprocess.run([tokamak, "explain", "--json", "--target", "h200", path], capture_output=True, text=True, check=True).stdout)
-    return told["fused"]["steps"]
+    # Copies that donation costs are no launches of the plan: `tokamak explain` lists them.
+    return told["fused"]["kernels"] + told["fused"]["library_calls"]
 
 
 def difference(tokamak, path, folder):

@@ -27,7 +27,7 @@ def test_a_clean_run_is_silent():
 def test_another_word_is_refused():
     done = python(PROGRAM, TOKAMAK_CHECK="all")
     assert done.returncode != 0
-    assert "'all' is not kernels, memory, packs, fault, chunks or codegen-crash" in done.stderr
+    assert "'all' is not kernels, memory, packs, fault, refuse, chunks or codegen-crash" in done.stderr
 
 
 def test_kernels_are_required():

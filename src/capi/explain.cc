@@ -13,18 +13,17 @@ tok_error* ExplainIt(tok_module& module, std::span<const tok_option> given) {
   ExplainRequest request;
   Result<CompileOptions> environment = OptionsOfEnvironment();
   if (!environment.ok()) return InC(environment.error());
-  CompileOptions compile = std::move(environment.value());
   for (const tok_option& option : given) {
     if (option.name == nullptr || option.value == nullptr)
       return Refused("explain: an option without a name or without a value");
-    Status set = SetExplainOption(request, compile, option.name, option.value);
+    Status set = SetExplainOption(request, option.name, option.value);
     if (!set.ok()) return InC(set.error());
   }
   std::unique_ptr<Module> copy = CloneModule(*module.module);
   if (copy->entry() == nullptr)
     return InC(MakeError(ErrorCode::kNoEntry,
                          "explain: the module has neither @main nor an only public function"));
-  Result<std::string> text = Explained(*copy, request);
+  Result<std::string> text = Explained(std::move(copy), request);
   if (!text.ok()) return InC(text.error());
   module.explained = std::move(text.value());
   return nullptr;

@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "capi/handles.h"
-#include "driver/executable.h"
+#include "driver/compilation.h"
 #include "driver/load.h"
 #include "driver/named_options.h"
 #include "ir/clone.h"
@@ -142,7 +142,7 @@ tok_error* CompileIt(const Module& module, std::span<const tok_option> given,
     Status set = SetOption(options, option.name, std::string(option.value));
     if (!set.ok()) return InC(set.error());
   }
-  auto compiled = Compile(CloneModule(module), options);
+  auto compiled = CompileAndLoad(CloneModule(module), options);
   if (!compiled.ok()) return InC(compiled.error());
   auto made = std::make_unique<tok_executable>();
   made->program = std::move(compiled.value());

@@ -11,6 +11,7 @@
 #include "driver/account/write.h"
 #include "driver/backend.h"
 #include "driver/counters.h"
+#include "driver/fusion_options.h"
 #include "interp/arguments.h"
 #include "ir/clone.h"
 
@@ -137,8 +138,8 @@ class Bencher : private BenchWatcher {
     Result<const BackendInfo*> backend = FindBackend(command_.backend);
     if (!backend.ok()) return console_.Report(backend.error());
     options_.backend = backend.value()->name;
-    if (!command_.modes.empty()) options_.modes = command_.modes;
-    options_.effort = command_.effort;
+    Status modes = ReadModes();
+    if (!modes.ok()) return console_.Report(modes.error());
     options_.seconds = command_.seconds;
     options_.rounds = command_.rounds;
     return ForEachProgram(command_.file, console_, [&](Module& program, std::string_view source) {
@@ -150,6 +151,16 @@ class Bencher : private BenchWatcher {
   }
 
  private:
+  Status ReadModes() {
+    if (!command_.modes.empty()) options_.modes.clear();
+    for (const std::string& word : command_.modes) {
+      TOK_TRY(FusionMode mode, ParseFusionMode(word));
+      options_.modes.push_back(mode);
+    }
+    TOK_TRY(options_.effort, ParseEffort(command_.effort));
+    return Ok();
+  }
+
   Status BenchProgram(const Module& program) {
     json told = {{"file", command_.file}, {"backend", options_.backend}};
     TOK_TRY(std::vector<Value> arguments, DrawArguments(command_.seed, *program.entry()));
@@ -159,10 +170,10 @@ class Bencher : private BenchWatcher {
     if (!command_.json)
       console_.Out(fmt::format("{} on {}\n", command_.file, options_.backend) + TableOf(rows));
     if (command_.counters)
-      for (const std::string& mode : {options_.modes.front(), options_.modes.back()}) {
-        std::unique_ptr<Module> copy = CloneModule(program);
+      for (FusionMode by : {options_.modes.front(), options_.modes.back()}) {
+        std::string mode(NameOf(by));
         Progress("compiling kernels for an H200: " + mode);
-        TOK_TRY(std::vector<LaunchCounters> counters, CountersOf(*copy, mode));
+        TOK_TRY(std::vector<LaunchCounters> counters, CountersOf(program, by));
         Progress("");
         told["counters"][mode] = JsonOf(counters);
         if (!command_.json) console_.Out(CounterTable(mode, counters));

@@ -215,6 +215,8 @@ void AddFusion(CLI::App& command, FusionWords& fusion) {
       .add_option("--require-fused", fusion.pins.require_fused,
                   "The same, and an error that says why where it cannot be")
       ->allow_extra_args(false);
+  command.add_option("--plan", fusion.plan,
+                     "Build the kernels of this plan (`explain --write-plan`) without a search");
 }
 
 void AddExplainFlag(CLI::App& command, bool& flag) {
@@ -460,6 +462,8 @@ void AddExplain(CLI::App& app, ExplainCommand& explain) {
       "--kernel", explain.kernel,
       "Print this kernel (its name, or its number from 1 as steps run) as kernel form and as "
       "LLVM IR or CUDA C++");
+  command->add_option("--write-plan", explain.write_plan,
+                      "Write the plan to this file, as JSON: `run --plan` builds it again");
   command->add_flag("--dot", explain.dot,
                     "A graph for Graphviz: kernels are clusters, edges are labelled with bytes");
   command

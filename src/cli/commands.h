@@ -11,6 +11,8 @@
 
 #include "cli/console.h"
 #include "driver/compare_arrays.h"
+#include "driver/compile_options.h"
+#include "driver/executable.h"
 #include "fusion/pins.h"
 
 namespace tokamak {
@@ -21,6 +23,7 @@ struct FusionWords {
   std::string effort = "default";       // fast, default, max
   std::vector<std::string> lift, skip;  // of rules: rules and passes that are left out
   PinWords pins;
+  std::string plan;  // a file that `explain --write-plan` wrote: its kernels, and no search
 };
 
 struct RunCommand {
@@ -45,6 +48,8 @@ struct RunCommand {
   bool explain = false;  // also what explain tells
 };
 int Run(const RunCommand& command, Console& console);
+// The options of a compilation that the words ask for. TK6107.
+Status SetFusion(CompileOptions& options, const FusionWords& words);
 
 struct BenchCommand {
   std::string file, backend, effort = "default";
@@ -134,6 +139,7 @@ struct ExplainCommand {
   bool rewrites = true;           // among decisions
   bool unfused = false;           // one kernel for each instruction
   bool compare = true;            // with that
+  std::string write_plan;         // a file for the plan
   std::string kernel;             // print this one alone, as kernel form and as code
   bool lints = false;             // nothing but these: `tokamak lint`
   bool dot = false;               // for Graphviz
@@ -146,9 +152,10 @@ int Explain(const ExplainCommand& command, Console& console);
 // Its --as-given, and `explain RULE`, which gives nothing when FILE names no rule.
 int ExplainGiven(const ExplainCommand& command, Console& console);
 std::optional<int> ExplainRule(const ExplainCommand& command, Console& console);
-// What explain tells of a file, decisions among it, on standard error: of
-// --explain_fusion_decisions of other commands.
-int ExplainBeside(const std::string& file, const FusionWords& fusion, Console& console);
+// --explain_fusion_decisions of other commands: what explain reports, decisions among it, on
+// standard error. Of a program that runs; of the programs of a file, which does not.
+void ExplainBeside(const Executable& executable, Console& console);
+int ExplainFileBeside(const std::string& file, const FusionWords& fusion, Console& console);
 
 struct CalibrateCommand {
   std::string output;   // "": the cache folder

@@ -4,46 +4,56 @@
 
 #include "cli/programs.h"
 #include "cli/usage.h"
-#include "driver/account/explain.h"
+#include "driver/fusion_options.h"
+#include "driver/load.h"
+#include "ir/clone.h"
 
 // `tokamak explain`: the steps that a program becomes, what each does for which lines of the user's
 // program, and what the interpreter does for want of a kernel. `tokamak lint`: lines that cost more
 // than they need.
 
 namespace tokamak {
-namespace {
+Status SetFusion(CompileOptions& options, const FusionWords& words) {
+  TOK_TRY(options.fusion, ParseFusionMode(words.mode));
+  TOK_TRY(options.effort, ParseEffort(words.effort));
+  TOK_TRY(options.lifted, ParseLifted(words.lift));
+  TOK_TRY(options.skip_passes, ParseSkipped(words.skip));
+  options.pins = words.pins;
+  if (words.plan.empty()) return Ok();
+  TOK_TRY(Bytes bytes, ReadFileBytes(words.plan));
+  TOK_TRY(PlanData plan, PlanFromJson(bytes.text(), words.plan));
+  options.passes = plan.passes;
+  options.skip_passes = plan.skip_passes;
+  options.fusion = plan.fusion;
+  options.strict = plan.strict;
+  options.plan = std::make_shared<PlanData>(std::move(plan));
+  return Ok();
+}
 
 Result<ExplainRequest> RequestOf(const ExplainCommand& command) {
   ExplainRequest request;
-  TOK_TRY(request.account, OptionsOf(command));
+  TOK_RETURN_IF_ERROR(SetFusion(request.compile, command.fusion));
+  if (command.unfused) request.compile.fusion = FusionMode::kNone;
+  request.compile.packs = PackModeNamed(command.packs);
+  request.compile.strict |= command.strict;
+  request.compile.require_kernels = command.strict;
   if (command.target == "host,h200" || command.target == "h200,host")
     request.targets = command.target;
+  else
+    request.target = command.target;
+  request.device = command.device;
+  if (command.measure && request.device.empty()) request.device = "cuda";
+  request.compare = command.compare;
+  request.account.measure = command.measure;
+  request.account.seconds = command.seconds;
   request.json = command.json;
   request.decisions = command.decisions;
   request.rewrites = command.rewrites;
   request.lints = command.lints;
   request.dot = command.dot;
   request.kernel = command.kernel;
+  request.write_plan = command.write_plan;
   return request;
-}
-
-}  // namespace
-
-Result<AccountOptions> OptionsOf(const ExplainCommand& command) {
-  AccountOptions options;
-  TOK_TRY(options.fusion,
-          ParseFusion(command.fusion.mode, command.fusion.lift, command.fusion.skip));
-  TOK_TRY(options.fusion.effort, ParseEffort(command.fusion.effort));
-  options.fusion.pins = command.fusion.pins;
-  if (command.unfused) options.fusion.mode = FusionMode::kNone;
-  options.packs = command.packs;
-  options.target = command.target;
-  options.strict = command.strict;
-  options.compare = command.compare;
-  options.measure = command.measure;
-  options.seconds = command.seconds;
-  if (!command.device.empty()) options.device = command.device;
-  return options;
 }
 
 int Explain(const ExplainCommand& command, Console& console) {
@@ -55,14 +65,22 @@ int Explain(const ExplainCommand& command, Console& console) {
   if (!request.ok()) return console.Report(request.error());
   return ForEachProgram(command.file, console, [&](Module& program, std::string_view source) {
     if (program.entry() == nullptr) return 0;
-    Result<std::string> text = Explained(program, request.value());
+    Result<std::string> text = Explained(CloneModule(program), request.value());
     if (!text.ok()) return console.Report(text.error(), source);
     console.Out(text.value());
     return 0;
   });
 }
 
-int ExplainBeside(const std::string& file, const FusionWords& fusion, Console& console) {
+void ExplainBeside(const Executable& executable, Console& console) {
+  ExplainRequest request;
+  request.decisions = true;
+  request.rewrites = false;
+  Result<std::string> text = Explained(executable.shared_compilation(), request, nullptr);
+  console.Err(text.ok() ? text.value() : Render(text.error(), {}));
+}
+
+int ExplainFileBeside(const std::string& file, const FusionWords& fusion, Console& console) {
   ExplainCommand command;
   command.file = file;
   command.fusion = fusion;

@@ -4,30 +4,35 @@
 #include "cli/json_error.h"
 #include "cli/programs.h"
 #include "driver/account/write.h"
+#include "driver/compiled_run.h"
+#include "driver/fusion_options.h"
 
 namespace tokamak {
 namespace {
 
-// One side: a program and what is made of it, which must live together.
+// One side: a program and what is made of it.
 struct Side {
   std::string name;
-  LoadedFile file;
-  std::unique_ptr<ProgramAccount> account;
+  ProgramAccount account;
 };
 
-Result<Side> SideOf(const std::string& path, const std::string& name, AccountOptions options) {
+Result<Side> SideOf(const std::string& path, const std::string& name,
+                    const ExplainRequest& request) {
   Side side;
   side.name = name;
-  options.compare = false;
-  TOK_TRY(side.file, LoadFile(path, Verification::kYes));
-  for (Result<std::unique_ptr<Module>>& program : side.file.programs) {
+  TOK_TRY(Target target, TargetOf(request));
+  TOK_TRY(LoadedFile file, LoadFile(path, Verification::kYes));
+  for (Result<std::unique_ptr<Module>>& program : file.programs) {
     if (!program.ok()) return program.error();
     if (program.value()->entry() == nullptr) continue;
-    TOK_TRY(side.account, AccountOf(*program.value(), options));
-    if (side.account->why_interpreted.empty()) return side;
+    FlattenEdges(*program.value());
+    TOK_TRY(std::shared_ptr<const Compilation> made,
+            Compile(std::move(program.value()), target, request.compile));
+    TOK_TRY(side.account, AccountOf(std::move(made), request.account));
+    if (side.account.why_interpreted().empty()) return side;
     return MakeError(
         ErrorCode::kNoKernel,
-        "explain: " + path + ": the interpreter runs all of it: " + side.account->why_interpreted);
+        "explain: " + path + ": the interpreter runs all of it: " + side.account.why_interpreted());
   }
   return MakeError(ErrorCode::kNoEntry, "explain: " + path + " holds no program that runs");
 }
@@ -38,14 +43,14 @@ bool IsMode(const std::string& word) {
 
 Result<std::pair<Side, Side>> SidesOf(const ExplainCommand& command) {
   const std::string &a = command.diff[0], &b = command.diff[1];
-  TOK_TRY(AccountOptions options, OptionsOf(command));
+  TOK_TRY(ExplainRequest options, RequestOf(command));
   if (IsMode(a) && IsMode(b)) {
     if (command.file.empty())
       return MakeError(ErrorCode::kUsage,
                        "explain: --diff " + a + " " + b + " compares two plans of a FILE");
-    AccountOptions other = options;
-    TOK_TRY(options.fusion.mode, ParseFusionMode(a));
-    TOK_TRY(other.fusion.mode, ParseFusionMode(b));
+    ExplainRequest other = options;
+    TOK_TRY(options.compile.fusion, ParseFusionMode(a));
+    TOK_TRY(other.compile.fusion, ParseFusionMode(b));
     TOK_TRY(Side first, SideOf(command.file, a, options));
     TOK_TRY(Side second, SideOf(command.file, b, other));
     return std::pair(std::move(first), std::move(second));
@@ -65,8 +70,8 @@ int ExplainDiff(const ExplainCommand& command, Console& console) {
   Result<std::pair<Side, Side>> sides = SidesOf(command);
   if (!sides.ok()) return console.Report(sides.error());
   const auto& [a, b] = sides.value();
-  console.Out(command.json ? JsonLine(DiffJson(*a.account, *b.account, a.name, b.name))
-                           : DiffText(*a.account, *b.account, a.name, b.name));
+  console.Out(command.json ? JsonLine(DiffJson(a.account, b.account, a.name, b.name))
+                           : DiffText(a.account, b.account, a.name, b.name));
   return 0;
 }
 

@@ -3,15 +3,12 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "cli/commands.h"
+#include "cli/explain.h"
 #include "cli/json_error.h"
 #include "cli/programs.h"
 #include "driver/as_given.h"
-#include "driver/kernel_codes.h"
-#include "driver/lower_module.h"
-#include "explain/rules.h"
+#include "driver/compiled_run.h"
 #include "ir/clone.h"
-#include "passes/passes.h"
 
 // `tokamak explain --as-given`: what another compiler made of a program, where it stopped and why,
 // beside our own plan.
@@ -56,31 +53,20 @@ struct Ours {
   int64_t total() const { return launches + library + host + copies; }
 };
 
-Result<Ours> PlanOurs(const Module& module, const ExplainCommand& command) {
+Result<Ours> PlanOurs(const Module& module, const ExplainRequest& request, const Target& target) {
   Ours ours;
-  std::unique_ptr<Module> own = CloneModule(module);
-  DecisionLog log;
-  TOK_TRY(Pipeline pipeline, ParsePipeline("default"));
-  PassContext context(log, {}, {.strict = command.strict});
-  TOK_TRY([[maybe_unused]] std::vector<PassRun> runs,
-          RunPasses(*own, pipeline, context, PipelineOptions{}));
-  ours.why_not = WhyNotLowered(*own);
-  if (!ours.why_not.empty()) return ours;
-  TOK_TRY(FusionChoice fusion,
-          ParseFusion(command.fusion.mode, command.fusion.lift, command.fusion.skip));
-  LowerOptions options;
-  options.plan.mode = fusion.mode;
-  bool gpu = command.target == "h200";
-  if (gpu) options.machine = GpuMachine();
-  TOK_TRY(LoweredProgram program, gpu ? LowerModule(*own, options, log, fusion.paper)
-                                      : LowerForHost(*own, options, log, fusion.paper));
-  ours.launches = program.launches;
-  ours.library = static_cast<int64_t>(program.products.size() + program.calls.size());
-  ours.host = static_cast<int64_t>(program.host_instrs.size());
-  ours.copies = program.copies;
-  for (const KernelSource& source : program.sources)
-    for (const KernelArgument& argument : source.arguments)
-      ours.bytes += PartsOf(argument.instr->shape())[argument.part].ByteSize();
+  std::unique_ptr<Module> copy = CloneModule(module);
+  FlattenEdges(*copy);
+  TOK_TRY(std::shared_ptr<const Compilation> made,
+          Compile(std::move(copy), target, request.compile));
+  ours.why_not = made->why_interpreted;
+  TOK_TRY(ProgramAccount account, AccountOf(std::move(made)));
+  ours.launches = account.totals.kernels;
+  ours.library = account.totals.library;
+  ours.host = account.totals.host;
+  ours.copies = account.totals.copies;
+  for (const StepAccount& step : account.steps)
+    if (!step.kernels.empty()) ours.bytes += step.reads + step.writes;
   return ours;
 }
 
@@ -133,11 +119,14 @@ void PrintOurs(const Ours& ours, Console& console) {
 }  // namespace
 
 int ExplainGiven(const ExplainCommand& command, Console& console) {
+  Result<ExplainRequest> request = RequestOf(command);
+  if (!request.ok()) return console.Report(request.error());
+  Result<Target> target = TargetOf(request.value());
+  if (!target.ok()) return console.Report(target.error());
   return ForEachProgram(command.file, console, [&](Module& program, std::string_view source) {
     if (program.entry() == nullptr) return 0;
-    Machine machine = command.target == "h200" ? GpuMachine() : HostMachine();
-    GivenProgram given = ReadGiven(program, machine);
-    Result<Ours> ours = PlanOurs(program, command);
+    GivenProgram given = ReadGiven(program, target.value().machine);
+    Result<Ours> ours = PlanOurs(program, request.value(), target.value());
     if (!ours.ok()) return console.Report(ours.error(), source);
     if (command.json) {
       const Ours& own = ours.value();

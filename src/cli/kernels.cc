@@ -2,16 +2,12 @@
 
 #include "cli/commands.h"
 #include "cli/programs.h"
-#include "driver/all_kernels.h"
+#include "driver/compilation.h"
 #include "driver/compiled_run.h"
 #include "driver/cuda_source.h"
-#include "driver/host_libraries.h"
-#include "driver/host_rates.h"
-#include "driver/kernel_codes.h"
-#include "driver/lower_module.h"
+#include "ir/clone.h"
 #include "kernel/verify.h"
 #include "kernel/write.h"
-#include "passes/passes.h"
 
 // `tokamak kernels`: what a program becomes on a CPU or a GPU.
 
@@ -22,46 +18,28 @@ class Shower {
  public:
   Shower(const KernelsCommand& command, Console& console) : command_(command), console_(console) {}
 
-  Status Show(Module& module) {
-    DecisionLog log;
+  Status Show(const Module& module) {
+    std::unique_ptr<Module> copy = CloneModule(module);
+    FlattenEdges(*copy);
     if (command_.hoist) {
-      TOK_TRY([[maybe_unused]] std::vector<Value> values, HoistConstants(module));
+      TOK_TRY([[maybe_unused]] std::vector<Value> values, HoistConstants(*copy));
     }
-    MarkPins(module, command_.fusion.pins);
-    TOK_TRY(Pipeline pipeline, ParsePipeline(command_.passes));
-    TOK_TRY(FusionChoice fusion,
-            ParseFusion(command_.fusion.mode, command_.fusion.lift, command_.fusion.skip));
-    PassContext context(log, {}, {.strict = command_.strict});
-    PipelineOptions passes;
-    passes.skip = fusion.paper.skip;
-    TOK_TRY([[maybe_unused]] std::vector<PassRun> runs,
-            RunPasses(module, pipeline, context, passes));
-    if (std::string why = WhyNotLowered(module); !why.empty()) {
-      if (command_.strict)
-        return MakeError(ErrorCode::kNoKernel, "kernels: the interpreter runs all of it: " + why,
-                         {.file = module.file});
-      console_.Out("the interpreter runs all of it: " + why + "\n");
+    TOK_TRY(Target target, TargetToShow());
+    CompileOptions options;
+    TOK_RETURN_IF_ERROR(SetFusion(options, command_.fusion));
+    TOK_TRY(options.passes, ParsePipeline(command_.passes));
+    if (command_.unfused) options.fusion = FusionMode::kNone;
+    options.strict |= command_.strict;
+    options.require_kernels = command_.strict;
+    options.check_memory = false;
+    options.packs = PackModeNamed(command_.packs);
+    options.memory_limit = command_.memory_limit;
+    TOK_TRY(std::shared_ptr<const Compilation> made, Compile(std::move(copy), target, options));
+    if (!made->why_interpreted.empty()) {
+      console_.Out("the interpreter runs all of it: " + made->why_interpreted + "\n");
       return Ok();
     }
-    LowerOptions options;
-    options.machine = command_.target == "cuda" || command_.cuda ? GpuMachine() : HostMachine();
-    if (options.machine.is_gpu()) options.machine.rates = &GpuRates();
-    if (command_.vector_bits > 0) options.machine.vector_bits = command_.vector_bits;
-    options.strict = command_.strict;
-    options.plan.mode = command_.unfused ? FusionMode::kNone : fusion.mode;
-    TOK_TRY(options.plan.effort, ParseEffort(command_.fusion.effort));
-    options.plan.pin_words = command_.fusion.pins;
-    options.plan.memory_limit = command_.memory_limit;
-    options.plan.packs =
-        PackModeNamed(command_.packs)
-            .value_or(options.machine.is_gpu() ? PackMode::kPriced : PackMode::kNone);
-    bool is_gpu = options.machine.is_gpu();
-    AssumedLibraries all(is_gpu);
-    HostLibraries own;
-    TargetLibraries* libraries = nullptr;
-    if (command_.library == "on") libraries = &all;
-    if (command_.library == "auto" && !is_gpu) libraries = &own;
-    TOK_TRY(program_, LowerModule(module, options, log, fusion.paper, libraries));
+    program_ = made->program;
     for (size_t i = 0; i < program_.kernels.size(); ++i) {
       Kernel& kernel = program_.kernels[i];
       kernel.notes = NotesOf(program_.sources[i].region);
@@ -76,11 +54,21 @@ class Shower {
                              program_.launches, calls, program_.host_instrs.size(), program_.copies,
                              program_.arena_bytes));
     if (command_.decisions)
-      for (const Decision& decision : log.all()) console_.Err(ToString(decision) + "\n");
-    return command_.strict ? CheckAllKernels(program_, module) : Ok();
+      for (const Decision& decision : made->log.all()) console_.Err(ToString(decision) + "\n");
+    return Ok();
   }
 
  private:
+  Result<Target> TargetToShow() const {
+    bool for_gpu = command_.target == "cuda" || command_.cuda;
+    TOK_TRY(Target target, TargetNamed(for_gpu ? "h200" : "host"));
+    if (command_.vector_bits > 0) target.machine.vector_bits = command_.vector_bits;
+    target.memory_bytes = 0;
+    if (command_.library == "on") target.libraries = LibraryUse::kAll;
+    if (command_.library == "off") target.libraries = LibraryUse::kNone;
+    return target;
+  }
+
   // Each launch's kernel, or its pack's.
   Status ShowCuda(const std::vector<RunStep>& steps) {
     for (const RunStep& step : steps) {
@@ -109,12 +97,12 @@ class Shower {
   void ShowSteps(const std::vector<RunStep>& steps, int depth) {
     for (const RunStep& step : steps) {
       console_.Out(std::string(static_cast<size_t>(depth) * 2, ' ') + TextOf(step) + "\n");
-      for (const std::vector<RunStep>& block : step.blocks) {
-        ShowSteps(block, depth + 1);
-        if (step.kind == StepKind::kWhile && &block == &step.blocks[1] && step.blocks[2].empty())
-          break;
-        if (&block != &step.blocks.back())
-          console_.Out(std::string(static_cast<size_t>(depth) * 2, ' ') + "--\n");
+      // Blocks of odd iterations do the same elsewhere.
+      size_t shown = step.kind == StepKind::kWhile ? 3 : step.blocks.size();
+      if (step.kind == StepKind::kWhile && step.blocks[2].empty()) shown = 2;
+      for (size_t i = 0; i < std::min(shown, step.blocks.size()); ++i) {
+        if (i > 0) console_.Out(std::string(static_cast<size_t>(depth) * 2, ' ') + "--\n");
+        ShowSteps(step.blocks[i], depth + 1);
       }
     }
   }
@@ -146,7 +134,9 @@ class Shower {
       case StepKind::kPoison:
         return fmt::format("poison {} bytes:{}", step.bytes, places);
       case StepKind::kWhile:
-        return (IsPersistent(step) ? "while in one launch" : "while") + places;
+        return fmt::format("{} {}+{}{}", IsPersistent(step) ? "while in one launch" : "while",
+                           step.places[0].memory, step.places[0].offset,
+                           step.blocks.size() > 3 ? ", buffers alternate" : "");
       case StepKind::kConditional:
         return "conditional" + places;
     }

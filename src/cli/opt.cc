@@ -241,7 +241,7 @@ int Opt(const OptCommand& command, Console& console) {
     FusionWords fusion;
     if (!command.fusion.empty()) fusion.mode = command.fusion;
     fusion.lift = command.lift;
-    if (int exit = ExplainBeside(command.file, fusion, console); exit != 0) return exit;
+    if (int exit = ExplainFileBeside(command.file, fusion, console); exit != 0) return exit;
   }
   Result<LoadedFile> file = LoadFile(command.file, Verification::kYes);
   if (!file.ok()) return console.Report(file.error());

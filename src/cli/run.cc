@@ -206,22 +206,18 @@ class Runner : private ProgressListener {
     options.flush_subnormals = command_.flush_subnormals;
     if (console_.ShowsProgress()) options.progress = this;
     bool compiled = IsCompiled(module);
+    if (command_.explain && !compiled) console_.Err("the interpreter runs all of it\n");
     std::optional<CompiledRun> program;
     if (compiled) {
       CompiledRunOptions compile;
       compile.compile.backend = backend_->name;
-      compile.compile.strict = compile.compile.require_kernels = command_.strict;
+      compile.compile.require_kernels = command_.strict;
       compile.compile.spoil_kernel = command_.spoil_kernel;
-      compile.compile.fusion = command_.fusion.mode;
-      compile.compile.effort = command_.fusion.effort;
-      compile.compile.lift = fmt::format("{}", fmt::join(command_.fusion.lift, ","));
-      const PinWords& pins = command_.fusion.pins;
-      compile.compile.never_fuse = fmt::format("{}", fmt::join(pins.never_fuse, ","));
-      compile.compile.fuse = fmt::format("{}", fmt::join(pins.fuse, ";"));
-      compile.compile.require_fused = fmt::format("{}", fmt::join(pins.require_fused, ";"));
-      compile.compile.skip_passes = fmt::format("{}", fmt::join(command_.fusion.skip, ","));
+      TOK_RETURN_IF_ERROR(SetFusion(compile.compile, command_.fusion));
+      compile.compile.strict |= command_.strict;
       compile.hoist = command_.hoist;
       TOK_TRY(program, CompiledRun::Make(module, compile));
+      if (command_.explain) ExplainBeside(program->executable(), console_);
       entry["launches"] = program->executable().Launches();
       entry["host_steps"] = program->executable().HostSteps();
       entry["codegen_fallbacks"] = program->executable().codegen_fallbacks();
@@ -318,11 +314,7 @@ class Runner : private ProgressListener {
 }  // namespace
 
 int Run(const RunCommand& command, Console& console) {
-  int exit = 0;
-  if (command.explain)
-    for (const std::string& file : command.files)
-      exit = std::max(exit, ExplainBeside(file, command.fusion, console));
-  return std::max(exit, Runner(command, console).RunAll());
+  return Runner(command, console).RunAll();
 }
 
 }  // namespace tokamak

@@ -27,6 +27,7 @@ Status CheckAllKernels(const LoweredProgram& program, const Module& module) {
   for (size_t i = 0; i < program.host_instrs.size(); ++i) {
     const Instr& instr = *program.host_instrs[i];
     if (BelongsToHost(instr)) continue;
+    if (i < program.device_hosts.size() && program.device_hosts[i]) continue;
     ++count;
     std::string text = LabelOf(instr) + " (" + program.host_reasons[i] + ")";
     if (first == nullptr) {

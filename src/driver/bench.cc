@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "driver/compiled_run.h"
+#include "driver/fusion_options.h"
 
 namespace tokamak {
 namespace {
@@ -64,7 +65,7 @@ Result<std::vector<BenchRow>> Bench(const Module& module, std::span<const Value>
                                     const BenchOptions& options, BenchWatcher& watcher) {
   std::vector<BenchRow> rows;
   std::vector<Contestant> contestants;
-  auto options_of = [&](const std::string& mode) {
+  auto options_of = [&](FusionMode mode) {
     CompiledRunOptions compile;
     compile.compile.backend = options.backend;
     compile.compile.fusion = mode;
@@ -74,10 +75,10 @@ Result<std::vector<BenchRow>> Bench(const Module& module, std::span<const Value>
   // What a process does once, the first of all pays for.
   watcher.Progress("compiling once");
   TOK_RETURN_IF_ERROR(CompiledRun::Make(module, options_of(options.modes.front())));
-  for (const std::string& mode : options.modes) {
-    watcher.Progress("compiling: " + mode);
+  for (FusionMode mode : options.modes) {
+    watcher.Progress("compiling: " + std::string(NameOf(mode)));
     CompiledRunOptions compile = options_of(mode);
-    rows.emplace_back().mode = mode;
+    rows.emplace_back().mode = NameOf(mode);
     TOK_TRY(Contestant made, Contestant::Make(module, arguments, compile, rows.back()));
     contestants.push_back(std::move(made));
   }

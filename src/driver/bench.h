@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "fusion/plan.h"
 #include "interp/value.h"
 #include "ir/ir.h"
 #include "support/result.h"
@@ -14,8 +15,9 @@ namespace tokamak {
 
 struct BenchOptions {
   std::string backend;  // "": the best that is built
-  std::vector<std::string> modes = {"none", "rules", "greedy", "search"};
-  std::string effort = "default";
+  std::vector<FusionMode> modes = {FusionMode::kNone, FusionMode::kRules, FusionMode::kGreedy,
+                                   FusionMode::kSearch};
+  Effort effort = Effort::kDefault;
   double seconds = 2;  // of measuring, in all
   int64_t rounds = 15;
 };

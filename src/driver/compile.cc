@@ -1,22 +1,26 @@
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
 
 #include <nlohmann/json.hpp>
 
+#include "backend/cuda/gpu.h"
 #include "driver/account/explain.h"
-#include "driver/backend.h"
+#include "driver/all_kernels.h"
+#include "driver/compilation.h"
+#include "driver/compiled_program.h"
 #include "driver/cpu_executable.h"
 #include "driver/cuda_executable.h"
-#include "driver/devices.h"
+#include "driver/device_program.h"
 #include "driver/dump.h"
-#include "driver/executable.h"
-#include "driver/fusion_options.h"
 #include "driver/interp_executable.h"
+#include "driver/lower_module.h"
 #include "driver/named_options.h"
 #include "driver/program_facts.h"
 #include "driver/report.h"
+#include "driver/step_price.h"
+#include "ir/clone.h"
 #include "ir/infer.h"
+#include "lower/alternate.h"
 #include "passes/passes.h"
 
 namespace tokamak {
@@ -24,41 +28,171 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double MicrosSince(Clock::time_point begin) {
-  return std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
+double MillisSince(Clock::time_point begin) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+}
+
+Status Verify(const Module& module) {
+  Status verified = VerifyModule(module);
+  if (!verified.ok()) AddOrigin(verified.error(), module);
+  return verified;
 }
 
 // Runs the passes that the options ask for over a verified module.
-Status Optimize(Module& module, const CompileOptions& options, DecisionLog& log) {
-  TOK_TRY(FusionChoice fusion, FusionOf(options));
-  MarkPins(module, fusion.pins);
-  TOK_TRY(Pipeline pipeline, ParsePipeline(options.passes));
-  TOK_TRY(Pipeline skipped, ParsePipelineUnchecked(options.skip_passes));
-  PipelineOptions pipeline_options;
-  for (const Step& step : skipped) pipeline_options.skip.push_back(step.pass);
-  PassContext context(log, {}, {.strict = options.strict});
-  TOK_TRY([[maybe_unused]] std::vector<PassRun> runs,
-          RunPasses(module, pipeline, context, pipeline_options));
+Status Optimize(Compilation& made) {
+  const CompileOptions& options = made.options;
+  MarkPins(*made.module, options.pins);
+  PipelineOptions pipeline;
+  pipeline.skip = options.skip_passes;
+  PassContext context(made.log, {}, {.strict = options.strict});
+  TOK_TRY(made.pass_runs, RunPasses(*made.module, options.passes, context, pipeline));
   return Ok();
 }
 
-struct CompileTimes {
-  double verify_us = 0, passes_us = 0, prepare_us = 0;
-};
+// What can be said of the program without its steps.
+Status Describe(Compilation& made) {
+  const Module& module = *made.module;
+  int64_t devices = made.target.mesh.devices();
+  if (!made.why_interpreted.empty())
+    TOK_RETURN_IF_ERROR(CheckInterpreted(module, made.target.mesh));
+  TOK_TRY(made.parameters, ParametersOf(module, devices));
+  TOK_TRY(made.results, ResultsOf(module, devices));
+  MatchDonors(made.parameters, made.results);
+  made.cost = CostOf(module);
+  made.calls_host = CallsHost(module);
+  return Ok();
+}
 
-void ReportCompile(const Executable& executable, std::string_view backend,
-                   const CompileTimes& times) {
+// Why the interpreter has to run all of the program; "": it can be made steps.
+Result<std::string> WhyInterpreted(Compilation& made) {
+  if (made.target.maker == KernelMaker::kInterpreter) return std::string("the backend is interp");
+  std::string why = made.target.mesh.devices() > 1 ? "the program runs on several devices"
+                                                   : WhyNotLowered(*made.module);
+  if (why.empty()) return why;
+  if (made.options.require_kernels)
+    return MakeError(ErrorCode::kNoKernel,
+                     "compile: kernels are required, but the interpreter runs all of it: " + why,
+                     {.file = made.module->file});
+  made.log.Add({.pass = "lower",
+                .rule = "host.program",
+                .subject = made.module->name(),
+                .because = "the interpreter runs all of it: " + why});
+  return why;
+}
+
+// From the module after all passes to the steps that run.
+Status MakeSteps(Compilation& made) {
+  TOK_TRY(made.program,
+          LowerModule(*made.module, made.target, made.options, made.parameters, made.log));
+  const Machine& machine = made.target.machine;
+  if (made.target.maker == KernelMaker::kMachineCode) SetGrains(made.program, machine);
+  made.predicted_us = PriceOf(made.program.steps, made.program, machine);
+  made.time_depends_on_data = TimeDependsOnData(made.program.steps, made.program, machine);
+  AlternateLoops(made.program.steps);
+  // What is checked is done step by step, and by the host where it can.
+  if (made.target.maker == KernelMaker::kCuda && !made.options.check_kernels)
+    FitToDevice(made.program, made.target, made.log);
+  if (made.options.require_kernels)
+    TOK_RETURN_IF_ERROR(CheckAllKernels(made.program, *made.module));
+  made.memory = MemoryOf(made.parameters, made.results, made.program.arena_bytes);
+  return Ok();
+}
+
+Status MakeProgram(Compilation& made) {
+  Clock::time_point begin = Clock::now();
+  TOK_TRY(std::vector<PassRun> runs,
+          RunTargetPasses(*made.module, made.target, made.options, made.log));
+  made.pass_runs.insert(made.pass_runs.end(), runs.begin(), runs.end());
+  TOK_RETURN_IF_ERROR(MakeSteps(made));
+  made.times.planning_ms = MillisSince(begin);
+  return Ok();
+}
+
+// The same program in another form, since the device refused one: steps are made anew of the module
+// after all passes.
+Result<std::shared_ptr<const Compilation>> CompileAgain(const Compilation& refused,
+                                                        const CompileOptions& options,
+                                                        Decision why) {
+  auto made = std::make_shared<Compilation>();
+  made->target = refused.target;
+  made->options = options;
+  made->options.plan = nullptr;
+  made->module = CloneModule(*refused.module);
+  made->parameters = refused.parameters;
+  made->results = refused.results;
+  made->cost = refused.cost;
+  made->calls_host = refused.calls_host;
+  made->log = refused.log;
+  made->log.Add(std::move(why));
+  made->pass_runs = refused.pass_runs;
+  made->times = refused.times;
+  TOK_RETURN_IF_ERROR(MakeSteps(*made));
+  return std::shared_ptr<const Compilation>(std::move(made));
+}
+
+// The interpreter runs it.
+std::shared_ptr<const Compilation> Interpreted(const Compilation& refused, const std::string& why) {
+  auto made = std::make_shared<Compilation>();
+  made->target = refused.target;
+  made->options = refused.options;
+  made->module = CloneModule(*refused.module);
+  made->parameters = refused.parameters;
+  made->results = refused.results;
+  made->cost = refused.cost;
+  made->calls_host = refused.calls_host;
+  made->why_interpreted = why;
+  made->log = refused.log;
+  made->log.Add({.pass = "lower",
+                 .rule = "host.program",
+                 .subject = made->module->name(),
+                 .because = "the interpreter runs all of it: " + why});
+  made->predicted_us = InterpretedMicros(*made->module);
+  made->time_depends_on_data = InterpretedTimeDependsOnData(*made->module);
+  made->memory = MemoryOf(made->parameters, made->results, 0);
+  return made;
+}
+
+// What a GPU does not take has another form: loops and packs launch by launch, then a kernel for
+// each instruction, then the interpreter.
+Result<std::shared_ptr<const Executable>> MakeForGpu(std::shared_ptr<const Compilation> made) {
+  Result<std::shared_ptr<const Executable>> executable = MakeCudaExecutable(made);
+  auto is_refused = [&] { return !executable.ok() && cuda::IsRefusal(executable.error()); };
+  Decision why{.pass = "device", .rule = "device.apart", .subject = made->module->name()};
+  CompileOptions options = made->options;
+  if (is_refused()) {
+    why.because = executable.error().message;
+    options.packs = PackMode::kNone;
+    options.persistent = false;
+    TOK_TRY(made, CompileAgain(*made, options, why));
+    executable = MakeCudaExecutable(made);
+  }
+  if (is_refused()) {
+    why.rule = "device.unfused";
+    why.because = executable.error().message;
+    options.fusion = FusionMode::kNone;
+    options.pinned = false;
+    TOK_TRY(made, CompileAgain(*made, options, why));
+    executable = MakeCudaExecutable(made);
+  }
+  if (!is_refused() || made->options.require_kernels) return executable;
+  TOK_TRY(std::shared_ptr<const Executable> interpreted,
+          MakeInterpExecutable(Interpreted(*made, executable.error().message)));
+  return OnDevice(std::move(interpreted), *made->target.device);
+}
+
+void ReportCompile(const Executable& executable, std::string_view backend, double loading_ms) {
   if (!IsReporting()) return;
+  const Compilation& made = executable.compilation();
   // Where nothing is compiled, nothing falls back.
   std::vector<std::string> fallbacks;
-  if (backend != "interp") fallbacks = executable.HostSteps();
+  if (made.target.maker != KernelMaker::kInterpreter) fallbacks = executable.HostSteps();
   for (const std::string& text : executable.codegen_fallbacks()) fallbacks.push_back(text);
   Report(nlohmann::json{{"event", "compile"},
                         {"name", executable.name()},
                         {"cache", "none"},
-                        {"verify_us", times.verify_us},
-                        {"passes_us", times.passes_us},
-                        {"prepare_us", times.prepare_us},
+                        {"verify_us", made.times.verify_ms * 1000},
+                        {"passes_us", made.times.passes_ms * 1000},
+                        {"prepare_us", (made.times.planning_ms + loading_ms) * 1000},
                         {"backend", backend},
                         {"launches", executable.Launches()},
                         {"fallbacks", fallbacks},
@@ -68,74 +202,85 @@ void ReportCompile(const Executable& executable, std::string_view backend,
 
 }  // namespace
 
-Status Executable::Run(std::span<const void* const> inputs, std::span<void* const> outputs,
-                       const RunControl& control) const {
-  Clock::time_point begin = Clock::now();
-  Status status = RunOnce(inputs, outputs, control);
-  double took = MicrosSince(begin);
-  // The first measurement replaces the price. Later ones pull at it, those below more than those
-  // above: a thread that lost its processor for a while says nothing of the program, and what the
-  // data decide is not predicted by it (time_depends_on_data). A race loses one.
-  double before = predicted_us_.load(std::memory_order_relaxed);
-  bool first = !measured_.load(std::memory_order_relaxed);
-  double later =
-      took < before ? (before + took) / 2 : before * 0.75 + std::min(took, 2 * before) * 0.25;
-  predicted_us_.store(first ? took : later, std::memory_order_relaxed);
-  if (first) {
-    measured_.store(true, std::memory_order_relaxed);
-    if (IsReporting())
-      Report(nlohmann::json{{"event", "first_run"}, {"name", name_}, {"run_us", took}});
-  }
-  return status;
-}
-
-Status Executable::Issue(std::span<const void* const>, std::span<void* const>,
-                         const RunControl&) const {
-  return MakeError(ErrorCode::kUnsupportedOp, "run: '" + name_ + "' runs on no device");
-}
-
-Result<std::shared_ptr<const Executable>> Compile(std::unique_ptr<Module> module,
-                                                  const CompileOptions& given) {
-  CompileOptions options = given;
-  TOK_RETURN_IF_ERROR(AddChecksOfEnvironment(options));
-  TOK_TRY(const BackendInfo* backend, FindBackend(options.backend));
+Result<std::shared_ptr<const Compilation>> Compile(std::unique_ptr<Module> module,
+                                                   const Target& target,
+                                                   const CompileOptions& options) {
   if (module->entry() == nullptr)
     return MakeError(ErrorCode::kNoEntry,
                      "compile: the module has neither @main nor an only public function",
                      {.file = module->file});
+  auto made = std::make_shared<Compilation>();
+  made->target = target;
+  made->target.mesh = {options.num_replicas, options.num_partitions};
+  made->options = options;
+  made->module = std::move(module);
+  Clock::time_point begin = Clock::now();
+  if (!options.verified) TOK_RETURN_IF_ERROR(Verify(*made->module));
+  made->times.verify_ms = MillisSince(begin);
+  begin = Clock::now();
+  TOK_RETURN_IF_ERROR(Optimize(*made));
+  made->times.passes_ms = MillisSince(begin);
+  TOK_TRY(made->why_interpreted, WhyInterpreted(*made));
+  TOK_RETURN_IF_ERROR(Describe(*made));
+  if (made->why_interpreted.empty()) {
+    TOK_RETURN_IF_ERROR(MakeProgram(*made));
+  } else {
+    made->predicted_us = InterpretedMicros(*made->module);
+    made->time_depends_on_data = InterpretedTimeDependsOnData(*made->module);
+    made->memory = MemoryOf(made->parameters, made->results, 0);
+  }
+  return std::shared_ptr<const Compilation>(std::move(made));
+}
+
+PlanData PlanOf(const Compilation& compilation) {
+  const CompileOptions& options = compilation.options;
+  PlanData plan{.target = compilation.target.name,
+                .program = PlanDigest(*compilation.module),
+                .passes = options.passes,
+                .skip_passes = options.skip_passes,
+                .fusion = options.fusion,
+                .strict = options.strict,
+                .parts = {}};
+  AddParts(plan, *compilation.module, compilation.program.cuts);
+  return plan;
+}
+
+Result<std::shared_ptr<const Compilation>> Build(std::unique_ptr<Module> module,
+                                                 const PlanData& plan) {
+  bool is_named = plan.target == "host" || plan.target == "h200";
+  TOK_TRY(Target target, is_named ? TargetNamed(plan.target) : TargetOfBackend(plan.target));
+  CompileOptions options;
+  options.passes = plan.passes;
+  options.skip_passes = plan.skip_passes;
+  options.fusion = plan.fusion;
+  options.strict = plan.strict;
+  options.plan = std::make_shared<PlanData>(plan);
+  return Compile(std::move(module), target, options);
+}
+
+Result<std::shared_ptr<const Executable>> MakeExecutable(
+    std::shared_ptr<const Compilation> compilation) {
+  Device* device = compilation->target.device;
+  if (compilation->why_interpreted.empty())
+    return device == nullptr ? MakeCpuExecutable(std::move(compilation))
+                             : MakeForGpu(std::move(compilation));
+  TOK_TRY(std::shared_ptr<const Executable> executable,
+          MakeInterpExecutable(std::move(compilation)));
+  return device == nullptr ? executable : OnDevice(std::move(executable), *device);
+}
+
+Result<std::shared_ptr<const Executable>> CompileAndLoad(std::unique_ptr<Module> module,
+                                                         const CompileOptions& given) {
+  CompileOptions options = given;
+  TOK_RETURN_IF_ERROR(AddChecksOfEnvironment(options));
+  TOK_TRY(Target target, TargetOfBackend(options.backend));
   Dump dump(options.dump_dir, module->name());
   dump.Before(*module);
+  TOK_TRY(std::shared_ptr<const Compilation> made, Compile(std::move(module), target, options));
+  ExplainCompilation(made);
   Clock::time_point begin = Clock::now();
-  Status verified = options.verified ? Ok() : VerifyModule(*module);
-  if (!verified.ok()) {
-    AddOrigin(verified.error(), *module);
-    return std::move(verified.error());
-  }
-  ExplainCompilation(*module, options);
-  CompileTimes times;
-  times.verify_us = MicrosSince(begin);
-  begin = Clock::now();
-  DecisionLog log;
-  TOK_RETURN_IF_ERROR(Optimize(*module, options, log));
-  times.passes_us = MicrosSince(begin);
-  begin = Clock::now();
-  std::shared_ptr<const Executable> executable;
-  TOK_TRY(Device * device, DeviceOf(backend->name));
-  if (device != nullptr) {
-    options.backend = backend->name;
-    TOK_TRY(executable, MakeCudaExecutable(module, options, *device, log));
-  } else if (backend->name != "interp") {
-    KernelMaker maker = backend->name == "sim"       ? KernelMaker::kSimulator
-                        : backend->name == "sim-gpu" ? KernelMaker::kGpuSimulator
-                                                     : KernelMaker::kMachineCode;
-    TOK_TRY(executable, MakeCpuExecutable(module, options, maker, log));
-  }
-  if (executable == nullptr) {
-    TOK_TRY(executable, MakeInterpExecutable(std::move(module), options));
-    if (device != nullptr) executable = OnDevice(std::move(executable), *device);
-  }
-  times.prepare_us = MicrosSince(begin);
-  ReportCompile(*executable, backend->name, times);
+  TOK_TRY(std::shared_ptr<const Executable> executable, MakeExecutable(std::move(made)));
+  ReportCompile(*executable, target.name, MillisSince(begin));
   dump.After(*executable);
   return executable;
 }

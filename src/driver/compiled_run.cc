@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "driver/array_bytes.h"
+#include "driver/compilation.h"
 #include "ir/clone.h"
 
 namespace tokamak {
@@ -46,36 +47,6 @@ bool HasInnerTuples(const Shape& shape) {
   return false;
 }
 
-// Arrays at the edges, as executables have them.
-void FlattenEdges(Module& module) {
-  Computation& entry = *module.entry();
-  std::vector<Instr*> before = entry.parameters();
-  bool tuples = false;
-  for (const Instr* parameter : before) tuples = tuples || parameter->shape().IsTuple();
-  if (tuples) {
-    // Donation speaks of parameters by number.
-    module.aliases.clear();
-    module.donors.clear();
-    module.entry_parameter_layouts.clear();
-    std::vector<Instr*> parameters;
-    for (Instr* parameter : before)
-      entry.ReplaceUses(parameter, FlatParameter(entry, parameter->shape(), parameters));
-    entry.SetParameters(parameters);
-    for (Instr* parameter : before) entry.Remove(parameter);
-  }
-  Instr* root = entry.root();
-  if (HasInnerTuples(root->shape())) {
-    std::vector<Instr*> results;
-    std::vector<Shape> shapes;
-    FlatResult(entry, root, results);
-    for (const Instr* result : results) shapes.push_back(result->shape());
-    entry.set_root(entry.Append(Op::kTuple, Shape::Tuple(shapes), results));
-    entry.results.clear();
-    module.aliases.clear();
-    module.entry_result_layout.reset();
-  }
-}
-
 bool IsHoisted(const Instr& instr) {
   if (instr.op() == Op::kCall)
     return instr.operand_count() == 0 && instr.called(0)->name() == "inputs";
@@ -114,6 +85,36 @@ Result<std::vector<Value>> Hoist(Module& module) {
 
 }  // namespace
 
+void FlattenEdges(Module& module) {
+  Computation& entry = *module.entry();
+  std::vector<Instr*> before = entry.parameters();
+  bool tuples = false;
+  for (const Instr* parameter : before) tuples = tuples || parameter->shape().IsTuple();
+  if (tuples) {
+    // Donation speaks of parameters by number.
+    module.aliases.clear();
+    module.donors.clear();
+    module.entry_parameter_layouts.clear();
+    std::vector<Instr*> parameters;
+    for (Instr* parameter : before)
+      entry.ReplaceUses(parameter, FlatParameter(entry, parameter->shape(), parameters));
+    entry.SetParameters(parameters);
+    for (Instr* parameter : before) entry.Remove(parameter);
+  }
+  Instr* root = entry.root();
+  if (HasInnerTuples(root->shape())) {
+    std::vector<Instr*> results;
+    std::vector<Shape> shapes;
+    FlatResult(entry, root, results);
+    for (const Instr* result : results) shapes.push_back(result->shape());
+    entry.set_root(entry.Append(Op::kTuple, Shape::Tuple(shapes), results));
+    entry.results.clear();
+    module.aliases.clear();
+    module.entry_result_layout.reset();
+  }
+  entry.PutInOrder();
+}
+
 Result<std::vector<Value>> HoistConstants(Module& module) {
   FlattenEdges(module);
   TOK_TRY(std::vector<Value> values, Hoist(module));
@@ -131,7 +132,7 @@ Result<CompiledRun> CompiledRun::Make(const Module& module, const CompiledRunOpt
   }
   own->entry()->PutInOrder();
   AddLeaves(own->entry()->root()->shape(), run.results_);
-  TOK_TRY(run.executable_, Compile(std::move(own), options.compile));
+  TOK_TRY(run.executable_, CompileAndLoad(std::move(own), options.compile));
   return run;
 }
 

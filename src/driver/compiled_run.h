@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "driver/compile_options.h"
 #include "driver/executable.h"
 #include "driver/held_arrays.h"
 #include "interp/interp.h"
@@ -18,6 +19,9 @@ struct CompiledRunOptions {
   // would else compute the whole program.
   bool hoist = false;
 };
+
+// Makes arrays of the tuples among a module's parameters and results, as executables have them.
+void FlattenEdges(Module& module);
 
 // Makes arguments of the constants of a module's entry, and of what a function @inputs gives it,
 // and tuples among its parameters and results flat. Their values, in the order of the new

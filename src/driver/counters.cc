@@ -10,6 +10,9 @@
 #include "backend/cuda/launch_source.h"
 #include "backend/cuda/nvrtc.h"
 #include "cost/rates.h"
+#include "driver/compiled_run.h"
+#include "driver/device_loops.h"
+#include "ir/clone.h"
 #endif
 
 namespace tokamak {
@@ -44,9 +47,10 @@ Result<LaunchCounters::Code> CodeOf(const StepAccount& step, const LoweredProgra
                                     const Grids& grids, const Rates& rates) {
   TOK_TRY(const cuda::Nvrtc* nvrtc, cuda::Nvrtc::Open());
   cuda::LaunchForm form{.label = step.name, .parts = {}};
+  if (step.step->kind == StepKind::kWhile) form = LoopLaunchOf(*step.step, program).form;
   LaunchCounters::Code code;
   for (size_t number : step.kernels) {
-    form.parts.push_back({&program.kernels[number], grids.at(number)});
+    if (!form.loop) form.parts.push_back({&program.kernels[number], grids.at(number)});
     code.teams += grids.at(number);
   }
   TOK_TRY(cuda::LaunchSource launch, cuda::SourceOf(form, cuda::LaunchName(form)));
@@ -62,20 +66,22 @@ Result<LaunchCounters::Code> CodeOf(const StepAccount& step, const LoweredProgra
 
 }  // namespace
 
-Result<std::vector<LaunchCounters>> CountersOf(Module& module, const std::string& mode) {
-  AccountOptions options;
-  TOK_TRY(options.fusion, ParseFusion(mode, {}, {}));
-  options.target = "h200";
-  options.compare = false;
-  TOK_TRY(std::unique_ptr<ProgramAccount> account, AccountOf(module, options));
-  if (!account->why_interpreted.empty())
+Result<std::vector<LaunchCounters>> CountersOf(const Module& module, FusionMode mode) {
+  TOK_TRY(Target target, TargetNamed("h200"));
+  CompileOptions options;
+  options.fusion = mode;
+  std::unique_ptr<Module> copy = CloneModule(module);
+  FlattenEdges(*copy);
+  TOK_TRY(std::shared_ptr<const Compilation> made, Compile(std::move(copy), target, options));
+  TOK_TRY(ProgramAccount account, AccountOf(std::move(made)));
+  if (!account.why_interpreted().empty())
     return MakeError(ErrorCode::kNoKernel,
-                     "bench: the interpreter runs all of it: " + account->why_interpreted,
+                     "bench: the interpreter runs all of it: " + account.why_interpreted(),
                      {.file = module.file});
   Grids grids;
-  FindGrids(account->program.steps, grids);
+  FindGrids(account.program().steps, grids);
   std::vector<LaunchCounters> all;
-  for (const StepAccount& step : account->steps) {
+  for (const StepAccount& step : account.steps) {
     LaunchCounters counters{.name = step.name,
                             .generator = step.generator,
                             .runs = step.runs(),
@@ -83,7 +89,7 @@ Result<std::vector<LaunchCounters>> CountersOf(Module& module, const std::string
                             .predicted_us = step.predicted_us.value_or(0),
                             .code = std::nullopt};
     if (!step.kernels.empty()) {
-      TOK_TRY(counters.code, CodeOf(step, account->program, grids, RatesOf(account->machine)));
+      TOK_TRY(counters.code, CodeOf(step, account.program(), grids, RatesOf(account.machine())));
     }
     all.push_back(std::move(counters));
   }
@@ -92,7 +98,7 @@ Result<std::vector<LaunchCounters>> CountersOf(Module& module, const std::string
 
 #else
 
-Result<std::vector<LaunchCounters>> CountersOf(Module&, const std::string&) {
+Result<std::vector<LaunchCounters>> CountersOf(const Module&, FusionMode) {
   return MakeError(ErrorCode::kBackendNotBuilt, "bench: this build has no CUDA backend");
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "fusion/plan.h"
 #include "ir/ir.h"
 #include "support/result.h"
 
@@ -28,7 +29,7 @@ struct LaunchCounters {
 };
 
 // Of the program fused by `mode` for an H200. TK6003 when this build has no CUDA backend, TK4122
-// where there is no NVRTC. The module is changed: its passes are run.
-Result<std::vector<LaunchCounters>> CountersOf(Module& module, const std::string& mode);
+// where there is no NVRTC.
+Result<std::vector<LaunchCounters>> CountersOf(const Module& module, FusionMode mode);
 
 }  // namespace tokamak

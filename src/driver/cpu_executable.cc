@@ -6,21 +6,14 @@
 #include <optional>
 #include <utility>
 
-#include "driver/all_kernels.h"
 #include "driver/check_kernels.h"
 #include "driver/compiled_program.h"
 #include "driver/host_calls.h"
 #include "driver/host_steps.h"
 #include "driver/kernel_codes.h"
-#include "driver/lower_module.h"
 #include "driver/program_facts.h"
-#include "driver/step_price.h"
-#include "lower/alternate.h"
-#include "lower/lower.h"
 #include "runtime/host_allocator.h"
 #include "runtime/host_memory.h"
-#include "runtime/matrix_product.h"
-#include "text/write.h"
 
 namespace tokamak {
 namespace {
@@ -99,67 +92,38 @@ class PlainFloats {
 
 class CpuExecutable final : public Executable {
  public:
-  CpuExecutable(std::unique_ptr<Module> module, const CompileOptions& options)
-      : module_(std::move(module)), holds_(*module_), check_kernels_(options.check_kernels) {
-    name_ = module_->name();
-    replicas_ = options.num_replicas;
-    partitions_ = options.num_partitions;
-    cost_ = CostOf(*module_);
-    calls_host_ = CallsHost(*module_);
-  }
+  explicit CpuExecutable(std::shared_ptr<const Compilation> compilation)
+      : Executable(std::move(compilation)),
+        module_(*this->compilation().module),
+        program_(this->compilation().program),
+        holds_(module_),
+        check_kernels_(this->compilation().options.check_kernels) {}
 
-  Status Prepare(const CompileOptions& compile, KernelMaker maker, DecisionLog& log) {
-    TOK_TRY(parameters_, ParametersOf(*module_, 1));
-    TOK_TRY(results_, ResultsOf(*module_, 1));
-    MatchDonors(parameters_, results_);
-    TOK_TRY(FusionChoice fusion, FusionOf(compile));
-    LowerOptions options = LowerOptionsOf(compile, fusion, parameters_);
-    bool is_gpu = maker == KernelMaker::kGpuSimulator;
-    // Launches are what a GPU waits for.
-    if (is_gpu && options.plan.packs == PackMode::kNone) options.plan.packs = PackMode::kPriced;
-    if (is_gpu) {
-      options.machine = SimulatedGpu();
-      TOK_TRY(program_, LowerModule(*module_, options, log, fusion.paper));
-    } else {
-      TOK_TRY(program_, LowerForHost(*module_, std::move(options), log, fusion.paper));
-    }
-    if (compile.require_kernels) TOK_RETURN_IF_ERROR(CheckAllKernels(program_, *module_));
-    TOK_TRY(codes_, MakeCodes(program_.kernels, maker, compile.codegen_fault));
-    TOK_RETURN_IF_ERROR(RecordFallbacks(compile, log));
-    SpoilCode(codes_, program_, compile.spoil_kernel);
+  Status Prepare() {
+    const Compilation& made = compilation();
+    TOK_TRY(codes_, MakeCodes(program_.kernels, made.target.maker, made.options.codegen_fault));
+    TOK_RETURN_IF_ERROR(KeepFallbacks());
+    SpoilCode(codes_, program_, made.options.spoil_kernel);
     for (const auto& code : codes_.all) kernels_.push_back(code.get());
-    Machine machine = is_gpu ? SimulatedGpu() : HostMachine();
-    if (maker == KernelMaker::kMachineCode) SetGrains(program_, machine);
-    predicted_us_ = PriceOf(program_.steps, program_, machine);
-    time_depends_on_data_ = TimeDependsOnData(program_.steps, program_, machine);
-    AlternateLoops(program_.steps);
     functions_ = HostFunctions(program_.host_instrs);
     for (const Instr* constant : program_.constants) {
       TOK_TRY(std::vector<std::byte> bytes, BytesOfConstant(*constant));
       constants_.push_back(std::move(bytes));
     }
-    memory_ = MemoryOf(parameters_, results_, program_.arena_bytes);
+    const MemoryAnalysis& memory = made.memory;
     arenas_ = std::make_unique<ArenaPool>(program_.arena_bytes,
-                                          memory_.arguments + memory_.results - memory_.aliased);
+                                          memory.arguments + memory.results - memory.aliased);
     return Ok();
   }
 
-  std::string HloText() const override { return WriteHloText(*module_); }
-  int64_t Launches() const override { return program_.launches; }
-  std::vector<std::string> HostSteps() const override { return program_.host_reasons; }
-
  private:
-  Status RecordFallbacks(const CompileOptions& compile, DecisionLog& log) {
+  Status KeepFallbacks() {
     for (const KernelFallback& fallback : codes_.fallbacks) {
       const std::string& kernel = program_.kernels[fallback.kernel].name;
       codegen_fallbacks_.push_back("kernel " + kernel + ": " + fallback.text);
-      if (compile.require_kernels && fallback.interpreted)
+      if (compilation().options.require_kernels && fallback.interpreted)
         return MakeError(ErrorCode::kNoKernel, "compile: " + codegen_fallbacks_.back(),
-                         {.file = module_->file});
-      log.Add({.pass = "codegen",
-               .rule = "codegen.fallback",
-               .subject = kernel,
-               .because = fallback.text});
+                         {.file = module_.file});
     }
     return Ok();
   }
@@ -186,20 +150,21 @@ class CpuExecutable final : public Executable {
                         .functions = functions_.all(),
                         .host = &host,
                         .stop = control.stop,
-                        .packs = codes_.packs.get()};
+                        .packs = codes_.packs.get(),
+                        .recorder = control.recorder};
     std::optional<KernelChecker> checker;
-    if (check_kernels_) context.watcher = &checker.emplace(program_, *module_, functions_.all());
+    if (check_kernels_) context.watcher = &checker.emplace(program_, module_, functions_.all());
     Status status = RunSteps(program_.steps, context);
     if (status.ok()) status = codes_.TakeFault();
     if (status.ok()) status = host.Finish(control.checks);
     if (!status.ok() && status.error().code != ErrorCode::kKernelDiffers)
-      AddOrigin(status.error(), *module_);
+      AddOrigin(status.error(), module_);
     return status;
   }
 
-  std::unique_ptr<Module> module_;
+  const Module& module_;
+  const LoweredProgram& program_;
   HostHolds holds_;
-  LoweredProgram program_;
   KernelCodes codes_;
   std::vector<const KernelCode*> kernels_;
   HostFunctions functions_;
@@ -210,13 +175,10 @@ class CpuExecutable final : public Executable {
 
 }  // namespace
 
-Result<std::shared_ptr<const Executable>> MakeCpuExecutable(std::unique_ptr<Module>& module,
-                                                            const CompileOptions& options,
-                                                            KernelMaker maker, DecisionLog& log) {
-  TOK_TRY(bool is_lowered, CanBeLowered(*module, options, log));
-  if (!is_lowered) return std::shared_ptr<const Executable>();
-  auto executable = std::make_shared<CpuExecutable>(std::move(module), options);
-  TOK_RETURN_IF_ERROR(executable->Prepare(options, maker, log));
+Result<std::shared_ptr<const Executable>> MakeCpuExecutable(
+    std::shared_ptr<const Compilation> compilation) {
+  auto executable = std::make_shared<CpuExecutable>(std::move(compilation));
+  TOK_RETURN_IF_ERROR(executable->Prepare());
   return std::shared_ptr<const Executable>(std::move(executable));
 }
 

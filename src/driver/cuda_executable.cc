@@ -4,20 +4,13 @@
 #include <optional>
 #include <utility>
 
-#include "driver/all_kernels.h"
 #include "driver/check_kernels.h"
 #include "driver/compiled_program.h"
-#include "driver/device_libraries.h"
 #include "driver/device_steps.h"
 #include "driver/held_arrays.h"
 #include "driver/host_calls.h"
 #include "driver/host_steps.h"
-#include "driver/kernel_codes.h"
-#include "driver/lower_module.h"
 #include "driver/program_facts.h"
-#include "driver/step_price.h"
-#include "lower/alternate.h"
-#include "text/write.h"
 
 namespace tokamak {
 namespace {
@@ -40,53 +33,31 @@ Status RunFromHost(const Executable& executable, std::span<const void* const> in
 
 class CudaExecutable final : public Executable {
  public:
-  CudaExecutable(std::unique_ptr<Module> module, const CompileOptions& options, cuda::Gpu& gpu)
-      : module_(std::move(module)),
-        holds_(*module_),
-        gpu_(gpu),
-        check_kernels_(options.check_kernels),
-        faults_(options.faults) {
-    name_ = module_->name();
-    arena_user_ = "values of '" + name_ + "'";
-    cost_ = CostOf(*module_);
-    calls_host_ = CallsHost(*module_);
-  }
+  explicit CudaExecutable(std::shared_ptr<const Compilation> compilation)
+      : Executable(std::move(compilation)),
+        module_(*this->compilation().module),
+        program_(this->compilation().program),
+        holds_(module_),
+        gpu_(static_cast<cuda::Gpu&>(*this->compilation().target.device)),
+        arena_user_("values of '" + name() + "'"),
+        check_kernels_(this->compilation().options.check_kernels),
+        faults_(this->compilation().options.faults) {}
 
-  Status Prepare(const CompileOptions& compile, bool is_simulated, DecisionLog& log) {
-    TOK_TRY(parameters_, ParametersOf(*module_, 1));
-    TOK_TRY(results_, ResultsOf(*module_, 1));
-    MatchDonors(parameters_, results_);
-    TOK_TRY(FusionChoice fusion, FusionOf(compile));
-    LowerOptions options = LowerOptionsOf(compile, fusion, parameters_);
-    // Launches are what a GPU waits for; what is checked is launched one by one.
-    if (options.plan.packs == PackMode::kNone) options.plan.packs = PackMode::kPriced;
-    if (check_kernels_) options.plan.packs = PackMode::kNone;
-    options.machine = SimulatedGpu();
-    if (!is_simulated) options.machine.cores = gpu_.info().multiprocessors;
-    PlanLibraries(gpu_, *module_, options.machine, log);
-    TOK_TRY(program_, LowerModule(*module_, options, log, fusion.paper));
-    if (compile.require_kernels) TOK_RETURN_IF_ERROR(CheckAllKernels(program_, *module_));
-    predicted_us_ = PriceOf(program_.steps, program_, options.machine);
-    time_depends_on_data_ = TimeDependsOnData(program_.steps, program_, options.machine);
-    AlternateLoops(program_.steps);
-    TOK_TRY(steps_, PrepareSteps(program_, gpu_, check_kernels_, &log));
+  Status Prepare() {
+    TOK_TRY(steps_, PrepareSteps(program_, gpu_, check_kernels_, compilation().options.refuse));
     functions_ = HostFunctions(program_.host_instrs);
     for (const Instr* constant : program_.constants) {
       TOK_TRY(std::vector<std::byte> bytes, BytesOfConstant(*constant));
       TOK_TRY(DeviceMemory memory,
-              DeviceMemory::Take(gpu_, bytes.size(), "constants of '" + name_ + "'"));
+              DeviceMemory::Take(gpu_, bytes.size(), "constants of '" + name() + "'"));
       TOK_RETURN_IF_ERROR(gpu_.CopyIn(memory.data(), bytes.data(), bytes.size()));
       constants_.push_back(std::move(memory));
     }
-    memory_ = MemoryOf(parameters_, results_, program_.arena_bytes);
     return Ok();
   }
 
   Device* device() const override { return &gpu_; }
-  bool IssueWaits() const override { return steps_.waits || calls_host_ || check_kernels_; }
-  std::string HloText() const override { return WriteHloText(*module_); }
-  int64_t Launches() const override { return program_.launches; }
-  std::vector<std::string> HostSteps() const override { return program_.host_reasons; }
+  bool IssueWaits() const override { return steps_.waits || calls_host() || check_kernels_; }
 
   Status Issue(std::span<const void* const> inputs, std::span<void* const> outputs,
                const RunControl& control) const override {
@@ -112,12 +83,13 @@ class CudaExecutable final : public Executable {
                   .memories = memories,
                   .functions = functions_.all(),
                   .host = host,
-                  .stop = control.stop};
-    if (check_kernels_) run.watcher = &checker.emplace(program_, *module_, functions_.all());
+                  .stop = control.stop,
+                  .recorder = control.recorder};
+    if (check_kernels_) run.watcher = &checker.emplace(program_, module_, functions_.all());
     Status status = IssueSteps(steps_, run);
     if (status.ok()) status = host.Finish(control.checks);
     if (!status.ok() && status.error().code != ErrorCode::kKernelDiffers)
-      AddOrigin(status.error(), *module_);
+      AddOrigin(status.error(), module_);
     return status;
   }
 
@@ -127,11 +99,11 @@ class CudaExecutable final : public Executable {
     return RunFromHost(*this, inputs, outputs, control);
   }
 
-  std::unique_ptr<Module> module_;
+  const Module& module_;
+  const LoweredProgram& program_;
   HostHolds holds_;
   cuda::Gpu& gpu_;
   std::string arena_user_;
-  LoweredProgram program_;
   DeviceSteps steps_;
   HostFunctions functions_;
   std::vector<DeviceMemory> constants_;
@@ -142,24 +114,11 @@ class CudaExecutable final : public Executable {
 class HostedExecutable final : public Executable {
  public:
   HostedExecutable(std::shared_ptr<const Executable> inner, Device& device)
-      : inner_(std::move(inner)), device_(device) {
-    name_ = inner_->name();
-    replicas_ = inner_->replicas();
-    partitions_ = inner_->partitions();
-    parameters_ = inner_->parameters();
-    results_ = inner_->results();
-    cost_ = inner_->cost();
-    memory_ = inner_->memory();
-    calls_host_ = inner_->calls_host();
+      : Executable(inner->shared_compilation()), inner_(std::move(inner)), device_(device) {
     codegen_fallbacks_ = inner_->codegen_fallbacks();
-    predicted_us_ = inner_->PredictedMicros();
-    time_depends_on_data_ = inner_->time_depends_on_data();
   }
 
   Device* device() const override { return &device_; }
-  std::string HloText() const override { return inner_->HloText(); }
-  int64_t Launches() const override { return inner_->Launches(); }
-  std::vector<std::string> HostSteps() const override { return inner_->HostSteps(); }
 
   Status Issue(std::span<const void* const> inputs, std::span<void* const> outputs,
                const RunControl& control) const override {
@@ -167,18 +126,18 @@ class HostedExecutable final : public Executable {
     std::vector<const void*> from;
     std::vector<void*> to;
     for (size_t i = 0; i < inputs.size(); ++i) {
-      memory.emplace_back(static_cast<size_t>(parameters_[i % parameters_.size()].bytes));
+      memory.emplace_back(static_cast<size_t>(parameters()[i % parameters().size()].bytes));
       from.push_back(memory.back().data());
       TOK_RETURN_IF_ERROR(device_.CopyOut(memory.back().data(), inputs[i], memory.back().size()));
     }
     for (size_t i = 0; i < outputs.size(); ++i) {
-      memory.emplace_back(static_cast<size_t>(results_[i % results_.size()].bytes));
+      memory.emplace_back(static_cast<size_t>(results()[i % results().size()].bytes));
       to.push_back(memory.back().data());
     }
     TOK_RETURN_IF_ERROR(inner_->Run(from, to, control));
     for (size_t i = 0; i < outputs.size(); ++i)
-      TOK_RETURN_IF_ERROR(device_.CopyIn(outputs[i], to[i],
-                                         static_cast<size_t>(results_[i % results_.size()].bytes)));
+      TOK_RETURN_IF_ERROR(device_.CopyIn(
+          outputs[i], to[i], static_cast<size_t>(results()[i % results().size()].bytes)));
     return Ok();
   }
 
@@ -194,14 +153,10 @@ class HostedExecutable final : public Executable {
 
 }  // namespace
 
-Result<std::shared_ptr<const Executable>> MakeCudaExecutable(std::unique_ptr<Module>& module,
-                                                             const CompileOptions& options,
-                                                             Device& device, DecisionLog& log) {
-  TOK_TRY(bool is_lowered, CanBeLowered(*module, options, log));
-  if (!is_lowered) return std::shared_ptr<const Executable>();
-  auto executable =
-      std::make_shared<CudaExecutable>(std::move(module), options, static_cast<cuda::Gpu&>(device));
-  TOK_RETURN_IF_ERROR(executable->Prepare(options, options.backend == "sim-cuda", log));
+Result<std::shared_ptr<const Executable>> MakeCudaExecutable(
+    std::shared_ptr<const Compilation> compilation) {
+  auto executable = std::make_shared<CudaExecutable>(std::move(compilation));
+  TOK_RETURN_IF_ERROR(executable->Prepare());
   return std::shared_ptr<const Executable>(std::move(executable));
 }
 

@@ -4,7 +4,6 @@
 #include "backend/cuda/cuda_text.h"
 #include "backend/cuda/launch_source.h"
 #include "driver/device_loops.h"
-#include "lower/alternate.h"
 #endif
 
 namespace tokamak {
@@ -35,9 +34,7 @@ Result<std::string> CudaTextOfPack(const std::string& name,
 
 Result<std::string> CudaTextOfLoop(const RunStep& loop, const LoweredProgram& program) {
 #if TOK_HAVE_CUDA
-  std::vector<RunStep> steps = {loop};
-  AlternateLoops(steps);
-  cuda::LaunchForm form = LoopLaunchOf(steps[0], program).form;
+  cuda::LaunchForm form = LoopLaunchOf(loop, program).form;
   TOK_TRY(cuda::LaunchSource made, cuda::SourceOf(form, "loop"));
   return std::move(made.source.text);
 #else

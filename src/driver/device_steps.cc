@@ -52,12 +52,13 @@ double QueuedBy(const std::vector<DeviceStep>& steps) {
 
 class Preparer {
  public:
-  Preparer(const LoweredProgram& program, cuda::Gpu& gpu, bool one_by_one, DecisionLog* log)
-      : program_(program), gpu_(gpu), one_by_one_(one_by_one), log_(log) {}
+  Preparer(const LoweredProgram& program, cuda::Gpu& gpu, bool one_by_one)
+      : program_(program), gpu_(gpu), one_by_one_(one_by_one) {}
 
   std::vector<DeviceStep> Prepare(const std::vector<RunStep>& steps) {
     std::vector<DeviceStep> made;
     for (const RunStep& step : steps) {
+      if (step.left_out && !one_by_one_) continue;
       DeviceStep next;
       next.step = &step;
       next.places = step.places;
@@ -66,7 +67,7 @@ class Preparer {
       if (step.kind == StepKind::kLibrary) AddProduct(next);
       if (step.kind == StepKind::kCall) AddCall(next);
       if (step.kind == StepKind::kHost) AddHost(next);
-      if (step.kind == StepKind::kWhile) AddWhile(next, made);
+      if (step.kind == StepKind::kWhile) AddWhile(next);
       waits_ = waits_ || step.kind == StepKind::kConditional;
       if (step.kind != StepKind::kPack && next.rounds_a_launch == 0)
         for (const std::vector<RunStep>& block : step.blocks) next.blocks.push_back(Prepare(block));
@@ -159,35 +160,31 @@ class Preparer {
     AddShape(step, instr.shape());
     int64_t scratch = program_.calls[step.step->target]->ScratchBytes();
     if (scratch > 0) step.bytes.push_back(scratch);
-    FindLibrary(step, instr);
+    LoadLibrary(step, instr, IsOn(program_.device_calls, step.step->target));
   }
 
   void AddHost(DeviceStep& step) {
     const Instr& instr = *program_.host_instrs[step.step->target];
     for (const Instr* operand : instr.operands()) AddShape(step, operand->shape());
     AddShape(step, instr.shape());
-    FindLibrary(step, instr);
+    LoadLibrary(step, instr, IsOn(program_.device_hosts, step.step->target));
+  }
+
+  static bool IsOn(const std::vector<bool>& on_device, size_t number) {
+    return number < on_device.size() && on_device[number];
   }
 
   // What is checked is done by the host.
-  void FindLibrary(DeviceStep& step, const Instr& instr) {
+  void LoadLibrary(DeviceStep& step, const Instr& instr, bool on_device) {
     std::optional<cuda::DeviceCall> call = one_by_one_ ? std::nullopt : DeviceCallOf(instr);
-    if (call) {
+    if (on_device && call) {
       Result<std::shared_ptr<const cuda::CallCode>> loaded = gpu_.LoadCall(*call);
       if (loaded.ok()) step.call = std::move(loaded.value());
-      if (log_ != nullptr)
-        log_->Add({.pass = "device",
-                   .rule = step.call == nullptr ? "host.call" : "device.call",
-                   .subject = LabelOf(instr),
-                   .origins = instr.origins(),
-                   .because = step.call == nullptr ? loaded.error().message
-                                                   : "a library of the device does it"});
     }
     waits_ = waits_ || step.call == nullptr || step.call->waits();
   }
 
-  // `before`: the steps before it.
-  void AddWhile(DeviceStep& step, std::vector<DeviceStep>& before) {
+  void AddWhile(DeviceStep& step) {
     step.rounds = RoundsOf(*step.step, program_);
     waits_ = waits_ || !step.rounds;
     size_t number = step.step->target;
@@ -196,27 +193,8 @@ class Preparer {
     if (step.rounds_a_launch == 0) return;
     LoopLaunch launch = LoopLaunchOf(*step.step, program_);
     step.places = std::move(launch.places);
+    step.first = step.step->first_places;
     forms_.push_back(std::move(launch.form));
-    LeaveOutCopies(step, before);
-  }
-
-  // A first round of its own costs a launch: only for large values.
-  void LeaveOutCopies(DeviceStep& loop, std::vector<DeviceStep>& before) const {
-    constexpr int64_t kLeastBytes = 16 << 20;
-    if (!loop.rounds || *loop.rounds < 2) return;
-    for (size_t i = before.size(); i-- > 0 && before[i].step->kind == StepKind::kCopy;) {
-      const RunStep& copy = *before[i].step;
-      if (copy.bytes < kLeastBytes) continue;
-      bool is_last =
-          std::none_of(before.begin() + static_cast<int64_t>(i) + 1, before.end(),
-                       [&](const DeviceStep& later) { return MustFollow(*later.step, copy); });
-      const std::vector<Place>& places = loop.first.empty() ? loop.places : loop.first;
-      std::optional<std::vector<Place>> first =
-          is_last ? WithoutCopy(*loop.step, program_, places, copy) : std::nullopt;
-      if (!first) continue;
-      loop.first = std::move(*first);
-      before.erase(before.begin() + static_cast<int64_t>(i));
-    }
   }
 
   // As many rounds of a loop as a graph holds.
@@ -247,11 +225,20 @@ class Preparer {
   const LoweredProgram& program_;
   cuda::Gpu& gpu_;
   bool one_by_one_;
-  DecisionLog* log_;
   std::vector<cuda::LaunchForm> forms_;
   size_t next_code_ = 0;
   bool waits_ = false;
 };
+
+// As if the device took no launch of more than one instruction.
+Status Refuse(std::span<const cuda::LaunchForm> forms, const LoweredProgram& program) {
+  for (const cuda::LaunchForm& form : forms) {
+    auto number = static_cast<size_t>(form.parts[0].kernel - program.kernels.data());
+    if (form.loop || form.parts.size() > 1 || program.sources[number].region.instrs.size() > 1)
+      return MakeError(ErrorCode::kCudaText, form.label + ": refused, as a test asks for it");
+  }
+  return Ok();
+}
 
 // ---- what a run does
 
@@ -416,6 +403,10 @@ class Issuer {
 
   Status OnHost(const DeviceStep& step) {
     const RunStep& of = *step.step;
+    if (run_.recorder != nullptr) [[unlikely]] {
+      run_.recorder->Issue(of);
+      return Ok();
+    }
     std::vector<std::byte*> places = AllAt(step);
     HostCopies copies;
     TOK_TRY(std::vector<void*> arrays, copies.Make(places, step.bytes));
@@ -497,8 +488,12 @@ class Issuer {
     for (;; asks = true) {
       TOK_RETURN_IF_ERROR(CheckStop());
       uint8_t goes_on = 1;
-      if (asks) TOK_RETURN_IF_ERROR(Run(step.blocks[odd ? 3 : 0]));
-      if (asks) TOK_RETURN_IF_ERROR(run_.gpu.CopyOut(&goes_on, At(step.places[odd ? 1 : 0]), 1));
+      if (asks) {
+        TOK_RETURN_IF_ERROR(Run(step.blocks[odd ? 3 : 0]));
+        TOK_RETURN_IF_ERROR(run_.gpu.CopyOut(&goes_on, At(step.places[odd ? 1 : 0]), 1));
+        if (run_.recorder != nullptr) [[unlikely]]
+          goes_on = run_.recorder->GoesOn(*step.step) ? 1 : 0;
+      }
       if (goes_on == 0) break;
       TOK_RETURN_IF_ERROR(RunRound(step, odd));
     }
@@ -507,7 +502,9 @@ class Issuer {
 
   Status RunConditional(const DeviceStep& step) {
     size_t count = step.blocks.size(), block = 0;
-    if (step.step->is_pred) {
+    if (run_.recorder != nullptr) [[unlikely]] {
+      block = run_.recorder->BlockOf(*step.step);
+    } else if (step.step->is_pred) {
       uint8_t is_true = 0;
       TOK_RETURN_IF_ERROR(run_.gpu.CopyOut(&is_true, At(step.places[0]), 1));
       block = is_true != 0 ? 0 : 1;
@@ -532,11 +529,12 @@ class Issuer {
 }  // namespace
 
 Result<DeviceSteps> PrepareSteps(const LoweredProgram& program, cuda::Gpu& gpu, bool one_by_one,
-                                 DecisionLog* log) {
-  Preparer preparer(program, gpu, one_by_one, log);
+                                 bool refuse) {
+  Preparer preparer(program, gpu, one_by_one);
   DeviceSteps steps;
   steps.all = preparer.Prepare(program.steps);
   steps.waits = preparer.waits() || QueuedBy(steps.all) > kMostQueued;
+  if (refuse) TOK_RETURN_IF_ERROR(Refuse(preparer.forms(), program));
   TOK_TRY(std::vector<std::shared_ptr<const cuda::LaunchCode>> codes, gpu.Load(preparer.forms()));
   preparer.SetCodes(steps.all, codes);
   TOK_RETURN_IF_ERROR(preparer.SetProducts(steps.all));

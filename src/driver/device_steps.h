@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "backend/cuda/gpu.h"
-#include "explain/decision.h"
 #include "lower/lower.h"
 #include "runtime/steps.h"
 #include "support/result.h"
@@ -50,10 +49,11 @@ struct DeviceSteps {
 };
 
 // Loads the code of all launches. The program must outlive the steps. `one_by_one`: loops, too, are
-// made of launches of single steps, and no library takes the place of the host's functions. What
-// does and why not is told to the log, which may be null.
+// made of launches of single steps, and no library takes the place of the host's functions.
+// A launch that the device does not take is an error of which cuda::IsRefusal says so. `refuse`:
+// for tests, as if it took no launch of more than one instruction.
 Result<DeviceSteps> PrepareSteps(const LoweredProgram& program, cuda::Gpu& gpu, bool one_by_one,
-                                 DecisionLog* log);
+                                 bool refuse = false);
 
 // Is told of every launch, pack and product before it is asked for, with the addresses of its
 // places on the device. An error ends the run.
@@ -73,6 +73,7 @@ struct DeviceRun {
   const std::atomic<bool>* stop = nullptr;  // may be null
   StepWatcher* watcher = nullptr;           // may be null
   DeviceWatcher* timer = nullptr;           // may be null
+  StepRecorder* recorder = nullptr;         // of what the device is not asked for; may be null
 };
 
 // Asks the device for all steps, in order. What has no kernel is done by the host, with copies of

@@ -15,6 +15,10 @@
 
 namespace tokamak {
 
+class Device;
+class StepRecorder;
+struct Compilation;
+
 // A parameter or result of a program, as one device holds it: a dense row-major array, sub-byte
 // elements taking a byte each. A token is a pred[] whose value means nothing.
 struct ArrayInfo {
@@ -48,10 +52,9 @@ struct CheckTally {
 
 struct RunControl {
   const std::atomic<bool>* stop = nullptr;  // once true, the run ends soon with TK6103; may be null
-  CheckTally* checks = nullptr;  // null: a check that fails is an error. Only cpu fills it
+  CheckTally* checks = nullptr;      // null: a check that fails is an error. Only cpu fills it
+  StepRecorder* recorder = nullptr;  // takes the place of what executes steps; may be null
 };
-
-class Device;
 
 // A program ready to run. Everything is const and may be used by any number of threads.
 class Executable {
@@ -60,19 +63,22 @@ class Executable {
   Executable& operator=(const Executable&) = delete;
   virtual ~Executable() = default;
 
+  // All that is known of the program and how it was compiled.
+  const Compilation& compilation() const { return *compilation_; }
+  std::shared_ptr<const Compilation> shared_compilation() const { return compilation_; }
   const std::string& name() const { return name_; }
-  int64_t replicas() const { return replicas_; }
-  int64_t partitions() const { return partitions_; }
-  int64_t devices() const { return replicas_ * partitions_; }
-  const std::vector<ParameterInfo>& parameters() const { return parameters_; }
-  const std::vector<ArrayInfo>& results() const { return results_; }
-  const CostAnalysis& cost() const { return cost_; }
-  const MemoryAnalysis& memory() const { return memory_; }
+  int64_t replicas() const;
+  int64_t partitions() const;
+  int64_t devices() const { return replicas() * partitions(); }
+  const std::vector<ParameterInfo>& parameters() const;
+  const std::vector<ArrayInfo>& results() const;
+  const CostAnalysis& cost() const;
+  const MemoryAnalysis& memory() const;
   // Calls functions of the host: never to be run on a thread that may not wait.
-  bool calls_host() const { return calls_host_; }
+  bool calls_host() const;
 
   // It is for the data to say how long a run takes: PredictedMicros tells of past runs alone.
-  bool time_depends_on_data() const { return time_depends_on_data_; }
+  bool time_depends_on_data() const;
 
   // How long a run takes, as far as is known: priced at first, then measured.
   double PredictedMicros() const { return predicted_us_.load(std::memory_order_relaxed); }
@@ -95,70 +101,26 @@ class Executable {
   virtual bool IssueWaits() const { return true; }
 
   // HLO text of what runs.
-  virtual std::string HloText() const = 0;
+  std::string HloText() const;
   // How much of the program is compiled: kernels that are launched, and why each other step is
   // interpreted ("sort: has no kernel").
-  virtual int64_t Launches() const { return 0; }
-  virtual std::vector<std::string> HostSteps() const { return {"the program: it is interpreted"}; }
+  int64_t Launches() const;
+  std::vector<std::string> HostSteps() const;
   // Kernels whose code generation failed, and what was done about it.
   const std::vector<std::string>& codegen_fallbacks() const { return codegen_fallbacks_; }
 
  protected:
-  Executable() = default;
+  explicit Executable(std::shared_ptr<const Compilation> compilation);
   virtual Status RunOnce(std::span<const void* const> inputs, std::span<void* const> outputs,
                          const RunControl& control) const = 0;
 
-  std::string name_;
-  int64_t replicas_ = 1, partitions_ = 1;
-  std::vector<ParameterInfo> parameters_;
-  std::vector<ArrayInfo> results_;
-  CostAnalysis cost_;
-  MemoryAnalysis memory_;
-  bool calls_host_ = false, time_depends_on_data_ = false;
   std::vector<std::string> codegen_fallbacks_;
+
+ private:
+  std::shared_ptr<const Compilation> compilation_;
+  std::string name_;
   mutable std::atomic<double> predicted_us_{0};
   mutable std::atomic<bool> measured_{false};
 };
-
-struct CompileOptions {
-  int64_t num_replicas = 1, num_partitions = 1;
-  std::string backend;  // "": the best that is built
-  bool strict = false;  // every value as the program states it, no rewrite that may change bits
-  std::string passes = "default";  // the pipeline, as `tokamak opt --passes` takes it; "": none
-  std::string skip_passes;         // passes to be left out, with commas between them
-  // What decides which instructions are one kernel: none, rules (the paper's passes), greedy or
-  // search; and rules of those passes to be left out, with commas between them.
-  std::string fusion = "search", lift;
-  std::string effort = "default";  // what planning may take: fast, default or max
-  // Instructions (by name, or "train.py:12") that no kernel shares with others, with commas between
-  // them; groups of such that are to be, or must be, one kernel, with semicolons between groups.
-  std::string never_fuse, fuse, require_fused;
-  bool verified = false;  // this build has verified an equal module before
-  std::string dump_dir;   // where the program is written before and after compilation; "": nowhere
-  // An instruction that only the interpreter could do is an error (TK4005); not for interp itself.
-  bool require_kernels = false;
-  // What TOKAMAK_CHECK asks for, too: every kernel is compared with the interpreter when it runs;
-  // bytes that hold no value are made NaN (in builds with assertions by default).
-  bool check_kernels = false;
-#ifdef NDEBUG
-  bool check_memory = false;
-#else
-  bool check_memory = true;
-#endif
-  // Kernels that run as one launch: none, those that it pays for (auto), all that may (for tests;
-  // TOKAMAK_CHECK=packs).
-  std::string packs = "none";
-  bool short_chunks =
-      false;  // loops that are kernels do few rounds a launch (TOKAMAK_CHECK=chunks)
-  int64_t spoil_kernel = -1;  // for tests: this one writes a wrong number
-  // For tests (TOKAMAK_CHECK=codegen-crash, codegen-crash:2 ...): what the code generation of the
-  // first kernel does, without "codegen-".
-  std::string codegen_fault;
-  bool faults = false;  // for tests (TOKAMAK_CHECK=fault): a GPU's kernels get wrong addresses
-};
-
-// Makes a program executable. The module is verified here, unless the options say that it was.
-Result<std::shared_ptr<const Executable>> Compile(std::unique_ptr<Module> module,
-                                                  const CompileOptions& options);
 
 }  // namespace tokamak

@@ -8,41 +8,25 @@ namespace {
 
 constexpr std::array<std::string_view, 5> kModes = {"none", "rules", "greedy", "search", "random"};
 
-std::vector<std::string> PartsOf(std::string_view text, char separator) {
-  std::vector<std::string> parts;
-  while (!text.empty()) {
-    std::string_view part = text.substr(0, text.find(separator));
-    text.remove_prefix(std::min(text.size(), part.size() + 1));
-    if (!part.empty()) parts.emplace_back(part);
-  }
-  return parts;
-}
-
 }  // namespace
 
-Result<FusionChoice> ParseFusion(std::string_view mode, std::span<const std::string> lift,
-                                 std::span<const std::string> skip) {
-  FusionChoice choice;
-  TOK_TRY(choice.mode, ParseFusionMode(mode));
-  TOK_TRY(choice.paper.lifted, ParseLifted(lift));
-  for (const std::string& name : skip) {
-    TOK_TRY(Pipeline one, ParsePipelineUnchecked(name));
-    for (const Step& step : one) choice.paper.skip.push_back(step.pass);
+std::vector<std::string> WordsOf(std::string_view text, char separator) {
+  std::vector<std::string> words;
+  while (!text.empty()) {
+    std::string_view word = text.substr(0, text.find(separator));
+    text.remove_prefix(std::min(text.size(), word.size() + 1));
+    if (!word.empty()) words.emplace_back(word);
   }
-  return choice;
+  return words;
 }
 
-Result<FusionChoice> FusionOf(const CompileOptions& options) {
-  FusionChoice choice;
-  TOK_TRY(choice.mode, ParseFusionMode(options.fusion));
-  TOK_TRY(choice.effort, ParseEffort(options.effort));
-  TOK_TRY(choice.paper.lifted, ParseLifted(options.lift));
-  TOK_TRY(Pipeline skipped, ParsePipelineUnchecked(options.skip_passes));
-  for (const Step& step : skipped) choice.paper.skip.push_back(step.pass);
-  choice.pins.never_fuse = PartsOf(options.never_fuse, ',');
-  choice.pins.fuse = PartsOf(options.fuse, ';');
-  choice.pins.require_fused = PartsOf(options.require_fused, ';');
-  return choice;
+Result<std::vector<Pass>> ParseSkipped(std::span<const std::string> names) {
+  std::vector<Pass> skipped;
+  for (const std::string& name : names) {
+    TOK_TRY(Pipeline one, ParsePipelineUnchecked(name));
+    for (const Step& step : one) skipped.push_back(step.pass);
+  }
+  return skipped;
 }
 
 Result<FusionMode> ParseFusionMode(std::string_view text) {
@@ -80,10 +64,6 @@ Result<LiftedRules> ParseLifted(std::span<const std::string> names) {
     lifted.Lift(static_cast<FusionRule>(info - AllFusionRules().data()));
   }
   return lifted;
-}
-
-Result<LiftedRules> ParseLifted(std::string_view names) {
-  return ParseLifted(PartsOf(names, ','));
 }
 
 }  // namespace tokamak

@@ -4,6 +4,7 @@
 
 #include "cost/calibrate.h"
 #include "cost/rates.h"
+#include "runtime/device.h"
 #include "support/result.h"
 
 namespace tokamak {
@@ -21,6 +22,11 @@ void PriceAsUnknown();
 bool IsPricedAsUnknown();
 // The shipped one for GPUs.
 const Rates& GpuRates();
+// Of a GPU that is there: its own machine file, else the shipped one scaled by what the GPU says of
+// itself. Read once for each kind of GPU.
+const Rates& RatesOfGpu(const DeviceInfo& gpu);
+// The same without the file, for tests.
+Rates ScaledRates(const Rates& measured, const DeviceInfo& gpu);
 
 // Keeps a machine file as this user's own, for processes to come; false when there is no folder for
 // it.

@@ -9,7 +9,6 @@
 #include "driver/program_facts.h"
 #include "interp/interp.h"
 #include "runtime/strided_copy.h"
-#include "text/write.h"
 
 namespace tokamak {
 namespace {
@@ -30,70 +29,27 @@ double PriceOf(const Computation& computation) {
   return micros;
 }
 
-// Loops and branches of any kind, and sizes that only a run knows.
-bool TimeDependsOnData(const Module& module) {
-  for (const auto& computation : module.computations())
-    for (const Instr* instr : computation->Instrs())
-      if (instr->op() == Op::kWhile || instr->op() == Op::kConditional ||
-          instr->shape().HasDynamicDims())
-        return true;
-  return false;
-}
-
 class InterpExecutable final : public Executable {
  public:
-  InterpExecutable(std::unique_ptr<Module> module, const CompileOptions& options)
-      : module_(std::move(module)), prepared_(*module_), holds_(*module_) {
-    name_ = module_->name();
-    replicas_ = options.num_replicas;
-    partitions_ = options.num_partitions;
-    cost_ = CostOf(*module_);
-    calls_host_ = CallsHost(*module_);
-    double price = 0;
-    for (const auto& computation : module_->computations()) price += PriceOf(*computation);
-    predicted_us_ = price;
-    time_depends_on_data_ = TimeDependsOnData(*module_);
+  explicit InterpExecutable(std::shared_ptr<const Compilation> compilation)
+      : Executable(std::move(compilation)),
+        module_(*this->compilation().module),
+        prepared_(module_),
+        holds_(module_) {
+    for (size_t i = 0; i < parameters().size(); ++i) {
+      Shape shape = module_.entry()->parameter(i)->shape().WithoutLayout();
+      shapes_.push_back(shape.HasDynamicDims() ? shape.WithDims(parameters()[i].whole_dims)
+                                               : shape);
+    }
   }
-
-  Status Describe() {
-    if (replicas_ > 1)
-      return MakeError(ErrorCode::kNeedsPartitioning,
-                       "compile: " + std::to_string(replicas_) +
-                           " replicas; programs for several devices are partitions of one",
-                       {.file = module_->file});
-    if (devices() > 1) {
-      if (const Instr* instr = NeedsPartitioner(*module_))
-        return MakeError(ErrorCode::kNeedsPartitioning,
-                         std::string(instr->info().name) + ": it is spread over " +
-                             std::to_string(devices()) +
-                             " devices by its sharding alone, which needs automatic partitioning; "
-                             "Tokamak runs jax.shard_map programs on several devices",
-                         SpanOf(*instr));
-    }
-    TOK_TRY(parameters_, ParametersOf(*module_, devices()));
-    TOK_TRY(results_, ResultsOf(*module_, devices()));
-    MatchDonors(parameters_, results_);
-    for (size_t i = 0; i < parameters_.size(); ++i) {
-      Shape shape = module_->entry()->parameter(i)->shape().WithoutLayout();
-      shapes_.push_back(shape.HasDynamicDims() ? shape.WithDims(parameters_[i].whole_dims) : shape);
-    }
-    for (const ParameterInfo& parameter : parameters_) {
-      memory_.arguments += parameter.bytes;
-      if (parameter.alias_result >= 0) memory_.aliased += parameter.bytes;
-    }
-    for (const ArrayInfo& result : results_) memory_.results += result.bytes;
-    return Ok();
-  }
-
-  std::string HloText() const override { return WriteHloText(*module_); }
 
  private:
   Status RunOnce(std::span<const void* const> inputs, std::span<void* const> outputs,
                  const RunControl& control) const override {
     std::vector<Value> arguments;
-    arguments.reserve(parameters_.size());
-    for (size_t i = 0; i < parameters_.size(); ++i) {
-      if (parameters_[i].is_token) {
+    arguments.reserve(parameters().size());
+    for (size_t i = 0; i < parameters().size(); ++i) {
+      if (parameters()[i].is_token) {
         arguments.push_back(Value::Token());
         continue;
       }
@@ -108,19 +64,19 @@ class InterpExecutable final : public Executable {
     RunOptions options;
     options.stop = control.stop;
     options.host_calls = &RegisteredHostCalls();
-    Result<std::vector<Value>> results = prepared_.Run(std::move(arguments), options);
-    if (!results.ok()) {
-      AddOrigin(results.error(), *module_);
-      return std::move(results.error());
+    Result<std::vector<Value>> values = prepared_.Run(std::move(arguments), options);
+    if (!values.ok()) {
+      AddOrigin(values.error(), module_);
+      return std::move(values.error());
     }
-    TOK_CHECK(results.value().size() == results_.size(),
+    TOK_CHECK(values.value().size() == results().size(),
               "a program gave other results than it has");
-    for (size_t i = 0; i < results_.size(); ++i) {
-      if (results_[i].is_token) continue;
+    for (size_t i = 0; i < results().size(); ++i) {
+      if (results()[i].is_token) continue;
       if (devices() == 1) {
-        StoreResult(results.value()[i], results_[i], outputs[i]);
+        StoreResult(values.value()[i], results()[i], outputs[i]);
       } else {
-        Scatter(i, results.value()[i], outputs);
+        Scatter(i, values.value()[i], outputs);
       }
     }
     return Ok();
@@ -135,11 +91,11 @@ class InterpExecutable final : public Executable {
 
   // The whole of parameter i out of the parts that the devices hold.
   Result<Value> Gather(size_t i, std::span<const void* const> inputs) const {
-    const ParameterInfo& parameter = parameters_[i];
+    const ParameterInfo& parameter = parameters()[i];
     if (parameter.spread.IsWhole()) return ValueFromBytes(shapes_[i], inputs[i]);
     std::vector<std::byte> whole(static_cast<size_t>(shapes_[i].ByteSize()));
     for (size_t d = 0; d < static_cast<size_t>(devices()); ++d) {
-      auto* part = static_cast<const std::byte*>(inputs[d * parameters_.size() + i]);
+      auto* part = static_cast<const std::byte*>(inputs[d * parameters().size() + i]);
       CopyPart(parameter, d, whole.data(), const_cast<std::byte*>(part), true);
     }
     return ValueFromBytes(shapes_[i], whole.data());
@@ -147,11 +103,11 @@ class InterpExecutable final : public Executable {
 
   // Gives each device its part of result i.
   void Scatter(size_t i, const Value& value, std::span<void* const> outputs) const {
-    const ArrayInfo& result = results_[i];
+    const ArrayInfo& result = results()[i];
     std::vector<std::byte> whole(static_cast<size_t>(value.shape().ByteSize()));
     StoreBytes(value, whole.data());
     for (size_t d = 0; d < static_cast<size_t>(devices()); ++d)
-      CopyPart(result, d, whole.data(), static_cast<std::byte*>(outputs[d * results_.size() + i]),
+      CopyPart(result, d, whole.data(), static_cast<std::byte*>(outputs[d * results().size() + i]),
                false);
   }
 
@@ -168,7 +124,7 @@ class InterpExecutable final : public Executable {
     CopyStrided(into_whole ? in_whole : in_part, into_whole ? in_part : in_whole, info.dims, width);
   }
 
-  std::unique_ptr<Module> module_;
+  const Module& module_;
   PreparedModule prepared_;
   HostHolds holds_;
   std::vector<Shape> shapes_;
@@ -176,11 +132,42 @@ class InterpExecutable final : public Executable {
 
 }  // namespace
 
-Result<std::shared_ptr<const Executable>> MakeInterpExecutable(std::unique_ptr<Module> module,
-                                                               const CompileOptions& options) {
-  auto executable = std::make_shared<InterpExecutable>(std::move(module), options);
-  TOK_RETURN_IF_ERROR(executable->Describe());
-  return std::shared_ptr<const Executable>(std::move(executable));
+Status CheckInterpreted(const Module& module, const TargetMesh& mesh) {
+  if (mesh.replicas > 1)
+    return MakeError(ErrorCode::kNeedsPartitioning,
+                     "compile: " + std::to_string(mesh.replicas) +
+                         " replicas; programs for several devices are partitions of one",
+                     {.file = module.file});
+  const Instr* instr = mesh.devices() > 1 ? NeedsPartitioner(module) : nullptr;
+  if (instr == nullptr) return Ok();
+  return MakeError(ErrorCode::kNeedsPartitioning,
+                   std::string(instr->info().name) + ": it is spread over " +
+                       std::to_string(mesh.devices()) +
+                       " devices by its sharding alone, which needs automatic partitioning; "
+                       "Tokamak runs jax.shard_map programs on several devices",
+                   SpanOf(*instr));
+}
+
+// Loops and branches of any kind, and sizes that only a run knows.
+bool InterpretedTimeDependsOnData(const Module& module) {
+  for (const auto& computation : module.computations())
+    for (const Instr* instr : computation->Instrs())
+      if (instr->op() == Op::kWhile || instr->op() == Op::kConditional ||
+          instr->shape().HasDynamicDims())
+        return true;
+  return false;
+}
+
+double InterpretedMicros(const Module& module) {
+  double micros = 0;
+  for (const auto& computation : module.computations()) micros += PriceOf(*computation);
+  return micros;
+}
+
+Result<std::shared_ptr<const Executable>> MakeInterpExecutable(
+    std::shared_ptr<const Compilation> compilation) {
+  return std::shared_ptr<const Executable>(
+      std::make_shared<InterpExecutable>(std::move(compilation)));
 }
 
 }  // namespace tokamak

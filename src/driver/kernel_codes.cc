@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <thread>
 
-#include "driver/host_rates.h"
 #include "kernel/simulate.h"
 #include "runtime/disk_cache.h"
 
@@ -190,32 +188,6 @@ Result<KernelCodes> MakeCodes(const std::vector<Kernel>& kernels, KernelMaker ma
   if (maker == KernelMaker::kGpuSimulator)
     codes.packs = std::make_unique<SimulatedPacks>(kernels, *codes.fault);
   return codes;
-}
-
-Machine SimulatedGpu() {
-  Machine machine = GpuMachine();
-  machine.cores = 1;
-  machine.rates = &GpuRates();
-  return machine;
-}
-
-Machine HostMachine() {
-  Machine machine;
-  machine.cores = IsPricedAsUnknown() ? 2 : std::max(1u, std::thread::hardware_concurrency());
-#if defined(__x86_64__)
-  machine.vector_bits = __builtin_cpu_supports("avx512f") != 0 ? 512
-                        : __builtin_cpu_supports("avx2") != 0  ? 256
-                                                               : 128;
-#endif
-#if TOK_HAVE_LLVM
-  if (Result<cpu::Target> target = cpu::HostTarget(); target.ok()) {
-    machine.dots_bf16 = target.value().dots_bf16;
-    machine.matrix_tiles = target.value().has_tiles;
-    machine.has_extremes = target.value().has_extremes && !IsPricedAsUnknown();
-  }
-#endif
-  machine.rates = &HostRates();
-  return machine;
 }
 
 }  // namespace tokamak

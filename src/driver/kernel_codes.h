@@ -7,8 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cost/machine.h"
-#include "driver/cpu_executable.h"
+#include "driver/target.h"
 #include "kernel/kernel.h"
 #include "kernel/simulate.h"
 #include "lower/lower.h"
@@ -52,9 +51,5 @@ Result<KernelCodes> MakeCodes(const std::vector<Kernel>& kernels, KernelMaker ma
 // Whether there is such a fault for tests: "crash", "abort", "fatal" or "endless", and perhaps
 // ":2", the number of efforts of code generation that it meets.
 bool IsCodegenFault(std::string_view text);
-// The machine that this process runs on.
-Machine HostMachine();
-// A GPU of few multiprocessors: small programs have the schedules of large ones there.
-Machine SimulatedGpu();
 
 }  // namespace tokamak

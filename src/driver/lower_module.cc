@@ -1,12 +1,10 @@
 #include "driver/lower_module.h"
 
 #include "driver/check_pins.h"
-#include "driver/host_libraries.h"
-#include "driver/kernel_codes.h"
+#include "driver/target_libraries.h"
 #include "fusion/given.h"
-#include "gen/library/libraries.h"
+#include "fusion/plan_data.h"
 #include "passes/passes.h"
-#include "runtime/host_memory.h"
 
 namespace tokamak {
 namespace {
@@ -14,7 +12,6 @@ namespace {
 // As users pin it.
 Result<LoweredProgram> LowerPinned(const Module& module, const LowerOptions& options,
                                    DecisionLog& log) {
-  if (!options.plan.pinned) return Lower(module, options, log);
   TOK_TRY(Pins pins, Pins::Read(module, options.plan.pin_words));
   if (pins.empty()) return Lower(module, options, log);
   LowerOptions with = options;
@@ -24,48 +21,64 @@ Result<LoweredProgram> LowerPinned(const Module& module, const LowerOptions& opt
   return program;
 }
 
-Status RunTargetPasses(Module& module, const LowerOptions& options, TargetLibraries* libraries,
-                       const PaperOptions& paper, DecisionLog& log) {
-  PassTarget target = TargetOf(options.machine, libraries);
-  target.is_planned =
-      options.plan.mode != FusionMode::kRules && options.plan.mode != FusionMode::kNone;
-  target.chunk_iterations = options.chunk_rounds;
-  PassContext context(log, {}, {.strict = options.strict, .lifted = paper.lifted}, target);
-  PipelineOptions pipeline;
-  pipeline.skip = paper.skip;
-  TOK_RETURN_IF_ERROR(RunPasses(module, PipelineOf(target.kind), context, pipeline));
-  if (options.plan.mode != FusionMode::kRules) return Ok();
-  TOK_RETURN_IF_ERROR(RunPasses(module, kPaperPipeline, context, pipeline));
-  return Ok();
+// By the plan of the options, where there is one.
+Result<LoweredProgram> LowerAsPlanned(const Module& module, LowerOptions lower,
+                                      const CompileOptions& options, DecisionLog& log) {
+  if (!options.pinned) return Lower(module, lower, log);
+  if (options.plan == nullptr) return LowerPinned(module, lower, log);
+  TOK_TRY(Cuts cuts, CutsOf(*options.plan, module));
+  lower.plan.cuts = &cuts;
+  return LowerPinned(module, lower, log);
 }
 
-Result<LoweredProgram> LowerPrepared(Module& module, const LowerOptions& options,
-                                     DecisionLog& log) {
-  if (options.plan.mode != FusionMode::kRules) return LowerPinned(module, options, log);
-  GivenFusions given = GivenFusions::Dissolve(module);
-  LowerOptions with = options;
-  with.plan.given = &given;
-  return LowerPinned(module, with, log);
+LowerOptions LowerOptionsOf(const Target& target, const CompileOptions& options,
+                            const std::vector<ParameterInfo>& parameters) {
+  LowerOptions lower;
+  lower.machine = target.machine;
+  for (const ParameterInfo& parameter : parameters)
+    lower.alias_results.push_back(parameter.alias_result);
+  lower.strict = options.strict;
+  lower.poison = options.check_memory;
+  lower.persistent = options.persistent;
+  lower.plan.mode = options.fusion;
+  lower.plan.effort = options.effort;
+  lower.plan.pin_words = options.pins;
+  lower.plan.memory_limit = options.memory_limit > 0 ? options.memory_limit : target.memory_bytes;
+  // Launches are what a GPU waits for; what is checked is launched one by one.
+  lower.plan.packs = options.packs.value_or(target.is_gpu() ? PackMode::kPriced : PackMode::kNone);
+  if (options.check_kernels && target.device != nullptr) lower.plan.packs = PackMode::kNone;
+  return lower;
 }
 
 }  // namespace
 
-Result<LoweredProgram> LowerModule(Module& module, const LowerOptions& options, DecisionLog& log,
-                                   const PaperOptions& paper, TargetLibraries* libraries) {
-  TOK_RETURN_IF_ERROR(RunTargetPasses(module, options, libraries, paper, log));
-  if (libraries == nullptr) return LowerPrepared(module, options, log);
-  LowerOptions with = options;
-  with.machine.matrix_library = libraries->are_used();
-  return LowerPrepared(module, with, log);
+Result<std::vector<PassRun>> RunTargetPasses(Module& module, Target& target,
+                                             const CompileOptions& options, DecisionLog& log) {
+  std::unique_ptr<TargetLibraries> libraries = LibrariesOf(target);
+  PassTarget rewritten_for = TargetOf(target.machine, libraries.get());
+  rewritten_for.is_planned =
+      options.fusion != FusionMode::kRules && options.fusion != FusionMode::kNone;
+  rewritten_for.chunk_iterations = options.short_chunks ? kShortChunk : 0;
+  PassContext context(log, {}, {.strict = options.strict, .lifted = options.lifted}, rewritten_for);
+  PipelineOptions pipeline;
+  pipeline.skip = options.skip_passes;
+  TOK_TRY(std::vector<PassRun> runs,
+          RunPasses(module, PipelineOf(rewritten_for.kind), context, pipeline));
+  if (libraries != nullptr) target.machine.matrix_library = libraries->are_used();
+  if (options.fusion != FusionMode::kRules) return runs;
+  TOK_TRY(std::vector<PassRun> paper, RunPasses(module, kPaperPipeline, context, pipeline));
+  runs.insert(runs.end(), paper.begin(), paper.end());
+  return runs;
 }
 
-Result<LoweredProgram> LowerForHost(Module& module, LowerOptions options, DecisionLog& log,
-                                    const PaperOptions& paper) {
-  options.machine = HostMachine();
-  if (options.plan.memory_limit == 0)
-    options.plan.memory_limit = static_cast<int64_t>(HostMemory());
-  HostLibraries libraries;
-  return LowerModule(module, options, log, paper, &libraries);
+Result<LoweredProgram> LowerModule(Module& module, const Target& target,
+                                   const CompileOptions& options,
+                                   const std::vector<ParameterInfo>& parameters, DecisionLog& log) {
+  LowerOptions lower = LowerOptionsOf(target, options, parameters);
+  if (options.fusion != FusionMode::kRules) return LowerAsPlanned(module, lower, options, log);
+  GivenFusions given = GivenFusions::Dissolve(module);
+  lower.plan.given = &given;
+  return LowerAsPlanned(module, lower, options, log);
 }
 
 }  // namespace tokamak

@@ -1,23 +1,31 @@
 #pragma once
 
-#include "driver/fusion_options.h"
+#include <vector>
+
+#include "driver/compile_options.h"
+#include "driver/executable.h"
+#include "driver/target.h"
 #include "explain/decision.h"
-#include "gen/library/libraries.h"
 #include "ir/ir.h"
 #include "lower/lower.h"
+#include "rewrite/pipeline.h"
 #include "support/result.h"
+
+// The two halves of a compilation for a target. Compile is the only caller.
 
 namespace tokamak {
 
-// From an optimized module to steps, for the machine of `options`: whoever compiles or explains a
-// program goes this way: the passes of its kind of target (rewrite/pipeline.h), the planner, steps.
-// `paper`: how the passes of FusionMode::kRules run. `libraries`: what computes dots and
-// convolutions; null: as options.machine says.
-Result<LoweredProgram> LowerModule(Module& module, const LowerOptions& options, DecisionLog& log,
-                                   const PaperOptions& paper = {},
-                                   TargetLibraries* libraries = nullptr);
-// The same for the machine that this process runs on, with its libraries.
-Result<LoweredProgram> LowerForHost(Module& module, LowerOptions options, DecisionLog& log,
-                                    const PaperOptions& paper = {});
+// Iterations of a loop kernel's launch where CompileOptions::short_chunks asks for few.
+inline constexpr int64_t kShortChunk = 3;
+
+// Rewrites an optimized module for a target: its pipeline, and the passes of FusionMode::kRules.
+// The target's machine is told whether the program calls a library.
+Result<std::vector<PassRun>> RunTargetPasses(Module& module, Target& target,
+                                             const CompileOptions& options, DecisionLog& log);
+
+// Plans and lowers what those passes left.
+Result<LoweredProgram> LowerModule(Module& module, const Target& target,
+                                   const CompileOptions& options,
+                                   const std::vector<ParameterInfo>& parameters, DecisionLog& log);
 
 }  // namespace tokamak

@@ -202,7 +202,7 @@ Result<StepTimes> MeasureSteps(const Module& module, const LoweredProgram& progr
                                const MeasureOptions& options) {
   DeviceMemories memories(gpu);
   TOK_RETURN_IF_ERROR(memories.Make(module, program));
-  TOK_TRY(DeviceSteps steps, PrepareSteps(program, gpu, true, nullptr));
+  TOK_TRY(DeviceSteps steps, PrepareSteps(program, gpu, true));
   HostFunctions functions(program.host_instrs);
   RunOptions run;
   run.host_calls = &RegisteredHostCalls();

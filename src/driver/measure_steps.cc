@@ -12,7 +12,6 @@
 #include "driver/host_steps.h"
 #include "driver/kernel_codes.h"
 #include "driver/program_facts.h"
-#include "driver/step_price.h"
 #include "kernel/formulas.h"
 #include "runtime/host_allocator.h"
 #include "runtime/host_memory.h"
@@ -215,12 +214,11 @@ void DrawArray(std::byte* data, int64_t bytes, ElementType type, uint64_t seed) 
     std::memcpy(data + at, block.data(), std::min(block.size(), static_cast<size_t>(bytes) - at));
 }
 
-Result<StepTimes> MeasureSteps(const Module& module, LoweredProgram& program,
+Result<StepTimes> MeasureSteps(const Module& module, const LoweredProgram& program,
                                const MeasureOptions& options) {
   Memory memory;
   TOK_TRY(std::vector<std::byte*> memories, MakeMemories(module, program, memory));
   TOK_TRY(KernelCodes codes, MakeCodes(program.kernels, KernelMaker::kMachineCode));
-  SetGrains(program, HostMachine());
   std::vector<const KernelCode*> kernels;
   for (const auto& code : codes.all) kernels.push_back(code.get());
   HostFunctions functions(program.host_instrs);

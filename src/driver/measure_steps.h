@@ -28,7 +28,7 @@ using StepTimes = std::map<StepKey, double>;
 
 // Runs a lowered program on drawn arguments and measures its kernels, products, calls and host
 // steps where it first comes to them. Needs the CPU backend.
-Result<StepTimes> MeasureSteps(const Module& module, LoweredProgram& program,
+Result<StepTimes> MeasureSteps(const Module& module, const LoweredProgram& program,
                                const MeasureOptions& options);
 
 // For those who measure elsewhere. Fills an array: reals in (-1, 1), integers from 0 to 1023, as

@@ -26,8 +26,8 @@ constexpr NamedOption kOptions[] = {
     {"tokamak_lift", "string", "", "rules of tokamak_fusion=rules that are left out"},
     {"tokamak_never_fuse", "string", "",
      "instructions (names, or train.py:12) that no kernel shares with others: 'a,b'"},
-    {"tokamak_packs", "string", "none",
-     "kernels that run as one launch: none, auto (where it pays) or all that may"},
+    {"tokamak_packs", "string", "",
+     "kernels that run as one launch: none, auto (where it pays: what GPUs have) or all that may"},
     {"tokamak_passes", "string", "default", "the passes that run, such as inline,(simplify,cse)*"},
     {"tokamak_require_fused", "string", "",
      "as tokamak_fuse, and an error where it cannot be: 'a,b;c,d'"},
@@ -72,7 +72,7 @@ void SetEffort(CompileOptions& options, const OptionValue& value) {
   double effort = 0;
   if (const double* real = std::get_if<double>(&value)) effort = *real;
   if (const int64_t* whole = std::get_if<int64_t>(&value)) effort = static_cast<double>(*whole);
-  options.effort = effort < 0 ? "fast" : effort > 0 ? "max" : "default";
+  options.effort = effort < 0 ? Effort::kFast : effort > 0 ? Effort::kMax : Effort::kDefault;
 }
 
 Error BadValue(const NamedOption& option, const char* takes) {
@@ -97,20 +97,6 @@ Result<bool> Truth(const NamedOption& option, const OptionValue& value) {
   return BadValue(option, "True or False");
 }
 
-// A typing error is told before anything is compiled.
-Status CheckedPipeline(const CompileOptions& options) {
-  Result<Pipeline> pipeline = ParsePipeline(options.passes);
-  if (!pipeline.ok()) return std::move(pipeline.error());
-  Result<Pipeline> skipped = ParsePipelineUnchecked(options.skip_passes);
-  if (!skipped.ok()) return std::move(skipped.error());
-  return Ok();
-}
-
-Status CheckedFusion(const CompileOptions& options) {
-  Result<FusionChoice> fusion = FusionOf(options);
-  return fusion.ok() ? Ok() : Status(std::move(fusion.error()));
-}
-
 }  // namespace
 
 std::span<const NamedOption> AllOptions() {
@@ -124,38 +110,35 @@ Status SetOption(CompileOptions& options, std::string_view name, const OptionVal
       std::find_if(std::begin(kOptions), std::end(kOptions),
                    [&](const NamedOption& row) { return row.name == name; });
   if (option == std::end(kOptions)) return UnknownOption(name);
+  if (option->type == "bool") {
+    TOK_TRY(bool truth, Truth(*option, value));
+    (name == "tokamak_strict" ? options.strict : options.require_kernels) = truth;
+    return Ok();
+  }
+  TOK_TRY(std::string text, Text(*option, value));
   if (name == "tokamak_backend") {
-    TOK_TRY(options.backend, Text(*option, value));
+    options.backend = std::move(text);
   } else if (name == "tokamak_dump_to") {
-    TOK_TRY(options.dump_dir, Text(*option, value));
+    options.dump_dir = std::move(text);
   } else if (name == "tokamak_effort") {
-    TOK_TRY(options.effort, Text(*option, value));
-    return CheckedFusion(options);
+    TOK_TRY(options.effort, ParseEffort(text));
   } else if (name == "tokamak_fusion") {
-    TOK_TRY(options.fusion, Text(*option, value));
-    return CheckedFusion(options);
+    TOK_TRY(options.fusion, ParseFusionMode(text));
   } else if (name == "tokamak_lift") {
-    TOK_TRY(options.lift, Text(*option, value));
-    return CheckedFusion(options);
+    TOK_TRY(options.lifted, ParseLifted(WordsOf(text, ',')));
   } else if (name == "tokamak_never_fuse") {
-    TOK_TRY(options.never_fuse, Text(*option, value));
+    options.pins.never_fuse = WordsOf(text, ',');
   } else if (name == "tokamak_fuse") {
-    TOK_TRY(options.fuse, Text(*option, value));
+    options.pins.fuse = WordsOf(text, ';');
   } else if (name == "tokamak_require_fused") {
-    TOK_TRY(options.require_fused, Text(*option, value));
+    options.pins.require_fused = WordsOf(text, ';');
   } else if (name == "tokamak_packs") {
-    TOK_TRY(options.packs, Text(*option, value));
-    if (!PackModeNamed(options.packs)) return BadValue(*option, "none, auto or all");
+    options.packs = PackModeNamed(text);
+    if (!options.packs && !text.empty()) return BadValue(*option, "none, auto or all");
   } else if (name == "tokamak_passes") {
-    TOK_TRY(options.passes, Text(*option, value));
-    TOK_RETURN_IF_ERROR(CheckedPipeline(options));
-  } else if (name == "tokamak_skip_passes") {
-    TOK_TRY(options.skip_passes, Text(*option, value));
-    TOK_RETURN_IF_ERROR(CheckedPipeline(options));
-  } else if (name == "tokamak_require_kernels") {
-    TOK_TRY(options.require_kernels, Truth(*option, value));
+    TOK_TRY(options.passes, ParsePipeline(text));
   } else {
-    TOK_TRY(options.strict, Truth(*option, value));
+    TOK_TRY(options.skip_passes, ParseSkipped(WordsOf(text, ',')));
   }
   return Ok();
 }
@@ -172,17 +155,20 @@ Status AddChecksOfEnvironment(CompileOptions& options) {
     } else if (word == "memory") {
       options.check_memory = true;
     } else if (word == "packs") {
-      options.packs = "all";
+      options.packs = PackMode::kAll;
     } else if (word == "fault") {
       options.faults = true;
+    } else if (word == "refuse") {
+      options.refuse = true;
     } else if (word == "chunks") {
       options.short_chunks = true;
     } else if (word.starts_with(kCodegen) && IsCodegenFault(word.substr(kCodegen.size()))) {
       options.codegen_fault = word.substr(kCodegen.size());
     } else {
-      return MakeError(ErrorCode::kOptionValue,
-                       "TOKAMAK_CHECK: '" + std::string(word) +
-                           "' is not kernels, memory, packs, fault, chunks or codegen-crash");
+      return MakeError(
+          ErrorCode::kOptionValue,
+          "TOKAMAK_CHECK: '" + std::string(word) +
+              "' is not kernels, memory, packs, fault, refuse, chunks or codegen-crash");
     }
   }
   return Ok();

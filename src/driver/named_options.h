@@ -6,7 +6,7 @@
 #include <string_view>
 #include <variant>
 
-#include "driver/executable.h"
+#include "driver/compile_options.h"
 #include "support/result.h"
 
 namespace tokamak {

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "driver/account/account.h"
+#include "driver/compiled_run.h"
 #include "driver/load.h"
 
 namespace tokamak {
@@ -90,13 +91,18 @@ Result<OpStep> StepOf(const OpSample& sample, std::string_view target) {
   LoadedFile file = LoadBytes(Bytes::FromString(sample.text), std::string(InfoOf(sample.op).name),
                               Verification::kYes);
   TOK_TRY(std::unique_ptr<Module> module, std::move(file.programs.at(0)));
-  AccountOptions options;
-  options.target = target;
-  options.compare = false;
-  TOK_TRY(std::unique_ptr<ProgramAccount> account, AccountOf(*module, options));
-  if (!account->why_interpreted.empty()) return OpStep::kInterpreter;
+  TOK_TRY(Target on, TargetNamed(target));
+  CompileOptions options;
+  options.check_memory = false;
+  FlattenEdges(*module);
+  Result<std::shared_ptr<const Compilation>> compiled = Compile(std::move(module), on, options);
+  if (!compiled.ok() && compiled.error().code == ErrorCode::kUnsupportedResult)
+    return OpStep::kInterpreter;
+  TOK_TRY(std::shared_ptr<const Compilation> made, std::move(compiled));
+  TOK_TRY(ProgramAccount account, AccountOf(std::move(made)));
+  if (!account.why_interpreted().empty()) return OpStep::kInterpreter;
   OpStep most = OpStep::kNone;
-  for (const StepAccount& step : account->steps) {
+  for (const StepAccount& step : account.steps) {
     OpStep own = step.generator == "host"      ? OpStep::kHost
                  : step.generator == "library" ? OpStep::kLibrary
                  : step.generator == "copy"    ? OpStep::kCopy

@@ -1,23 +1,16 @@
 #include "driver/pass_target.h"
 
-#include "driver/host_libraries.h"
-#include "driver/host_rates.h"
-#include "driver/kernel_codes.h"
+#include "driver/target_libraries.h"
 #include "passes/passes.h"
 
 namespace tokamak {
 
 NamedTarget::NamedTarget(std::string_view name, int64_t vector_bits) {
-  if (name.empty()) return;
-  if (name == "host") {
-    machine_ = HostMachine();
-    libraries_ = std::make_unique<HostLibraries>();
-  } else {
-    machine_ = GpuMachine();
-    machine_.rates = &GpuRates();
-    libraries_ = std::make_unique<AssumedLibraries>(true);
-  }
-  if (vector_bits > 0) machine_.vector_bits = vector_bits;
+  Result<Target> found = TargetNamed(name);
+  if (!found.ok()) return;  // "": none
+  target_ = std::move(found.value());
+  if (vector_bits > 0) target_.machine.vector_bits = vector_bits;
+  libraries_ = LibrariesOf(target_);
 }
 
 std::string PassesFor(std::string_view target, const std::string& passes) {
@@ -26,7 +19,7 @@ std::string PassesFor(std::string_view target, const std::string& passes) {
 }
 
 PassTarget NamedTarget::ForPasses() const {
-  return libraries_ == nullptr ? PassTarget{} : TargetOf(machine_, libraries_.get());
+  return libraries_ == nullptr ? PassTarget{} : TargetOf(target_.machine, libraries_.get());
 }
 
 }  // namespace tokamak

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "cost/machine.h"
+#include "driver/target.h"
 #include "gen/library/libraries.h"
 #include "rewrite/pass.h"
 
@@ -20,7 +20,7 @@ class NamedTarget {
   PassTarget ForPasses() const;
 
  private:
-  Machine machine_;
+  Target target_;
   std::unique_ptr<TargetLibraries> libraries_;  // null: there is no target
 };
 

@@ -86,6 +86,15 @@ class CutBuilder {
 
 }  // namespace
 
+Cut CutOf(const ComputationPlan& plan) {
+  Cut cut;
+  for (const PlannedKernel& kernel : plan.kernels)
+    cut.regions.push_back(
+        {kernel.region.instrs, kernel.region.roots, std::string(NameOf(kernel.kind))});
+  cut.packs = plan.packs;
+  return cut;
+}
+
 void AddKernel(ComputationPlan& plan, PlannedKernel planned) {
   auto number = static_cast<int>(plan.kernels.size());
   for (const Instr* instr : planned.region.instrs)

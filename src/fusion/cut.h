@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "fusion/kernel_memo.h"
@@ -12,6 +14,7 @@ namespace tokamak {
 struct CutRegion {
   std::vector<const Instr*> instrs;  // in any order, each once
   std::vector<const Instr*> roots;   // those whose values others need
+  std::string generator = {};        // of the kernel that was made of it; "": not known
 };
 
 // A way to cut a computation into kernels. What is in no region is the same bytes as another value,
@@ -20,6 +23,12 @@ struct Cut {
   std::vector<CutRegion> regions;
   std::vector<std::vector<int>> packs;  // regions, by number, that run as one launch
 };
+
+// How each computation of a program is cut.
+using Cuts = std::unordered_map<const Computation*, Cut>;
+
+// The cut that a plan was made of.
+Cut CutOf(const ComputationPlan& plan);
 
 // A kernel of a plan that makes its roots; all else in it exists only inside, unless some kernel
 // makes it.

@@ -212,6 +212,9 @@ ComputationPlan WithPins(ComputationPlan plan, Setting& setting, DecisionLog& lo
 ComputationPlan PlanKernels(const Computation& computation, const Machine& machine,
                             const PlanOptions& options, DecisionLog& log) {
   Setting setting{computation, machine, options.pins, options.memory_limit};
+  if (options.cuts != nullptr)
+    if (auto found = options.cuts->find(&computation); found != options.cuts->end())
+      return BuildCut(found->second, setting.kernels, log);
   if (options.given != nullptr)
     return WithPins(BuildCut(options.given->CutOf(computation, machine), setting.kernels, log),
                     setting, log);
@@ -242,6 +245,7 @@ std::optional<PackMode> PackModeNamed(std::string_view name) {
 ComputationPlan PlanComputation(const Computation& computation, const Machine& machine,
                                 const PlanOptions& options, DecisionLog& log) {
   ComputationPlan plan = PlanKernels(computation, machine, options, log);
+  if (options.cuts != nullptr && options.cuts->contains(&computation)) return plan;
   bool priced = options.mode == FusionMode::kGreedy || options.mode == FusionMode::kSearch;
   if (options.packs == PackMode::kPriced && priced) FormPacks(plan, machine, log);
   if (options.packs == PackMode::kAll) PackAll(plan);

@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "cost/machine.h"
@@ -69,6 +70,8 @@ enum class PackMode : uint8_t { kNone, kPriced, kAll };
 std::optional<PackMode> PackModeNamed(std::string_view name);
 
 class GivenFusions;
+struct Cut;
+using Cuts = std::unordered_map<const Computation*, Cut>;
 
 struct PlanOptions {
   FusionMode mode = FusionMode::kSearch;
@@ -78,7 +81,7 @@ struct PlanOptions {
   // many as they like.
   int64_t memory_limit = 0;
   const GivenFusions* given = nullptr;  // of kRules: those that the passes made
-  bool pinned = true;                   // users are heard; else neither options nor the program are
+  const Cuts* cuts = nullptr;           // a plan that was made before: nothing is decided
   PinWords pin_words;                   // what options say of single instructions
   const Pins* pins = nullptr;           // that, and what the program says; LowerModule reads them
 };

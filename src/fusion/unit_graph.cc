@@ -250,6 +250,8 @@ void UnitGraph::ShareMemory(const std::vector<int>& places, Lives& lives) const 
 }
 
 UnitGraph::Memory UnitGraph::MemoryOf(const std::vector<int>& places) const {
+  // A plan that has no order is refused later: it takes no memory.
+  if (places.empty()) return {0, 0, std::vector<int64_t>(static_cast<size_t>(kernels_), 0)};
   int end = 0;
   for (int place : places) end = std::max(end, place + 1);
   Lives lives = LivesOf(places, end);

@@ -190,21 +190,16 @@ Result<Value> Fold(const Folding& folding, Context& context, ScalarBody::Narrow 
   });
 }
 
-// Whether `init` leaves what it is added to, or multiplied by, as it is.
-template <typename T>
-bool IsIdentityInit(Op op, T init) {
-  return (op == Op::kAdd && init == T(0)) || (op == Op::kMultiply && init == T(1));
-}
-
-// A sum or product of one element is that element, as in XLA: 0 + -0, and 1 times an infinite
-// complex number, are others.
+// A product of one complex number is that number, as in XLA and NumPy: 1 times an infinite one is
+// another.
 bool GivesItsElement(const Folding& folding, int64_t count) {
   if (folding.inputs.size() != 1 || count != 1) return false;
   ElementType type = folding.ShapeAt(0).type();
   std::optional<Op> op = CommutativeBody(folding.body());
-  if (!op || folding.inputs[0].type() != type || folding.inits[0].type() != type) return false;
-  return DispatchStorage(
-      type, [&]<typename T>() { return IsIdentityInit(*op, ElementsAs<T>(folding.inits[0])[0]); });
+  if (op != Op::kMultiply || !IsComplex(type)) return false;
+  if (folding.inputs[0].type() != type || folding.inits[0].type() != type) return false;
+  return DispatchStorage(type,
+                         [&]<typename T>() { return ElementsAs<T>(folding.inits[0])[0] == T(1); });
 }
 
 }  // namespace

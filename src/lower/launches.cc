@@ -187,7 +187,7 @@ void Lowerer::PlanRounds(Frame& frame, const Instr& instr) {
   if (mode == FusionMode::kNone || mode == FusionMode::kRules) return;
   RoundsRegion rounds = RoundsRegionOf(instr);
   BuildOutcome outcome{std::nullopt, rounds.form.why_not};
-  const Pins* pins = options_.plan.pinned ? options_.plan.pins : nullptr;
+  const Pins* pins = options_.plan.pins;
   if (effects_.Of(instr))
     outcome.why_not = "it has effects";
   else if (RunsInChunks(instr))

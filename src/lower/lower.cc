@@ -69,6 +69,7 @@ const ComputationPlan& Lowerer::PlanOf(const Computation& computation) {
   if (it == plans_.end()) {
     ComputationPlan plan = PlanComputation(computation, options_.machine, options_.plan, log_);
     program_.planning.emplace_back(&computation, plan.facts);
+    program_.cuts.emplace(&computation, CutOf(plan));
     it = plans_.emplace(&computation, std::move(plan)).first;
   }
   return it->second;
@@ -292,7 +293,8 @@ Result<LoweredProgram> Lower(const Module& module, const LowerOptions& options, 
     program = Lowerer(module, plain, log).Run();
   }
   FusionMode mode = options.plan.mode;
-  if (options.machine.is_gpu() && mode != FusionMode::kNone && mode != FusionMode::kRules)
+  if (options.persistent && options.machine.is_gpu() && mode != FusionMode::kNone &&
+      mode != FusionMode::kRules)
     ChoosePersistent(program, options.machine, log);
   return program;
 }

@@ -9,6 +9,7 @@
 #include "analysis/effects.h"
 #include "cost/machine.h"
 #include "explain/decision.h"
+#include "fusion/cut.h"
 #include "fusion/plan.h"
 #include "ir/ir.h"
 #include "kernel/kernel.h"
@@ -43,10 +44,14 @@ struct LoweredProgram {
   // Of each of them: rounds of a launch, where it is one whose teams stay (lower/persistent.h); 0:
   // it runs step by step.
   std::vector<int64_t> persistent;
+  std::vector<double> persistent_us;  // of an iteration of such a loop, predicted
+  // Of each call and host step: a library of the device does it.
+  std::vector<bool> device_calls, device_hosts;
   std::vector<const Instr*> constants;  // memories after parameters and results
   int64_t arena_bytes = 0;
   int64_t launches = 0, copies = 0;  // steps, those of loops counted once
   std::vector<std::pair<const Computation*, PlanningFacts>> planning;  // of each that was planned
+  Cuts cuts;                                                           // the same: its kernels
 };
 
 struct LowerOptions {
@@ -54,9 +59,9 @@ struct LowerOptions {
   Machine machine;
   // Per parameter: the result that may take its memory; -1: none.
   std::vector<int64_t> alias_results;
-  bool strict = false;       // sums are added up in the order of the program's instructions
-  bool poison = false;       // bytes of the arena are made NaN as soon as their value is dead
-  int64_t chunk_rounds = 0;  // that a loop's kernel does in one launch; 0: by price
+  bool strict = false;     // sums are added up in the order of the program's instructions
+  bool persistent = true;  // loops may become one launch
+  bool poison = false;     // bytes of the arena are made NaN as soon as their value is dead
 };
 
 // Why the program cannot be lowered (sizes that are known at run time only, values that no memory

@@ -77,9 +77,11 @@ class Chooser {
       why_not = fmt::format("a round takes {:.0f} us: launches are nothing of it", launched);
     if (why_not.empty() && rounds && *rounds < 2) why_not = "it has no second round";
     bool taken = why_not.empty() && met < launched;
-    if (taken)
+    if (taken) {
       program_.persistent[step.target] =
           std::clamp<int64_t>(static_cast<int64_t>(kMostMicros / met), 1, INT64_C(1) << 30);
+      program_.persistent_us[step.target] = met;
+    }
     Decision record{.pass = "lower",
                     .rule = "lower.persistent",
                     .verdict = taken ? Verdict::kTaken : Verdict::kRejected,
@@ -140,7 +142,9 @@ class Chooser {
     if (launch.grid > kMostTeams) return fmt::format("a step has {} teams", launch.grid);
     auto threads = static_cast<int64_t>(work.threads);
     all.threads = std::max(all.threads, threads);
-    if (work.barriers > 0 && threads % kWarp != 0) all.uneven = std::max(all.uneven, threads);
+    // A team within one warp meets as its lanes do.
+    if (work.barriers > 0 && threads > kWarp && threads % kWarp != 0)
+      all.uneven = std::max(all.uneven, threads);
     return "";
   }
 
@@ -153,6 +157,7 @@ class Chooser {
 
 void ChoosePersistent(LoweredProgram& program, const Machine& machine, DecisionLog& log) {
   program.persistent.assign(program.loops.size(), 0);
+  program.persistent_us.assign(program.loops.size(), 0);
   Chooser(program, machine, log).Visit(program.steps);
 }
 

@@ -69,7 +69,7 @@ constexpr auto Entry() {
   }
 }
 
-constexpr PJRT_Api_Version kVersion = {
+constexpr PJRT_Api_Version kApiVersion = {
     .struct_size = kStructSize<PJRT_Api_Version>,
     .extension_start = nullptr,
     .major_version = 0,
@@ -79,7 +79,7 @@ constexpr PJRT_Api_Version kVersion = {
 const PJRT_Api kApi = {
     sizeof(PJRT_Api),
     Extensions(),
-    kVersion,
+    kApiVersion,
 #define TOK_PJRT_FUNCTION(name, offset, returned, optional) Entry<returned, &name, name##_Args>(),
 #include "pjrt/abi.def"
 };

@@ -138,7 +138,11 @@ TEST(Plugin, NamesMayBeAnyBytes) {
                       "b\""),
             std::string::npos)
       << said;
-  EXPECT_NE(said.find("first_run"), std::string::npos) << said;
+  // Runs of a device are not timed by the host.
+  const char* device = std::getenv("TOKAMAK_DEVICE");
+  if (device == nullptr || std::string_view(device) == "cpu") {
+    EXPECT_NE(said.find("first_run"), std::string::npos) << said;
+  }
   Destroy(y[0]);
   Destroy(x);
   Destroy(named);

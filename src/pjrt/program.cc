@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "driver/compilation.h"
 #include "driver/named_options.h"
 #include "driver/report.h"
 #include "pjrt/executable.h"
@@ -150,7 +151,7 @@ Result<std::shared_ptr<const Program>> CompileProgram(std::string_view code,
   DiskCache* disk = code.size() < kDiskCacheFrom ? nullptr : DiskCache::OfProcess();
   std::string disk_key = CacheKey().Add(BuildId()).Add(key).bytes();
   compile.verified = disk != nullptr && disk->Get(kVerified, disk_key).has_value();
-  TOK_TRY(program->executable, Compile(std::move(module), compile));
+  TOK_TRY(program->executable, CompileAndLoad(std::move(module), compile));
   Describe(*program);
   // Functions of the host are of this process, and let go of with the program.
   if (program->executable->calls_host()) return std::shared_ptr<const Program>(std::move(program));

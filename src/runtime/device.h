@@ -17,6 +17,11 @@ struct DeviceInfo {
   std::string versions;  // "sm_90, CUDA 13.0"
   int multiprocessors = 1;
   int64_t memory_bytes = 0;
+  // What it says of itself; 0: nothing.
+  int compute_major = 0;                    // of its compute capability
+  int clock_khz = 0, memory_clock_khz = 0;  // at most
+  int memory_bus_bits = 0, l2_bytes = 0;
+  int threads = 0, registers = 0, shared_bytes = 0;  // of a multiprocessor
 };
 
 // A device with memory that the host cannot touch. What it is asked to do goes into one queue, and

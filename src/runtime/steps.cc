@@ -101,6 +101,8 @@ class Stepper {
   }
 
   Status RunOne(const RunStep& step) {
+    if (context_.recorder != nullptr) [[unlikely]]
+      return Record(step);
     bool is_watched = step.kind == StepKind::kLaunch || step.kind == StepKind::kLibrary ||
                       step.kind == StepKind::kCall || step.kind == StepKind::kHost;
     if (context_.watcher == nullptr || !is_watched) return RunPlain(step);
@@ -111,6 +113,29 @@ class Stepper {
     return WithPointers(step, [&](std::span<void* const> arguments) {
       return context_.watcher->After(step, arguments);
     });
+  }
+
+  Status Record(const RunStep& step) {
+    switch (step.kind) {
+      case StepKind::kWhile:
+        return RunWhile(step);
+      case StepKind::kConditional:
+        return Run(step.blocks[context_.recorder->BlockOf(step)]);
+      case StepKind::kPoison:
+        return Ok();
+      case StepKind::kCopy:
+        if (At(step.places[0]) == At(step.places[1])) return Ok();
+        [[fallthrough]];
+      default:
+        context_.recorder->Issue(step);
+        return Ok();
+    }
+  }
+
+  bool GoesOn(const RunStep& loop, bool odd) const {
+    if (context_.recorder != nullptr) [[unlikely]]
+      return context_.recorder->GoesOn(loop);
+    return At(loop.places[odd ? 1 : 0])[0] != std::byte{0};
   }
 
   Status RunPlain(const RunStep& step) {
@@ -251,14 +276,14 @@ class Stepper {
   }
 
   Status RunWhile(const RunStep& step) {
-    if (context_.watcher == nullptr && context_.packs == nullptr &&
+    if (context_.watcher == nullptr && context_.packs == nullptr && context_.recorder == nullptr &&
         std::all_of(step.blocks.begin(), step.blocks.end(), ShortSteps::Has))
       return RunShortLoop(step);
     bool in_turn = step.blocks.size() > 3, odd = false, asks = !step.runs_first;
     for (;; asks = true) {
       TOK_RETURN_IF_ERROR(CheckStop());
       if (asks) TOK_RETURN_IF_ERROR(Run(step.blocks[odd ? 3 : 0]));
-      if (asks && At(step.places[odd ? 1 : 0])[0] == std::byte{0}) break;
+      if (asks && !GoesOn(step, odd)) break;
       TOK_RETURN_IF_ERROR(Run(step.blocks[odd ? 4 : 1]));
       if (in_turn) {
         odd = !odd;

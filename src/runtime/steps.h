@@ -87,7 +87,11 @@ struct RunStep {
   int64_t first_unit = 0;    // launch of a pack
   int64_t bytes = 0;         // copy, poison
   bool is_pred = false;      // conditional: true is block 0
-  bool runs_first = false;   // while: the condition is looked at after a round, which looks itself
+  // Copy: the loop after it, which is one launch, reads the source itself in its first iteration.
+  bool left_out = false;
+  // While: the places of the launch of its first iteration, where such copies are left out.
+  std::vector<Place> first_places = {};
+  bool runs_first = false;  // while: the condition is looked at after a round, which looks itself
   // Pack: launches that need nothing of each other and run as one.
   // While: condition, body, and copies of what the body made to where it is carried. Two more,
   // where both places of each copy change roles every round instead: condition and body of odd
@@ -110,6 +114,19 @@ class StepWatcher {
   virtual Status After(const RunStep& step, std::span<void* const> arguments) = 0;
 };
 
+// Takes the place of whatever executes steps, and of the data that decides where a run goes: what a
+// program issues can be listed without being done.
+class StepRecorder {
+ public:
+  virtual ~StepRecorder() = default;
+  // A launch, pack, library call, call, host step or copy, instead of doing it.
+  virtual void Issue(const RunStep& step) = 0;
+  // Whether a loop has another iteration.
+  virtual bool GoesOn(const RunStep& loop) = 0;
+  // The block that a conditional runs.
+  virtual size_t BlockOf(const RunStep& conditional) = 0;
+};
+
 // One run.
 struct StepContext {
   std::span<std::byte* const> memories;
@@ -121,6 +138,7 @@ struct StepContext {
   const std::atomic<bool>* stop = nullptr;  // may be null
   StepWatcher* watcher = nullptr;           // may be null
   const PackCode* packs = nullptr;          // may be null: launches side by side
+  StepRecorder* recorder = nullptr;         // may be null
 };
 
 // Runs steps in order. TK6103 when it is stopped; errors of host functions.

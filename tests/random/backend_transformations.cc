@@ -3,6 +3,7 @@
 
 #include "analysis/cumulative_window.h"
 #include "driver/compiled_run.h"
+#include "driver/fusion_options.h"
 #include "gen/window.h"
 #include "ir/clone.h"
 #include "random/check.h"
@@ -154,7 +155,9 @@ class OnBackend : public Transformation {
     CompiledRunOptions options;
     options.compile.backend = backend_;
     options.compile.strict = true;
-    if (!fusion_.empty()) options.compile.fusion = fusion_;
+    if (!fusion_.empty()) {
+      TOK_TRY(options.compile.fusion, ParseFusionMode(fusion_));
+    }
     options.hoist = true;
     TOK_TRY(CompiledRun program, CompiledRun::Make(module, options));
     return program.Run(inputs);

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "cost/machine.h"
-#include "driver/kernel_codes.h"
+#include "driver/target.h"
 #include "gen/library/libraries.h"
 #include "ir/clone.h"
 #include "ir/compare.h"
@@ -45,7 +45,8 @@ class Passes : public Transformation {
   bool Keeps(const Module& module) const override {
     if (std::ranges::none_of(steps_, [](const Step& step) { return MayRound(step.pass); }))
       return true;
-    if (steps_.front().pass == Pass::kFormFma && !HasFma(module)) return true;  // see Optimize
+    // Those that it forms are taken apart again (Optimize), and with them the program's own.
+    if (steps_.size() == 1 && steps_.front().pass == Pass::kFormFma) return !HasFma(module);
     std::unique_ptr<Module> changed = CloneModule(module);
     Result<std::vector<PassRun>> runs = Optimize(*changed);
     return runs.ok() && std::ranges::none_of(runs.value(), [](const PassRun& run) {
@@ -75,7 +76,12 @@ class Passes : public Transformation {
     limits.rerolled_steps = 3;  // programs are small: what pays and what does not is not asked
     limits.rerolled_instrs = limits.rerolled_step = limits.rerolled_heavy = 1;
     limits.merged_dot_bytes = int64_t{1} << 40;
-    const Machine machine = kind_ == kGpu ? SimulatedGpu() : Machine{};
+    Machine machine;
+    if (kind_ == kGpu) {
+      TOK_TRY(Target h200, TargetNamed("h200"));
+      machine = h200.machine;
+      machine.cores = 1;  // small programs have the schedules of large ones
+    }
     AssumedLibraries libraries(kind_ == kGpu);
     PassTarget target = kind_ == kNoTarget ? PassTarget{} : TargetOf(machine, &libraries);
     PassContext context(log, limits, {.strict = IsStrict()}, target);

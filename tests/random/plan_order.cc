@@ -4,8 +4,7 @@
 #include <algorithm>
 
 #include "analysis/effects.h"
-#include "driver/host_rates.h"
-#include "driver/lower_module.h"
+#include "driver/compilation.h"
 #include "ir/clone.h"
 #include "kernel/hash.h"
 #include "passes/passes.h"
@@ -59,17 +58,16 @@ constexpr Setting kSettings[] = {{"greedy on a CPU", FusionMode::kGreedy, false}
 
 // The forms of all kernels, in the order of their hashes.
 Result<std::vector<uint64_t>> KernelsOf(const Module& module, const Setting& setting) {
-  std::unique_ptr<Module> copy = CloneModule(module);
-  LowerOptions options;
-  options.plan.mode = setting.mode;
-  if (setting.gpu) {
-    options.machine = GpuMachine();
-    options.machine.rates = &GpuRates();
-  }
-  DecisionLog log;
-  TOK_TRY(LoweredProgram program, LowerModule(*copy, options, log));
+  TOK_TRY(Target target, TargetNamed(setting.gpu ? "h200" : "host"));
+  if (!setting.gpu) target.machine = {};
+  target.libraries = LibraryUse::kNone;
+  CompileOptions options;
+  options.passes.clear();
+  options.fusion = setting.mode;
+  options.check_memory = false;
+  TOK_TRY(std::shared_ptr<const Compilation> made, Compile(CloneModule(module), target, options));
   std::vector<uint64_t> hashes;
-  for (const Kernel& kernel : program.kernels) hashes.push_back(HashOf(kernel));
+  for (const Kernel& kernel : made->program.kernels) hashes.push_back(HashOf(kernel));
   std::sort(hashes.begin(), hashes.end());
   return hashes;
 }

@@ -98,18 +98,22 @@ class LoopWriter {
     text_ += fmt::format(format, std::forward<Args>(args)...) + "\n";
   }
 
-  // Threads beyond a part's own do not come to its barriers.
+  // Threads beyond a part's own do not come to its barriers. A team within one warp meets as
+  // lanes of that warp do: a barrier counts whole warps, and waits for the others for ever.
   Result<std::string> WithBarriers(std::string text, size_t function) const {
     constexpr std::string_view kAll = "__syncthreads();";
-    if (threads_[function] == most_threads_) return text;
+    int threads = threads_[function];
+    if (threads == most_threads_) return text;
     std::string own =
-        fmt::format("asm volatile(\"bar.sync 1, {};\" ::: \"memory\");", threads_[function]);
+        threads < kLoopWarp
+            ? fmt::format("__syncwarp({:#x}u);", (1u << threads) - 1)
+            : fmt::format("asm volatile(\"bar.sync 1, {};\" ::: \"memory\");", threads);
     for (size_t at = text.find(kAll); at != std::string::npos; at = text.find(kAll, at)) {
-      if (threads_[function] % kLoopWarp != 0)
+      if (threads > kLoopWarp && threads % kLoopWarp != 0)
         return MakeError(
             ErrorCode::kCudaText,
             fmt::format("loop {}: a team of {} threads with barriers among others of {}", name_,
-                        threads_[function], most_threads_));
+                        threads, most_threads_));
       text.replace(at, kAll.size(), own);
       at += own.size();
     }

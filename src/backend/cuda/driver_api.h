@@ -107,9 +107,12 @@ struct DriverApi {
 
 // Numbers of cuda.h.
 inline constexpr int kNotReady = 600;
-inline constexpr int kOutOfDeviceMemory = 2;
+inline constexpr int kInvalidValue = 1, kOutOfDeviceMemory = 2;
 inline constexpr int kAttributeMultiprocessors = 16;
 inline constexpr int kAttributeMajor = 75, kAttributeMinor = 76;
+inline constexpr int kAttributeClock = 13, kAttributeMemoryClock = 36, kAttributeBusWidth = 37,
+                     kAttributeL2 = 38, kAttributeThreads = 39, kAttributeShared = 81,
+                     kAttributeRegisters = 82;
 inline constexpr int kFunctionRegisters = 4, kFunctionLocalBytes = 3, kFunctionDynamicBytes = 8;
 inline constexpr int kFunctionLargeCluster = 14;  // more blocks than every device has in one
 inline constexpr int kPortableCluster = 8;

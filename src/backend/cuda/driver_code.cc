@@ -42,9 +42,14 @@ Result<std::shared_ptr<const LaunchCode>> DriverGpu::MakeCode(
   code->threads = source.source.threads;
   code->pointers = source.pointers;
   int result = api_.function(&code->function, module->handle(), source.source.name.c_str());
-  if (result == 0 && code->dynamic_bytes > 0)
+  if (result == 0 && code->dynamic_bytes > 0) {
     result = api_.set_function_attribute(code->function, kFunctionDynamicBytes,
                                          static_cast<int>(code->dynamic_bytes));
+    if (result == kInvalidValue)
+      return MakeError(ErrorCode::kCudaText,
+                       fmt::format("kernel {}: {} bytes of team memory, which the device has not",
+                                   label, code->dynamic_bytes));
+  }
   if (result == 0 && source.source.cluster > kPortableCluster)
     result = api_.set_function_attribute(code->function, kFunctionLargeCluster, 1);
   if (result == 0)
@@ -54,7 +59,10 @@ Result<std::shared_ptr<const LaunchCode>> DriverGpu::MakeCode(
     int at_a_time = 0;
     result =
         api_.teams_at_a_time(&at_a_time, code->function, code->threads[0], code->dynamic_bytes);
-    int64_t all = std::max(info_.multiprocessors, 1), most = int64_t{std::max(at_a_time, 1)} * all;
+    if (result == 0 && at_a_time == 0)
+      return MakeError(ErrorCode::kCudaText,
+                       fmt::format("kernel {}: no multiprocessor has room for a team", label));
+    int64_t all = std::max(info_.multiprocessors, 1), most = int64_t{at_a_time} * all;
     int64_t wanted = std::max(source.grid, std::min(source.side_by_side, all));
     code->grid = static_cast<unsigned>(std::min(wanted, most));
     code->has_condition = source.has_condition;

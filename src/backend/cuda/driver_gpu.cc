@@ -71,6 +71,16 @@ Result<std::unique_ptr<DriverGpu>> DriverGpu::Open(const DriverApi& driver, int 
                      api->create_stream(&opened.stream, kStreamNonBlocking),
                      api->create_stream(&opened.copy_stream, kStreamNonBlocking)})
     if (result != 0) return failed(result);
+  // Nothing depends on these but estimates: a driver that does not tell is no error.
+  for (auto [value, attribute] : {std::pair(&opened.info.clock_khz, kAttributeClock),
+                                  std::pair(&opened.info.memory_clock_khz, kAttributeMemoryClock),
+                                  std::pair(&opened.info.memory_bus_bits, kAttributeBusWidth),
+                                  std::pair(&opened.info.l2_bytes, kAttributeL2),
+                                  std::pair(&opened.info.threads, kAttributeThreads),
+                                  std::pair(&opened.info.registers, kAttributeRegisters),
+                                  std::pair(&opened.info.shared_bytes, kAttributeShared)})
+    if (api->device_attribute(value, attribute, device) != 0) *value = 0;
+  opened.info.compute_major = major;
   opened.info.name = name;
   opened.info.memory_bytes = static_cast<int64_t>(bytes);
   opened.architecture = fmt::format("sm_{}{}", major, minor);

@@ -37,6 +37,12 @@ struct LoopEnd {
   bool ended = false;  // the condition says so
 };
 
+// Whether an error of Gpu::Load is about the form of a launch (TK4120, TK4121): another form of the
+// same program may do.
+inline bool IsRefusal(const Error& error) {
+  return error.code == ErrorCode::kCudaText || error.code == ErrorCode::kNvrtcRefused;
+}
+
 // Code of a launch, loaded into a GPU.
 class LaunchCode {
  public:

@@ -1,23 +1,18 @@
 #include "driver/account/account.h"
 
 #include <algorithm>
-#include <chrono>
 #include <unordered_map>
 
 #include "analysis/loops.h"
+#include "cost/rates.h"
+#include "driver/account/digest.h"
 #include "driver/all_kernels.h"
 #include "driver/as_given.h"
-#include "driver/device_libraries.h"
-#include "driver/devices.h"
-#include "driver/host_rates.h"
-#include "driver/kernel_codes.h"
-#include "driver/lower_module.h"
 #include "driver/measure_device.h"
 #include "driver/measure_steps.h"
 #include "driver/step_price.h"
 #include "fusion/region_hash.h"
 #include "ir/clone.h"
-#include "passes/passes.h"
 #include "support/hash.h"
 
 namespace tokamak {
@@ -46,9 +41,15 @@ bool Computes(const Instr& instr) {
 // Steps as accounts, in the order in which they run.
 class Walker {
  public:
-  Walker(const Module& module, const LoweredProgram& program, const Machine& machine,
-         const StepTimes& times, bool measured)
-      : program_(program), machine_(machine), times_(times), measured_(measured), phases_(module) {}
+  Walker(const Compilation& made, const StepTimes& times, bool measured)
+      : made_(made),
+        program_(made.program),
+        machine_(made.target.machine),
+        times_(times),
+        measured_(measured),
+        on_device_(made.target.maker == KernelMaker::kCuda),
+        loops_are_launches_(on_device_ && !made.options.check_kernels),
+        phases_(*made.module) {}
 
   std::vector<StepAccount> Run() {
     Walk(program_.steps, 1);
@@ -58,31 +59,110 @@ class Walker {
  private:
   using Calls = std::optional<int64_t>;
 
+  static Calls Times(Calls calls, Calls more) {
+    int64_t product = 0;
+    if (!calls || !more || __builtin_mul_overflow(*calls, *more, &product)) return std::nullopt;
+    return product;
+  }
+
   void Walk(const std::vector<RunStep>& steps, Calls calls) {
     for (const RunStep& step : steps) {
-      Calls inner = calls;
-      if (step.kind == StepKind::kConditional) inner = std::nullopt;
-      if (step.kind == StepKind::kWhile) inner = TripsOf(step, calls);
+      if (step.kind == StepKind::kWhile) {
+        WalkLoop(step, calls);
+        continue;
+      }
       AddStep(step, calls);
-      if (step.kind == StepKind::kPack) continue;
-      for (const std::vector<RunStep>& block : step.blocks) Walk(block, inner);
+      if (step.kind == StepKind::kConditional)
+        for (const std::vector<RunStep>& block : step.blocks) Walk(block, std::nullopt);
     }
   }
 
-  // The condition is computed once more than the body, which is not counted.
-  Calls TripsOf(const RunStep& step, Calls calls) const {
+  Calls TripsOf(const RunStep& step) const {
     auto* instr = const_cast<Instr*>(program_.loops[step.target]);
     std::optional<WhileLoop> loop = LoopOf(instr);
     std::optional<uint64_t> trips = loop ? TripCount(*loop) : std::nullopt;
-    int64_t product = 0;
-    if (!calls || !trips || *trips > INT64_MAX ||
-        __builtin_mul_overflow(*calls, static_cast<int64_t>(*trips), &product))
-      return std::nullopt;
-    return product;
+    if (!trips || *trips >= INT64_MAX) return std::nullopt;
+    return static_cast<int64_t>(*trips);
+  }
+
+  void WalkLoop(const RunStep& loop, Calls calls) {
+    Calls trips = TripsOf(loop);
+    if (loops_are_launches_ && loop.target < program_.persistent.size() &&
+        program_.persistent[loop.target] > 0)
+      return AddPersistent(loop, calls, trips);
+    bool alternates = loop.blocks.size() > 3;
+    // A device need not be asked whether a known number of iterations is over.
+    if (!on_device_ || !trips)
+      Walk(loop.blocks[0],
+           Times(calls, trips ? Calls(*trips + (loop.runs_first ? 0 : 1)) : std::nullopt));
+    Walk(loop.blocks[1], Times(calls, trips));
+    // Where buffers alternate, the last of an odd number of iterations leaves values to be copied.
+    Calls copies = alternates && trips ? Calls(*trips % 2) : trips;
+    if (copies != Calls(0)) Walk(loop.blocks[2], Times(calls, copies));
+  }
+
+  // A loop that is one launch, or a few when it is long.
+  void AddPersistent(const RunStep& loop, Calls calls, Calls trips) {
+    StepAccount account;
+    account.step = &loop;
+    Calls launches = trips;
+    if (trips) {
+      int64_t first = loop.first_places.empty() ? 0 : 1, most = program_.persistent[loop.target];
+      launches = first + (*trips - first + most - 1) / most;
+    }
+    account.calls = Times(calls, launches);
+    account.name = LabelOf(*program_.loops[loop.target]);
+    account.generator = "persistent";
+    Hasher hasher;
+    auto add = [&](const std::vector<RunStep>& steps) {
+      for (const RunStep& step : steps) {
+        StepAccount part;
+        if (step.kind == StepKind::kCopy) {
+          part.reads = part.writes = step.bytes;
+        } else {
+          step.kind == StepKind::kPack ? DescribePack(step, part) : DescribeKernel(step, part);
+        }
+        AddPart(std::move(part), account, hasher);
+      }
+    };
+    if (!trips) add(loop.blocks[0]);
+    add(loop.blocks[1]);
+    account.hash = hasher.digest();
+    account.code = DigestOf(account.codes);
+    // Iterations are inside of the launch: what the parts move, they move in each.
+    double iterations = static_cast<double>(trips.value_or(1));
+    double launched = static_cast<double>(std::max<int64_t>(launches.value_or(1), 1));
+    account.predicted_us =
+        program_.persistent_us[loop.target] * iterations / launched + RatesOf(machine_).wait_us;
+    account.reads =
+        static_cast<int64_t>(static_cast<double>(account.reads) * iterations / launched);
+    account.writes =
+        static_cast<int64_t>(static_cast<double>(account.writes) * iterations / launched);
+    accounts_.push_back(std::move(account));
+  }
+
+  static void AddPart(StepAccount part, StepAccount& account, Hasher& hasher) {
+    account.reads += part.reads;
+    account.writes += part.writes;
+    account.ops += part.ops;
+    account.phase = std::max(account.phase, part.phase);
+    hasher.Add(part.hash);
+    account.codes.insert(account.codes.end(), part.codes.begin(), part.codes.end());
+    auto add_new = [](auto& to, const auto& from) {
+      for (const auto& one : from)
+        if (std::find(to.begin(), to.end(), one) == to.end()) to.push_back(one);
+    };
+    account.kernels.insert(account.kernels.end(), part.kernels.begin(), part.kernels.end());
+    account.made.insert(account.made.end(), part.made.begin(), part.made.end());
+    add_new(account.read, part.read);
+    add_new(account.lines, part.lines);
+    account.instrs.insert(account.instrs.end(), part.instrs.begin(), part.instrs.end());
+    if (!part.generator.empty()) account.parts.push_back(std::move(part));
   }
 
   void AddStep(const RunStep& step, Calls calls) {
     StepAccount account;
+    account.step = &step;
     account.calls = calls;
     switch (step.kind) {
       case StepKind::kLaunch:
@@ -96,22 +176,29 @@ class Walker {
                           : machine_.is_gpu()                        ? "cuBLASLt"
                                                                      : "OpenBLAS";
         DescribeInstr(*program_.product_instrs[step.target], "library", account);
+        account.code = ProductDigest(program_.products[step.target]);
         break;
       case StepKind::kCall:
-        account.library = "tokamak";
+        account.library = IsOnDevice(program_.device_calls, step.target) ? "device" : "tokamak";
         DescribeInstr(*program_.call_instrs[step.target], "library", account);
         break;
       case StepKind::kHost: {
         const Instr& instr = *program_.host_instrs[step.target];
+        if (IsOnDevice(program_.device_hosts, step.target)) {
+          account.library = "device";
+          DescribeInstr(instr, "library", account);
+          break;
+        }
         account.why =
             BelongsToHost(instr) ? "it is the host's" : program_.host_reasons[step.target];
         DescribeInstr(instr, "host", account);
         break;
       }
       case StepKind::kCopy:
+        if ((step.left_out && loops_are_launches_) || IsDonated(step)) return;
         account.name = account.generator = "copy";
         account.reads = account.writes = step.bytes;
-        account.hash = static_cast<uint64_t>(step.bytes);
+        account.hash = account.code = static_cast<uint64_t>(step.bytes);
         // It is for the sake of what comes before it.
         if (!accounts_.empty()) account.phase = accounts_.back().phase;
         break;
@@ -147,31 +234,21 @@ class Walker {
     account.read = source.region.inputs;
     const Computation& computation = *source.region.computation;
     account.hash = hashers_.try_emplace(&computation, computation).first->second.Of(source.region);
+    account.codes = {LaunchDigest(program_.kernels[launch.target], launch.grid)};
+    account.code = account.codes[0];
     Describe(source.region.instrs, account);
   }
 
   // Kernels that run as one: its name is that of the first.
   void DescribePack(const RunStep& pack, StepAccount& account) const {
-    std::vector<const Instr*> all;
     Hasher hasher;
     for (const RunStep& launch : pack.blocks[0]) {
-      const std::vector<const Instr*>& own = program_.sources[launch.target].region.instrs;
-      all.insert(all.end(), own.begin(), own.end());
       StepAccount part;
       DescribeKernel(launch, part);
-      account.reads += part.reads;
-      account.writes += part.writes;
-      account.phase = std::max(account.phase, part.phase);
-      account.kernels.push_back(launch.target);
-      account.made.insert(account.made.end(), part.made.begin(), part.made.end());
-      for (const Instr* value : part.read)
-        if (std::find(account.read.begin(), account.read.end(), value) == account.read.end())
-          account.read.push_back(value);
-      hasher.Add(part.hash);
-      account.parts.push_back(std::move(part));
+      AddPart(std::move(part), account, hasher);
     }
-    Describe(all, account);
     account.hash = hasher.digest();
+    account.code = DigestOf(account.codes);
     account.name = account.parts[0].name;
     account.generator = "pack";
   }
@@ -217,43 +294,31 @@ class Walker {
         account.lines.push_back(std::move(line));
   }
 
+  // A copy of a donated parameter to the result that takes its memory: there is nothing to copy.
+  bool IsDonated(const RunStep& copy) const {
+    int64_t parameter = copy.places[1].memory - 1;
+    auto count = static_cast<int64_t>(made_.parameters.size());
+    if (parameter < 0 || parameter >= count || copy.places[0].offset != copy.places[1].offset)
+      return false;
+    int64_t result = copy.places[0].memory - 1 - count;
+    return result >= 0 && made_.parameters[static_cast<size_t>(parameter)].alias_result == result;
+  }
+
+  static bool IsOnDevice(const std::vector<bool>& on_device, size_t number) {
+    return number < on_device.size() && on_device[number];
+  }
+
+  const Compilation& made_;
   const LoweredProgram& program_;
   const Machine& machine_;
   const StepTimes& times_;
   bool measured_;
+  bool on_device_;           // a device issues the steps, and the host only asks for them
+  bool loops_are_launches_;  // loops that may be persistent are
   Phases phases_;
   mutable std::unordered_map<const Computation*, RegionHasher> hashers_;
   std::vector<StepAccount> accounts_;
 };
-
-Result<LoweredProgram> LowerFor(Module& module, const AccountOptions& options, FusionMode mode,
-                                const Machine& machine, DecisionLog& log) {
-  LowerOptions lower;
-  lower.strict = options.strict;
-  lower.plan.mode = mode;
-  lower.plan.effort = options.fusion.effort;
-  lower.plan.pinned = mode == options.fusion.mode;
-  lower.plan.pin_words = options.fusion.pins;
-  bool for_gpu = options.target != "host";
-  lower.plan.packs =
-      PackModeNamed(options.packs).value_or(for_gpu ? PackMode::kPriced : PackMode::kNone);
-  if (!for_gpu) return LowerForHost(module, lower, log, options.fusion.paper);
-  lower.machine = machine;
-  return LowerModule(module, lower, log, options.fusion.paper);
-}
-
-Result<cuda::Gpu*> GpuOf(const std::string& backend) {
-  TOK_TRY(Device * device, DeviceOf(backend));
-  if (device == nullptr)
-    return MakeError(ErrorCode::kNoDevice, "measure: '" + backend + "' is no GPU");
-  return static_cast<cuda::Gpu*>(device);
-}
-
-// As its programs are planned (driver/cuda_executable.cc).
-void PlanFor(cuda::Gpu& gpu, Module& module, Machine& machine, DecisionLog& log) {
-  machine.cores = gpu.info().multiprocessors;
-  PlanLibraries(gpu, module, machine, log);
-}
 
 // What lies in memory whatever the plan is.
 int64_t BytesAround(const Module& module, const LoweredProgram& program) {
@@ -264,29 +329,44 @@ int64_t BytesAround(const Module& module, const LoweredProgram& program) {
   return bytes;
 }
 
-using Clock = std::chrono::steady_clock;
-
-double MillisSince(Clock::time_point begin) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
-}
-
-Totals TotalsOf(const ProgramAccount& account, const Module& module, double planning_ms) {
+Totals TotalsOf(const ProgramAccount& account) {
+  const Compilation& made = *account.compilation;
   Totals totals = TotalsOf(account.steps, std::nullopt);
-  totals.temporary_bytes = account.program.arena_bytes;
-  totals.peak_bytes = account.program.arena_bytes + BytesAround(module, account.program);
-  totals.planning_ms = planning_ms;
+  totals.temporary_bytes = made.program.arena_bytes;
+  totals.peak_bytes = made.program.arena_bytes + BytesAround(*made.module, made.program);
+  totals.planning_ms = made.times.planning_ms;
   return totals;
 }
 
-Result<Totals> TotalsIn(FusionMode mode, const Module& optimized, const AccountOptions& options,
-                        const Machine& machine) {
-  std::unique_ptr<Module> copy = CloneModule(optimized);
-  ProgramAccount other;
-  Clock::time_point begin = Clock::now();
-  TOK_TRY(other.program, LowerFor(*copy, options, mode, machine, other.log));
-  double took = MillisSince(begin);
-  other.steps = Walker(*copy, other.program, machine, {}, false).Run();
-  return TotalsOf(other, *copy, took);
+Result<StepTimes> MeasuredTimes(const Compilation& made, const AccountOptions& options) {
+  if (!options.measure) return StepTimes{};
+  MeasureOptions measure{.seconds = options.seconds};
+  if (made.target.device != nullptr)
+    return MeasureSteps(*made.module, made.program, static_cast<cuda::Gpu&>(*made.target.device),
+                        measure);
+  if (made.target.is_gpu())
+    return MakeError(ErrorCode::kNoDevice, "measure: '" + made.target.name + "' is no GPU here");
+  return MeasureSteps(*made.module, made.program, measure);
+}
+
+// The sums of another way to fuse the same module.
+Result<std::optional<Totals>> TotalsIn(FusionMode mode, const Compilation& made,
+                                       const Module& before) {
+  CompileOptions options = made.options;
+  options.fusion = mode;
+  options.require_kernels = false;
+  // What must be one kernel in the plan at hand need not be one in those beside it.
+  options.pins.fuse.insert(options.pins.fuse.end(), options.pins.require_fused.begin(),
+                           options.pins.require_fused.end());
+  options.pins.require_fused.clear();
+  if (mode == FusionMode::kNone) options.pinned = false;
+  Result<std::shared_ptr<const Compilation>> other =
+      Compile(CloneModule(before), made.target, options);
+  // What the program itself requires to be one kernel may be beyond tier 0: there is no row then.
+  if (!other.ok() && other.error().code == ErrorCode::kOptionValue) return std::optional<Totals>();
+  TOK_TRY(std::shared_ptr<const Compilation> compared, std::move(other));
+  TOK_TRY(ProgramAccount account, AccountOf(std::move(compared)));
+  return std::optional(account.totals);
 }
 
 }  // namespace
@@ -310,48 +390,27 @@ Totals TotalsOf(const std::vector<StepAccount>& steps, std::optional<Phase> phas
   return totals;
 }
 
-Result<std::unique_ptr<ProgramAccount>> AccountOf(Module& module, const AccountOptions& options) {
-  auto account = std::make_unique<ProgramAccount>();
-  bool for_gpu = options.target != "host";
-  account->machine = for_gpu ? GpuMachine() : HostMachine();
-  if (for_gpu) account->machine.rates = &GpuRates();
-  cuda::Gpu* gpu = nullptr;
-  if (for_gpu && options.measure) {
-    TOK_TRY(gpu, GpuOf(options.device));
-  }
-  MarkPins(module, options.fusion.pins);
-  TOK_TRY(Pipeline pipeline, ParsePipeline("default"));
-  PassContext context(account->log, {}, {.strict = options.strict});
-  PipelineOptions passes;
-  passes.skip = options.fusion.paper.skip;
-  TOK_TRY([[maybe_unused]] std::vector<PassRun> runs, RunPasses(module, pipeline, context, passes));
-  account->why_interpreted = WhyNotLowered(module);
-  if (!account->why_interpreted.empty()) return account;
-  if (gpu != nullptr) PlanFor(*gpu, module, account->machine, account->log);
-  bool compare = options.compare && options.fusion.mode != FusionMode::kNone;
-  std::unique_ptr<Module> optimized = compare ? CloneModule(module) : nullptr;
-  Clock::time_point begin = Clock::now();
-  TOK_TRY(account->program,
-          LowerFor(module, options, options.fusion.mode, account->machine, account->log));
-  double took = MillisSince(begin);
-  StepTimes times;
-  MeasureOptions measure{.seconds = options.seconds};
-  if (gpu != nullptr) {
-    TOK_TRY(times, MeasureSteps(module, account->program, *gpu, measure));
-  } else if (options.measure) {
-    TOK_TRY(times, MeasureSteps(module, account->program, measure));
-  }
-  account->steps = Walker(module, account->program, account->machine, times, options.measure).Run();
-  account->root = module.entry()->root();
-  account->totals = TotalsOf(*account, module, took);
-  if (compare) {
-    TOK_TRY(account->unfused, TotalsIn(FusionMode::kNone, *optimized, options, account->machine));
-    if (options.fusion.mode == FusionMode::kSearch) {
-      TOK_TRY(account->greedy,
-              TotalsIn(FusionMode::kGreedy, *optimized, options, account->machine));
-    }
-  }
+Result<ProgramAccount> AccountOf(std::shared_ptr<const Compilation> compilation,
+                                 const AccountOptions& options) {
+  ProgramAccount account;
+  account.compilation = std::move(compilation);
+  const Compilation& made = *account.compilation;
+  if (!made.why_interpreted.empty()) return account;
+  TOK_TRY(StepTimes times, MeasuredTimes(made, options));
+  account.steps = Walker(made, times, options.measure).Run();
+  account.totals = TotalsOf(account);
   return account;
+}
+
+Status AddComparisons(ProgramAccount& account, const Module& before) {
+  const Compilation& made = *account.compilation;
+  FusionMode mode = made.options.fusion;
+  if (!made.why_interpreted.empty() || mode == FusionMode::kNone) return Ok();
+  TOK_TRY(account.unfused, TotalsIn(FusionMode::kNone, made, before));
+  if (mode == FusionMode::kSearch) {
+    TOK_TRY(account.greedy, TotalsIn(FusionMode::kGreedy, made, before));
+  }
+  return Ok();
 }
 
 }  // namespace tokamak

@@ -8,7 +8,7 @@
 
 #include "cost/work.h"
 #include "driver/account/phases.h"
-#include "driver/fusion_options.h"
+#include "driver/compilation.h"
 #include "explain/decision.h"
 #include "ir/ir.h"
 #include "lower/lower.h"
@@ -19,22 +19,18 @@
 namespace tokamak {
 
 struct AccountOptions {
-  FusionChoice fusion;
-  std::string packs;            // none, auto, all; "": by target
-  std::string target = "host";  // or h200
-  bool strict = false;
-  bool compare = true;          // with one kernel for each instruction
-  bool measure = false;         // run each step, on drawn arguments
-  double seconds = 0.03;        // for each
-  std::string device = "cuda";  // what a GPU's are measured on: a backend
+  bool measure = false;   // run each step, on drawn arguments, on the target's device
+  double seconds = 0.03;  // for each
 };
 
 // A step that takes time: a kernel, kernels that run as one, a library call, a host step, a copy.
 struct StepAccount {
   std::string name;
-  std::string generator;  // "loop", "rows" ... of kernels; "pack", "library", "host", "copy"
-  std::string library;    // who does it, of a library call
-  std::string why;        // of a host step
+  // "loop", "rows" ... of kernels; "pack", "persistent" (a loop that is one launch), "library",
+  // "host", "copy".
+  std::string generator;
+  std::string library;            // who does it, of a library call
+  std::string why;                // of a host step
   Phase phase = Phase::kForward;  // of what it gives
   std::vector<Phase> also;        // of what it computes on the way; not forward parts
   int64_t ops = 0;                // instructions that compute something
@@ -46,9 +42,12 @@ struct StepAccount {
   std::optional<Work> work;
   // Of kernels, those of a pack in order: their numbers in the program.
   std::vector<size_t> kernels;
-  std::vector<StepAccount> parts;        // of a pack
+  std::vector<StepAccount> parts;        // of a pack or a persistent loop
   std::vector<const Instr*> made, read;  // arrays
-  uint64_t hash = 0;  // equal for steps that do the same, whatever its values are called
+  const RunStep* step = nullptr;         // of the compilation; null of parts
+  uint64_t hash = 0;            // equal for steps that do the same, whatever its values are called
+  uint64_t code = 0;            // of what is issued: kernel form and grid; shape of a library call
+  std::vector<uint64_t> codes;  // of the kernels of a launch, in order
 
   // Runs of one call of the program, as far as they are known.
   int64_t runs() const { return calls.value_or(1); }
@@ -69,20 +68,26 @@ struct Totals {
 };
 
 struct ProgramAccount {
-  std::string why_interpreted;  // "": there is a plan
-  Machine machine;
-  const Instr* root = nullptr;  // of the entry
-  LoweredProgram program;
-  DecisionLog log;
+  std::shared_ptr<const Compilation> compilation;
   std::vector<StepAccount> steps;
   Totals totals;
   // The same program without fusion; and by tier 0, where the plan is a search's.
   std::optional<Totals> unfused, greedy;
+
+  const std::string& why_interpreted() const { return compilation->why_interpreted; }
+  const Machine& machine() const { return compilation->target.machine; }
+  const LoweredProgram& program() const { return compilation->program; }
+  const DecisionLog& log() const { return compilation->log; }
+  const Module& module() const { return *compilation->module; }
 };
 
-// Runs the passes over a module that was verified, and plans and lowers it. The account names
-// instructions of the module, which must outlive it.
-Result<std::unique_ptr<ProgramAccount>> AccountOf(Module& module, const AccountOptions& options);
+// What a compilation's executable does, step by step. Where the interpreter runs all of it there
+// are no steps.
+Result<ProgramAccount> AccountOf(std::shared_ptr<const Compilation> compilation,
+                                 const AccountOptions& options = {});
+// Adds what the same module, as it was before it was compiled, becomes without fusion and by tier
+// 0.
+Status AddComparisons(ProgramAccount& account, const Module& before);
 
 // Sums of the steps of one phase.
 Totals TotalsOf(const std::vector<StepAccount>& steps, std::optional<Phase> phase);

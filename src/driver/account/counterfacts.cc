@@ -43,13 +43,13 @@ std::optional<int64_t> OverLimit(std::string_view because) {
 class Finder {
  public:
   explicit Finder(const ProgramAccount& account) {
-    const Rates& rates = RatesOf(account.machine);
-    launch_ = account.machine.is_gpu() ? rates.graph_gap_us : rates.step_us;
+    const Rates& rates = RatesOf(account.machine());
+    launch_ = account.machine().is_gpu() ? rates.graph_gap_us : rates.step_us;
     for (const StepAccount& step : account.steps)
       for (const Instr* value : step.made) makers_[LabelOf(*value)] = &step;
     for (const StepAccount& step : account.steps)
       for (const Instr* value : step.read) ++readers_[LabelOf(*value)];
-    for (const Decision& decision : account.log.all())
+    for (const Decision& decision : account.log().all())
       if (decision.rule == "fusion.again" && decision.verdict == Verdict::kRejected)
         again_[decision.subject] = &decision;
   }
@@ -113,7 +113,7 @@ std::string WouldPayIf(double before, double after, double launch) {
 std::vector<std::string> CounterFacts(const ProgramAccount& account) {
   Finder finder(account);
   std::vector<std::string> facts;
-  for (const Decision& decision : account.log.all()) facts.push_back(finder.Of(decision));
+  for (const Decision& decision : account.log().all()) facts.push_back(finder.Of(decision));
   return facts;
 }
 

@@ -87,12 +87,11 @@ class DotWriter {
   }
 
   void AddResults() {
-    if (account_.root == nullptr) return;
+    if (account_.steps.empty()) return;
+    const Instr* root = account_.module().entry()->root();
     out_ += "  result [shape=ellipse];\n";
-    if (account_.root->op() != Op::kTuple)
-      return AddEdge(SourceOf(account_.root), "result", *account_.root, "");
-    for (const Instr* value : account_.root->operands())
-      AddEdge(SourceOf(value), "result", *value, "");
+    if (root->op() != Op::kTuple) return AddEdge(SourceOf(root), "result", *root, "");
+    for (const Instr* value : root->operands()) AddEdge(SourceOf(value), "result", *value, "");
   }
 
   const ProgramAccount& account_;

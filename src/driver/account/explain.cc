@@ -9,7 +9,8 @@
 #include "driver/account/targets.h"
 #include "driver/account/views.h"
 #include "driver/account/write.h"
-#include "driver/all_kernels.h"
+#include "driver/compiled_run.h"
+#include "driver/load.h"
 #include "driver/named_options.h"
 #include "driver/report.h"
 #include "ir/clone.h"
@@ -61,19 +62,28 @@ json JsonOf(const std::vector<Lint>& lints) {
   return list;
 }
 
-Result<std::string> ComparedPlaces(Module& module, const ExplainRequest& request) {
-  std::unique_ptr<Module> copy = CloneModule(module);
-  AccountOptions options = request.account;
-  options.compare = options.measure = false;
-  options.target = "host";
-  TOK_TRY(std::unique_ptr<ProgramAccount> host, AccountOf(module, options));
-  options.target = "h200";
-  TOK_TRY(std::unique_ptr<ProgramAccount> gpu, AccountOf(*copy, options));
-  for (const auto* account : {&host, &gpu})
-    if (!(*account)->why_interpreted.empty())
-      return "the interpreter runs all of it: " + (*account)->why_interpreted + "\n";
-  Places places = PlacesOf(module, *host, *gpu);
+Result<ProgramAccount> AccountOn(std::string_view target, const Module& module,
+                                 const ExplainRequest& request) {
+  TOK_TRY(Target on, TargetNamed(target));
+  TOK_TRY(std::shared_ptr<const Compilation> made,
+          Compile(CloneModule(module), on, request.compile));
+  return AccountOf(std::move(made));
+}
+
+Result<std::string> ComparedPlaces(const Module& module, const ExplainRequest& request) {
+  TOK_TRY(ProgramAccount host, AccountOn("host", module, request));
+  TOK_TRY(ProgramAccount gpu, AccountOn("h200", module, request));
+  for (const ProgramAccount* account : {&host, &gpu})
+    if (!account->why_interpreted().empty())
+      return "the interpreter runs all of it: " + account->why_interpreted() + "\n";
+  Places places = PlacesOf(module, host, gpu);
   return request.json ? LineOfJson(JsonOf(places)) : TextOf(places);
+}
+
+// Of a program that only `tokamak run --backend interp` runs, since no buffer holds its results.
+std::string InterpretedText(const Error& why, const ExplainRequest& request) {
+  if (request.json) return LineOfJson({{"target", request.target}, {"interpreted", why.message}});
+  return "the interpreter runs all of it: " + why.message + "\n";
 }
 
 }  // namespace
@@ -82,24 +92,40 @@ std::string LineOfJson(const json& value) {
   return value.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
-Result<std::string> Explained(Module& module, const ExplainRequest& request) {
-  if (!request.targets.empty()) return ComparedPlaces(module, request);
-  AccountOptions options = request.account;
-  if (!request.kernel.empty() || request.dot || request.lints) options.compare = false;
-  TOK_TRY(std::unique_ptr<ProgramAccount> account, AccountOf(module, options));
-  if (options.strict) {
-    if (!account->why_interpreted.empty())
-      return MakeError(ErrorCode::kNoKernel,
-                       "explain: the interpreter runs all of it: " + account->why_interpreted,
-                       {.file = module.file});
-    TOK_RETURN_IF_ERROR(CheckAllKernels(account->program, module));
-  }
-  if (!request.kernel.empty()) return KernelText(*account, request);
+Result<Target> TargetOf(const ExplainRequest& request) {
+  bool for_gpu = request.target != "host";
+  return for_gpu && !request.device.empty() ? TargetOfBackend(request.device)
+                                            : TargetNamed(request.target);
+}
+
+Result<std::string> Explained(std::unique_ptr<Module> module, const ExplainRequest& request) {
+  FlattenEdges(*module);
+  if (!request.targets.empty()) return ComparedPlaces(*module, request);
+  TOK_TRY(Target target, TargetOf(request));
+  bool compares = request.compare && request.kernel.empty() && !request.dot && !request.lints;
+  std::unique_ptr<Module> before = compares ? CloneModule(*module) : nullptr;
+  Result<std::shared_ptr<const Compilation>> compiled =
+      Compile(std::move(module), target, request.compile);
+  if (!compiled.ok() && compiled.error().code == ErrorCode::kUnsupportedResult &&
+      !request.compile.require_kernels)
+    return InterpretedText(compiled.error(), request);
+  TOK_TRY(std::shared_ptr<const Compilation> made, std::move(compiled));
+  if (!request.write_plan.empty())
+    TOK_RETURN_IF_ERROR(WriteFileBytes(request.write_plan, ToJson(PlanOf(*made))));
+  return Explained(std::move(made), request, before.get());
+}
+
+Result<std::string> Explained(std::shared_ptr<const Compilation> compilation,
+                              const ExplainRequest& request, const Module* before) {
+  const Compilation& made = *compilation;
+  TOK_TRY(ProgramAccount account, AccountOf(std::move(compilation), request.account));
+  if (before != nullptr) TOK_RETURN_IF_ERROR(AddComparisons(account, *before));
+  if (!request.kernel.empty()) return KernelText(account, request);
   if (request.dot) {
-    std::string dot = DotOf(*account, module.name());
+    std::string dot = DotOf(account, made.module->name());
     return request.json ? LineOfJson({{"dot", dot}}) : dot;
   }
-  Lints lints = LintsOf(module, *account);
+  Lints lints = LintsOf(*made.module, account);
   if (request.lints) {
     if (request.json) return LineOfJson({{"lints", JsonOf(lints.all)}, {"call_us", lints.call_us}});
     return lints.all.empty() ? "nothing to remark\n" : TextOf(lints.all) + SumOf(lints);
@@ -107,38 +133,33 @@ Result<std::string> Explained(Module& module, const ExplainRequest& request) {
   Records records = !request.decisions ? Records::kNone
                     : request.rewrites ? Records::kAll
                                        : Records::kOfKernels;
-  if (!request.json) return TextOf(*account, records) + TextOf(lints.all);
-  json out = JsonOf(*account, options.target);
+  if (!request.json) return TextOf(account, records) + TextOf(lints.all);
+  json out = JsonOf(account, made.target.name);
   out["lints"] = JsonOf(lints.all);
   return LineOfJson(out);
 }
 
-void ExplainCompilation(const Module& module, const CompileOptions& options) {
+void ExplainCompilation(const std::shared_ptr<const Compilation>& compilation) {
   const char* asked = std::getenv("TOKAMAK_DEBUG");
   std::string_view word = asked == nullptr ? "" : asked;
   if (word != "explain" && word != "decisions") return;
   ExplainRequest request;
   request.decisions = word == "decisions";
-  request.account.strict = false;
-  Result<FusionChoice> fusion = FusionOf(options);
-  std::unique_ptr<Module> copy = CloneModule(module);
-  if (!fusion.ok() || copy->entry() == nullptr) return;
-  request.account.fusion = std::move(fusion.value());
-  Result<std::string> told = Explained(*copy, request);
+  Result<std::string> told = Explained(compilation, request, nullptr);
   std::string text = told.ok() ? std::move(told.value()) : told.error().message + "\n";
+  const std::string& name = compilation->module->name();
   if (IsReporting()) {
-    Report(json{{"event", "explain"}, {"name", module.name()}, {"text", text}});
+    Report(json{{"event", "explain"}, {"name", name}, {"text", text}});
   } else {
-    std::fputs((module.name() + ":\n" + text).c_str(), stderr);
+    std::fputs((name + ":\n" + text).c_str(), stderr);
   }
 }
 
-Status SetExplainOption(ExplainRequest& request, CompileOptions& compile, std::string_view name,
-                        const std::string& value) {
+Status SetExplainOption(ExplainRequest& request, std::string_view name, const std::string& value) {
   bool truth = value == "true" || value == "True" || value == "1";
   if (name == "target") {
     if (value == "host" || value == "h200") {
-      request.account.target = value;
+      request.target = value;
     } else if (value == "host,h200") {
       request.targets = value;
     } else {
@@ -152,7 +173,7 @@ Status SetExplainOption(ExplainRequest& request, CompileOptions& compile, std::s
   } else if (name == "measure") {
     request.account.measure = truth;
   } else if (name == "compare") {
-    request.account.compare = truth;
+    request.compare = truth;
   } else if (name == "dot") {
     request.dot = truth;
   } else if (name == "lints") {
@@ -160,10 +181,7 @@ Status SetExplainOption(ExplainRequest& request, CompileOptions& compile, std::s
   } else if (name == "kernel") {
     request.kernel = value;
   } else {
-    TOK_RETURN_IF_ERROR(SetOption(compile, name, value));
-    TOK_TRY(request.account.fusion, FusionOf(compile));
-    request.account.packs = compile.packs == "none" ? "" : compile.packs;
-    request.account.strict = compile.strict;
+    TOK_RETURN_IF_ERROR(SetOption(request.compile, name, value));
   }
   return Ok();
 }

@@ -11,7 +11,7 @@ namespace tokamak {
 namespace {
 
 constexpr size_t kNearNames = 5;
-constexpr std::string_view kInPack = "// A function of the pack's kernel, below.\n";
+constexpr std::string_view kInPack = "// A function of the launch's kernel, below.\n";
 
 bool IsNumber(std::string_view name) {
   return !name.empty() && name.size() < 9 &&
@@ -30,7 +30,7 @@ Error NoSuchKernel(const ProgramAccount& account, std::string_view name) {
                                    std::to_string(account.steps.size()));
   }
   std::vector<std::string> names;
-  for (const Kernel& kernel : account.program.kernels) names.push_back(kernel.name);
+  for (const Kernel& kernel : account.program().kernels) names.push_back(kernel.name);
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
   std::stable_sort(names.begin(), names.end(), [&](const std::string& x, const std::string& y) {
@@ -50,22 +50,16 @@ std::vector<size_t> NumbersOf(const ProgramAccount& account, std::string_view na
     return row >= 1 && row <= steps.size() ? steps[row - 1].kernels : std::vector<size_t>{};
   }
   std::vector<size_t> numbers;
-  for (size_t i = 0; i < account.program.kernels.size(); ++i)
-    if (account.program.kernels[i].name == name) numbers.push_back(i);
+  for (size_t i = 0; i < account.program().kernels.size(); ++i)
+    if (account.program().kernels[i].name == name) numbers.push_back(i);
   return numbers;
 }
 
-// The launches of a pack of exactly these kernels; nothing when they are none.
-const std::vector<RunStep>* PackOf(const std::vector<RunStep>& steps,
-                                   const std::vector<size_t>& kernels) {
-  for (const RunStep& step : steps) {
-    bool same = step.kind == StepKind::kPack && step.blocks[0].size() == kernels.size();
-    for (size_t i = 0; same && i < kernels.size(); ++i)
-      same = step.blocks[0][i].target == kernels[i];
-    if (same) return &step.blocks[0];
-    for (const std::vector<RunStep>& block : step.blocks)
-      if (const std::vector<RunStep>* found = PackOf(block, kernels)) return found;
-  }
+// The pack or persistent loop that launches exactly these kernels; null when they are none.
+const RunStep* LaunchOf(const ProgramAccount& account, const std::vector<size_t>& kernels) {
+  for (const StepAccount& step : account.steps)
+    if ((step.generator == "pack" || step.generator == "persistent") && step.kernels == kernels)
+      return step.step;
   return nullptr;
 }
 
@@ -73,12 +67,12 @@ Result<std::string> CodeOf(const Kernel& kernel, bool for_gpu) {
   return for_gpu ? CudaTextOf(kernel) : LlvmTextOf(kernel);
 }
 
-// On a GPU the kernels of a pack are one: it is shown with the last of them.
-Result<std::string> CodeOfPack(const LoweredProgram& program,
-                               const std::vector<RunStep>& launches) {
+// On a GPU the kernels of a pack or of a persistent loop are one: it is shown with the last.
+Result<std::string> CodeOfLaunch(const LoweredProgram& program, const RunStep& launch) {
+  if (launch.kind == StepKind::kWhile) return CudaTextOfLoop(launch, program);
   std::vector<std::pair<const Kernel*, int64_t>> parts;
-  for (const RunStep& launch : launches)
-    parts.emplace_back(&program.kernels[launch.target], launch.grid);
+  for (const RunStep& part : launch.blocks[0])
+    parts.emplace_back(&program.kernels[part.target], part.grid);
   return CudaTextOfPack("pack_" + parts[0].first->name, parts);
 }
 
@@ -86,17 +80,17 @@ Result<std::string> CodeOfPack(const LoweredProgram& program,
 
 Result<std::vector<KernelView>> KernelsNamed(const ProgramAccount& account, std::string_view name) {
   std::vector<KernelView> views;
-  bool for_gpu = account.machine.is_gpu();
+  bool for_gpu = account.machine().is_gpu();
   std::vector<size_t> numbers = NumbersOf(account, name);
-  const std::vector<RunStep>* pack = for_gpu ? PackOf(account.program.steps, numbers) : nullptr;
+  const RunStep* launch = for_gpu ? LaunchOf(account, numbers) : nullptr;
   for (size_t number : numbers) {
-    Kernel kernel = account.program.kernels[number];
-    kernel.notes = NotesOf(account.program.sources[number].region);
+    Kernel kernel = account.program().kernels[number];
+    kernel.notes = NotesOf(account.program().sources[number].region);
     KernelView view{kernel.name, WriteKernel(kernel), "", for_gpu ? "cuda" : "llvm"};
     bool is_last = views.size() + 1 == numbers.size();
-    Result<std::string> code = pack == nullptr ? CodeOf(kernel, for_gpu)
-                               : is_last       ? CodeOfPack(account.program, *pack)
-                                               : std::string(kInPack);
+    Result<std::string> code = launch == nullptr ? CodeOf(kernel, for_gpu)
+                               : is_last         ? CodeOfLaunch(account.program(), *launch)
+                                                 : std::string(kInPack);
     // A build without that backend still has the form to show.
     if (code.ok()) {
       view.code = std::move(code.value());

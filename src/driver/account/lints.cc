@@ -214,7 +214,7 @@ class Linter {
   void LookAtDispatch() {
     bool loops = std::any_of(account_.steps.begin(), account_.steps.end(),
                              [](const StepAccount& step) { return step.calls != 1; });
-    double launch = account_.machine.is_gpu() ? RatesOf(account_.machine).stream_gap_us : 0;
+    double launch = account_.machine().is_gpu() ? RatesOf(account_.machine()).stream_gap_us : 0;
     const Shape& results = module_.entry()->root()->shape();
     size_t arrays = module_.entry()->parameters().size() + LeavesOf(results).size();
     double dispatch = kDispatchUs + kDispatchUsOfArray * static_cast<double>(arrays) + launch;

@@ -30,12 +30,20 @@ Work Scaled(Work work, double scale) {
   return work;
 }
 
-// Microseconds of all steps with arrays so much larger.
+// What a launch takes whatever the size of its arrays.
+double LaunchMicros(const Machine& machine) {
+  const Rates& rates = RatesOf(machine);
+  return machine.is_gpu() ? rates.graph_gap_us : rates.step_us;
+}
+
+// Microseconds of all steps with arrays so much larger. Launches take the same at any size.
 double PriceAt(const ProgramAccount& account, double scale) {
   double us = 0;
   for (const StepAccount& step : account.steps) {
-    double own = step.work ? PriceOf(Scaled(*step.work, scale), account.machine).total()
-                           : step.predicted_us.value_or(0) * scale;
+    double now = step.predicted_us.value_or(0);
+    double launch = std::min(now, LaunchMicros(account.machine()));
+    double own = step.work ? PriceOf(Scaled(*step.work, scale), account.machine()).total()
+                           : launch + (now - launch) * scale;
     us += static_cast<double>(step.runs()) * own;
   }
   return us;
@@ -64,7 +72,7 @@ class Comparer {
  private:
   // Above 0: the GPU is faster.
   double Difference(double scale, bool transfers) const {
-    const Rates& rates = RatesOf(gpu_.machine);
+    const Rates& rates = RatesOf(gpu_.machine());
     double moved = static_cast<double>(places_.transferred) * scale;
     double link = transfers ? 2 * rates.link_us + moved / rates.link_bytes_ns / 1000 : 0;
     return PriceAt(host_, scale) - PriceAt(gpu_, scale) - link;
@@ -120,7 +128,7 @@ Places PlacesOf(const Module& module, const ProgramAccount& host, const ProgramA
   places.transferred = BytesOf(module.entry()->root()->shape());
   for (const Instr* parameter : module.entry()->parameters())
     places.transferred += BytesOf(parameter->shape());
-  const Rates& rates = RatesOf(gpu.machine);
+  const Rates& rates = RatesOf(gpu.machine());
   places.transfer_us =
       2 * rates.link_us + static_cast<double>(places.transferred) / rates.link_bytes_ns / 1000;
   places.link = rates.link_source;

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "cost/json.h"
@@ -21,6 +22,7 @@ json JsonOf(const StepAccount& step) {
   json entry = {{"name", step.name},
                 {"generator", step.generator},
                 {"phase", NameOf(step.phase)},
+                {"hash", fmt::format("{:016x}", step.code)},
                 {"ops", step.ops},
                 {"instrs", step.instrs},
                 {"lines", step.lines},
@@ -58,7 +60,7 @@ json FullJsonOf(const StepAccount& step, const Machine& machine) {
 json DecisionsOf(const ProgramAccount& account) {
   json decisions = json::array();
   std::vector<std::string> facts = CounterFacts(account);
-  for (const Decision& decision : account.log.all())
+  for (const Decision& decision : account.log().all())
     decisions.push_back({{"pass", decision.pass},
                          {"rule", decision.rule},
                          {"verdict", decision.verdict == Verdict::kTaken ? "taken" : "rejected"},
@@ -104,7 +106,8 @@ json JsonOf(const Totals& totals) {
 
 json JsonOf(const ProgramAccount& account, const std::string& target) {
   json steps = json::array(), phases = json::object();
-  for (const StepAccount& step : account.steps) steps.push_back(FullJsonOf(step, account.machine));
+  for (const StepAccount& step : account.steps)
+    steps.push_back(FullJsonOf(step, account.machine()));
   for (int i = 0; i < kPhases; ++i) {
     Totals totals = TotalsOf(account.steps, static_cast<Phase>(i));
     if (totals.steps() == 0) continue;
@@ -114,7 +117,7 @@ json JsonOf(const ProgramAccount& account, const std::string& target) {
         {"predicted_us", totals.us},
         {"measured_us", OrNull(totals.measured_us)}};
   }
-  const Rates& rates = RatesOf(account.machine);
+  const Rates& rates = RatesOf(account.machine());
   json out = {{"target", target == "host" ? "cpu" : target},
               {"kernels", std::move(steps)},
               {"phases", std::move(phases)},
@@ -122,8 +125,8 @@ json JsonOf(const ProgramAccount& account, const std::string& target) {
               {"host_steps", account.totals.host},
               {"temporary_bytes", account.totals.temporary_bytes},
               {"machine", {{"name", rates.name}, {"rates", rates.source}}}};
-  if (!account.why_interpreted.empty()) {
-    out["interpreted"] = account.why_interpreted;
+  if (!account.why_interpreted().empty()) {
+    out["interpreted"] = account.why_interpreted();
     return out;
   }
   out["fused"] = JsonOf(account.totals);

@@ -67,8 +67,8 @@ class TextWriter {
   explicit TextWriter(const ProgramAccount& account) : account_(account) {}
 
   std::string Write(Records records) {
-    if (!account_.why_interpreted.empty())
-      return "the interpreter runs all of it: " + account_.why_interpreted + "\n";
+    if (!account_.why_interpreted().empty())
+      return "the interpreter runs all of it: " + account_.why_interpreted() + "\n";
     AddHeading();
     AddSteps();
     AddMachine();
@@ -81,7 +81,7 @@ class TextWriter {
     std::vector<std::string> facts = CounterFacts(account_);
     std::map<std::string_view, int> rewrites;
     for (size_t i = 0; i < facts.size(); ++i) {
-      const Decision& decision = account_.log.all()[i];
+      const Decision& decision = account_.log().all()[i];
       if (records == Records::kOfKernels && !IsOfKernels(decision))
         ++rewrites[decision.pass];
       else
@@ -146,7 +146,7 @@ class TextWriter {
     out_ +=
         fmt::format("{:<8} {}  {} ops, reads {} bytes, writes {}{}{}, runs {}{}\n", step.generator,
                     step.name, step.ops, step.reads, step.writes, AlsoText(step),
-                    ResourcesText(step, account_.machine), OftenText(step), TimesText(step));
+                    ResourcesText(step, account_.machine()), OftenText(step), TimesText(step));
     if (!step.why.empty()) out_ += "           " + step.why + "\n";
     for (const StepAccount& part : step.parts) {
       out_ += fmt::format("  {:<8} {}\n", part.generator, part.name);
@@ -162,7 +162,7 @@ class TextWriter {
 
   // Where prices come from.
   void AddMachine() {
-    const Rates& rates = RatesOf(account_.machine);
+    const Rates& rates = RatesOf(account_.machine());
     out_ += rates.is_default
                 ? "prices: this processor was not measured, and is taken for a slow one; "
                   "`tokamak calibrate` measures it\n"

@@ -39,16 +39,14 @@ Instr* WithInit(Rewriter& rewriter, const m::Match& match, Instr* reduced) {
   return rewriter.Make(*Combiner(match.root()), {init, reduced});
 }
 
-// op(init, x) of one element each; x alone where init is 0 of a sum or 1 of a product, which
-// 0 + -0, and 1 times an infinite complex number, are not.
+// op(init, x) of one element each; x alone where init is the 1 of a complex product: 1 times an
+// infinite complex number is another.
 Instr* OfOne(Rewriter& rewriter, const m::Match& match, Instr* element) {
   Op op = *Combiner(match.root());
   ElementType type = match.type();
-  bool may_differ = (op == Op::kAdd && (IsReal(type) || IsComplex(type))) ||
-                    (op == Op::kMultiply && IsComplex(type));
-  if (!may_differ) return WithInit(rewriter, match, element);
+  if (op != Op::kMultiply || !IsComplex(type)) return WithInit(rewriter, match, element);
   Shape scalar = Shape::Scalar(type), pred = Shape::Array(ElementType::kPred, match.shape().dims());
-  Instr* identity = rewriter.Filled(scalar, op == Op::kAdd ? 0 : 1);
+  Instr* identity = rewriter.Filled(scalar, 1);
   Instr* leaves = rewriter.Make(Op::kCompare, {match[y], identity},
                                 CompareAttrs{CompareDirection::kEq, CompareType::kNone});
   return rewriter.Make(

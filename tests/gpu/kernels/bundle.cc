@@ -14,13 +14,14 @@
 
 #include "backend/cuda/cuda_text.h"
 #include "driver/array_bytes.h"
+#include "driver/compilation.h"
 #include "driver/kernel_codes.h"
 #include "driver/load.h"
 #include "interp/arguments.h"
 #include "interp/interp.h"
+#include "ir/clone.h"
 #include "kernel/verify.h"
 #include "lower/lower.h"
-#include "passes/passes.h"
 
 namespace tokamak {
 namespace {
@@ -37,20 +38,16 @@ class Bundle {
   ~Bundle() { std::ofstream(folder_ + "/manifest.txt") << manifest_; }
 
   // Why the program is not in the bundle.
-  Result<std::string> Add(Module& module, const std::string& name, const std::string& large,
+  Result<std::string> Add(const Module& given, const std::string& name, const std::string& large,
                           bool exact) {
-    DecisionLog log;
-    PassContext context(log, {}, {});
-    TOK_TRY(Pipeline pipeline, ParsePipeline("default"));
-    TOK_TRY([[maybe_unused]] std::vector<PassRun> runs,
-            RunPasses(module, pipeline, context, PipelineOptions{}));
-    if (std::string why = WhyNotLowered(module); !why.empty()) return why;
-    LowerOptions options;
-    options.machine = GpuMachine();
-    options.plan.packs = PackMode::kPriced;
-    PassContext for_gpu(log, {}, {}, TargetOf(options.machine));
-    TOK_RETURN_IF_ERROR(SplitReductions(module, for_gpu));
-    TOK_TRY(LoweredProgram program, Lower(module, options, log));
+    TOK_TRY(Target target, TargetNamed("h200"));
+    target.libraries = LibraryUse::kNone;
+    CompileOptions options;
+    options.check_memory = false;
+    TOK_TRY(std::shared_ptr<const Compilation> made, Compile(CloneModule(given), target, options));
+    if (!made->why_interpreted.empty()) return made->why_interpreted;
+    const Module& module = *made->module;
+    const LoweredProgram& program = made->program;
     for (const RunStep& step : program.steps)
       if (step.kind != StepKind::kLaunch && step.kind != StepKind::kPack &&
           step.kind != StepKind::kCopy)

@@ -1,0 +1,72 @@
+#include "driver/device_program.h"
+
+#include <algorithm>
+
+#include "backend/cuda/gpu.h"
+#include "driver/device_calls.h"
+#include "driver/device_loops.h"
+
+namespace tokamak {
+namespace {
+
+// A first iteration in a launch of its own pays for itself only where the copy is long.
+constexpr int64_t kLeastBytesLeftOut = 16 << 20;
+
+// Why the library of the device does not do a call; "": it does.
+std::string WhyNotOnDevice(const cuda::DeviceCall& call, const Target& target) {
+  if (target.device == nullptr) return "";
+  auto loaded = static_cast<cuda::Gpu*>(target.device)->LoadCall(call);
+  return loaded.ok() ? "" : loaded.error().message;
+}
+
+bool SelectCall(const Instr& instr, const Target& target, DecisionLog& log) {
+  std::optional<cuda::DeviceCall> call = DeviceCallOf(instr);
+  if (!call) return false;
+  std::string why = WhyNotOnDevice(*call, target);
+  log.Add({.pass = "device",
+           .rule = why.empty() ? "device.call" : "host.call",
+           .subject = LabelOf(instr),
+           .origins = instr.origins(),
+           .because = why.empty() ? "a library of the device does it" : why});
+  return why.empty();
+}
+
+// Copies of what a loop carries at first, right before it.
+void LeaveOutCopies(const LoweredProgram& program, std::vector<RunStep>& steps) {
+  for (size_t at = 0; at < steps.size(); ++at) {
+    RunStep& loop = steps[at];
+    if (loop.kind != StepKind::kWhile || loop.target >= program.persistent.size() ||
+        program.persistent[loop.target] == 0) {
+      for (std::vector<RunStep>& block : loop.blocks) LeaveOutCopies(program, block);
+      continue;
+    }
+    std::optional<uint64_t> iterations = RoundsOf(loop, program);
+    if (!iterations || *iterations < 2) continue;
+    std::vector<Place>& first = loop.first_places;
+    for (size_t i = at; i-- > 0 && steps[i].kind == StepKind::kCopy;) {
+      RunStep& copy = steps[i];
+      if (copy.bytes < kLeastBytesLeftOut) continue;
+      bool is_last = std::none_of(
+          steps.begin() + static_cast<int64_t>(i) + 1, steps.begin() + static_cast<int64_t>(at),
+          [&](const RunStep& later) { return !later.left_out && MustFollow(later, copy); });
+      if (!is_last) continue;
+      const std::vector<Place> places = first.empty() ? LoopLaunchOf(loop, program).places : first;
+      std::optional<std::vector<Place>> without = WithoutCopy(loop, program, places, copy);
+      if (!without) continue;
+      first = std::move(*without);
+      copy.left_out = true;
+    }
+  }
+}
+
+}  // namespace
+
+void FitToDevice(LoweredProgram& program, const Target& target, DecisionLog& log) {
+  for (const Instr* call : program.call_instrs)
+    program.device_calls.push_back(SelectCall(*call, target, log));
+  for (const Instr* host : program.host_instrs)
+    program.device_hosts.push_back(SelectCall(*host, target, log));
+  LeaveOutCopies(program, program.steps);
+}
+
+}  // namespace tokamak

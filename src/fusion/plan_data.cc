@@ -1,0 +1,220 @@
+#include "fusion/plan_data.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_set>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "ir/compare.h"
+
+namespace tokamak {
+namespace {
+
+using nlohmann::json;
+
+constexpr int kPlanVersion = 1;
+constexpr std::string_view kModes[] = {"none", "rules", "greedy", "search", "random"};
+
+// Names of a computation's instructions, each of one instruction only: names that stand twice get
+// the number of the instruction.
+class Names {
+ public:
+  explicit Names(const Computation& computation) {
+    std::unordered_map<std::string, int> count;
+    std::vector<Instr*> order = computation.PostOrder();
+    for (const Instr* instr : order) ++count[LabelOf(*instr)];
+    size_t number = 0;
+    for (const Instr* instr : order) {
+      std::string name = LabelOf(*instr);
+      if (count[name] > 1) name += fmt::format("#{}", number);
+      ++number;
+      instrs_.emplace(name, instr);
+      names_.emplace(instr, std::move(name));
+    }
+  }
+
+  const std::string& Of(const Instr* instr) const { return names_.at(instr); }
+  // Null: there is none of that name.
+  const Instr* Find(const std::string& name) const {
+    auto found = instrs_.find(name);
+    return found == instrs_.end() ? nullptr : found->second;
+  }
+
+ private:
+  std::unordered_map<std::string, const Instr*> instrs_;
+  std::unordered_map<const Instr*, std::string> names_;
+};
+
+Error NotOf(const std::string& what) {
+  return MakeError(ErrorCode::kOptionValue, "plan: " + what);
+}
+
+Result<std::vector<const Instr*>> InstrsOf(const std::vector<std::string>& words,
+                                           const Names& names, const std::string& computation) {
+  std::vector<const Instr*> instrs;
+  for (const std::string& word : words) {
+    const Instr* instr = names.Find(word);
+    if (instr == nullptr)
+      return NotOf("computation '" + computation + "' has no instruction '" + word + "'");
+    if (std::find(instrs.begin(), instrs.end(), instr) != instrs.end())
+      return NotOf("'" + word + "' is twice in one kernel of '" + computation + "'");
+    instrs.push_back(instr);
+  }
+  return instrs;
+}
+
+// Every value that something outside of its kernel reads must be a root of one: the plan of a
+// person may have forgotten one.
+Status CheckRoots(const Cut& cut, const Computation& computation) {
+  std::unordered_set<const Instr*> stored, computed;
+  for (const CutRegion& region : cut.regions) {
+    stored.insert(region.roots.begin(), region.roots.end());
+    computed.insert(region.instrs.begin(), region.instrs.end());
+  }
+  for (const CutRegion& region : cut.regions) {
+    std::unordered_set<const Instr*> own(region.instrs.begin(), region.instrs.end());
+    for (const Instr* instr : region.instrs)
+      for (const Instr* operand : instr->operands())
+        if (!own.contains(operand) && computed.contains(operand) && !stored.contains(operand))
+          return NotOf(fmt::format("'{}' reads '{}', which no kernel of '{}' stores",
+                                   LabelOf(*instr), LabelOf(*operand), computation.name()));
+  }
+  const Instr* root = computation.root();
+  if (computed.contains(root) && !stored.contains(root))
+    return NotOf("the result of '" + computation.name() + "' is stored by no kernel");
+  return Ok();
+}
+
+Result<Cut> CutOf(const PlanData::Part& part, const Computation& computation) {
+  Names names(computation);
+  Cut cut;
+  for (const PlanData::Kernel& kernel : part.kernels) {
+    CutRegion& region = cut.regions.emplace_back();
+    TOK_TRY(region.instrs, InstrsOf(kernel.instrs, names, part.computation));
+    TOK_TRY(region.roots, InstrsOf(kernel.roots, names, part.computation));
+    if (region.roots.empty()) return NotOf("a kernel of '" + part.computation + "' has no root");
+    for (const Instr* root : region.roots)
+      if (std::find(region.instrs.begin(), region.instrs.end(), root) == region.instrs.end())
+        return NotOf("root '" + names.Of(root) + "' is not in its kernel");
+  }
+  std::unordered_set<int> packed;
+  for (const std::vector<int>& pack : part.packs) {
+    for (int kernel : pack)
+      if (kernel < 0 || static_cast<size_t>(kernel) >= cut.regions.size() ||
+          !packed.insert(kernel).second)
+        return NotOf(fmt::format("a pack of '{}' names kernel {}, of {}, or names it twice",
+                                 part.computation, kernel, cut.regions.size()));
+    cut.packs.push_back(pack);
+  }
+  TOK_RETURN_IF_ERROR(CheckRoots(cut, computation));
+  return cut;
+}
+
+json JsonOf(const PlanData::Part& part) {
+  json kernels = json::array();
+  for (const PlanData::Kernel& kernel : part.kernels)
+    kernels.push_back(
+        {{"generator", kernel.generator}, {"instrs", kernel.instrs}, {"roots", kernel.roots}});
+  return {{"computation", part.computation}, {"kernels", kernels}, {"packs", part.packs}};
+}
+
+// What nlohmann throws for a wrong type becomes one error.
+PlanData DataOf(const json& from, std::string& passes, std::string& skipped) {
+  PlanData plan;
+  plan.target = from.at("target").get<std::string>();
+  plan.program = from.at("program").get<std::string>();
+  passes = from.at("passes").get<std::string>();
+  skipped = from.at("skip_passes").get<std::string>();
+  plan.strict = from.at("strict").get<bool>();
+  auto mode = from.at("fusion").get<std::string>();
+  const auto* found = std::find(std::begin(kModes), std::end(kModes), mode);
+  if (found == std::end(kModes)) throw json::other_error::create(501, "fusion: " + mode, &from);
+  plan.fusion = static_cast<FusionMode>(found - std::begin(kModes));
+  for (const json& one : from.at("computations")) {
+    PlanData::Part& part = plan.parts.emplace_back();
+    part.computation = one.at("computation").get<std::string>();
+    part.packs = one.at("packs").get<std::vector<std::vector<int>>>();
+    for (const json& kernel : one.at("kernels"))
+      part.kernels.push_back({kernel.at("generator").get<std::string>(),
+                              kernel.at("instrs").get<std::vector<std::string>>(),
+                              kernel.at("roots").get<std::vector<std::string>>()});
+  }
+  return plan;
+}
+
+}  // namespace
+
+std::string PlanDigest(const Module& module) {
+  return fmt::format("{:016x}", StructuralHash(module));
+}
+
+void AddParts(PlanData& plan, const Module& module, const Cuts& cuts) {
+  for (const auto& computation : module.computations()) {
+    auto found = cuts.find(computation.get());
+    if (found == cuts.end()) continue;
+    Names names(*computation);
+    PlanData::Part& part = plan.parts.emplace_back();
+    part.computation = computation->name();
+    part.packs = found->second.packs;
+    for (const CutRegion& region : found->second.regions) {
+      PlanData::Kernel& kernel = part.kernels.emplace_back();
+      kernel.generator = region.generator;
+      for (const Instr* instr : region.instrs) kernel.instrs.push_back(names.Of(instr));
+      for (const Instr* root : region.roots) kernel.roots.push_back(names.Of(root));
+    }
+  }
+}
+
+Result<Cuts> CutsOf(const PlanData& plan, const Module& module) {
+  if (std::string digest = PlanDigest(module); digest != plan.program)
+    return NotOf("it is of program " + plan.program + ", this one is " + digest +
+                 " after its passes");
+  Cuts cuts;
+  for (const PlanData::Part& part : plan.parts) {
+    const auto& all = module.computations();
+    auto found = std::find_if(all.begin(), all.end(), [&](const auto& computation) {
+      return computation->name() == part.computation;
+    });
+    if (found == all.end()) return NotOf("there is no computation '" + part.computation + "'");
+    TOK_TRY(cuts[found->get()], CutOf(part, **found));
+  }
+  return cuts;
+}
+
+std::string ToJson(const PlanData& plan) {
+  json parts = json::array();
+  for (const PlanData::Part& part : plan.parts) parts.push_back(JsonOf(part));
+  std::string skipped;
+  for (Pass pass : plan.skip_passes)
+    skipped += (skipped.empty() ? "" : ",") + std::string(InfoOf(pass).name);
+  json out = {{"tokamak_plan", kPlanVersion}, {"target", plan.target},
+              {"program", plan.program},      {"passes", ToString(plan.passes)},
+              {"skip_passes", skipped},       {"fusion", kModes[static_cast<size_t>(plan.fusion)]},
+              {"strict", plan.strict},        {"computations", std::move(parts)}};
+  return out.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+Result<PlanData> PlanFromJson(std::string_view text, const std::string& file) {
+  auto bad = [&](const std::string& why) {
+    return MakeError(ErrorCode::kOptionValue, "plan: " + file + " is no plan: " + why);
+  };
+  json from = json::parse(text, nullptr, false);
+  if (from.is_discarded()) return bad("it is not JSON");
+  PlanData plan;
+  std::string passes, skipped;
+  try {
+    if (from.at("tokamak_plan").get<int>() != kPlanVersion)
+      return bad(fmt::format("version {} is read", kPlanVersion));
+    plan = DataOf(from, passes, skipped);
+  } catch (const json::exception& error) {
+    return bad(error.what());
+  }
+  TOK_TRY(plan.passes, ParsePipeline(passes));
+  TOK_TRY(Pipeline skip, ParsePipelineUnchecked(skipped));
+  for (const Step& step : skip) plan.skip_passes.push_back(step.pass);
+  return plan;
+}
+
+}  // namespace tokamak
