@@ -54,7 +54,7 @@ def main():
     parser.add_argument("folder")
     parser.add_argument("-j", type=int, default=os.cpu_count())
     parser.add_argument("targets", nargs="*", metavar="TARGET")
-    args = parser.parse_args()
+    args = parser.parse_intermixed_args()
     command = ["ninja", "-C", args.folder, "-j", str(args.j), *args.targets]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
                                env={**os.environ, "NINJA_STATUS": "@%f/%t@ "})
