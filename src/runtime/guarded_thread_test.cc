@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <csignal>
+#include <cstdint>
 #include <cstdlib>
 #include <functional>
 #include <pthread.h>
@@ -33,7 +34,8 @@ std::string Guarded(std::function<void()> fn, const GuardedLimits& limits = kLim
   return RunGuarded(std::make_shared<Calls>(std::move(fn)), limits);
 }
 
-int* volatile nowhere = nullptr;
+// Not null: the sanitizer of undefined behaviour would end the process before the signal.
+int* volatile nowhere = reinterpret_cast<int*>(uintptr_t{64});
 volatile bool endless = true;
 
 // GCC would see that it never ends.
