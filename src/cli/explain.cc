@@ -22,11 +22,7 @@ Status SetFusion(CompileOptions& options, const FusionWords& words) {
   if (words.plan.empty()) return Ok();
   TOK_TRY(Bytes bytes, ReadFileBytes(words.plan));
   TOK_TRY(PlanData plan, PlanFromJson(bytes.text(), words.plan));
-  options.passes = plan.passes;
-  options.skip_passes = plan.skip_passes;
-  options.fusion = plan.fusion;
-  options.strict = plan.strict;
-  options.plan = std::make_shared<PlanData>(std::move(plan));
+  UsePlan(options, plan);
   return Ok();
 }
 

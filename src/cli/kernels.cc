@@ -80,7 +80,7 @@ class Shower {
         for (const RunStep& launch : step.blocks[0])
           parts.emplace_back(&program_.kernels[launch.target], launch.grid);
         TOK_TRY(text, CudaTextOfPack("pack_" + parts[0].first->name, parts));
-      } else if (step.kind == StepKind::kWhile && IsPersistent(step)) {
+      } else if (step.kind == StepKind::kWhile && program_.IsPersistent(step)) {
         TOK_TRY(text, CudaTextOfLoop(step, program_));
       } else {
         for (const std::vector<RunStep>& block : step.blocks) TOK_RETURN_IF_ERROR(ShowCuda(block));
@@ -88,10 +88,6 @@ class Shower {
       if (command_.text && !text.empty()) console_.Out(text + "\n");
     }
     return Ok();
-  }
-
-  bool IsPersistent(const RunStep& loop) const {
-    return loop.target < program_.persistent.size() && program_.persistent[loop.target] > 0;
   }
 
   void ShowSteps(const std::vector<RunStep>& steps, int depth) {
@@ -134,7 +130,8 @@ class Shower {
       case StepKind::kPoison:
         return fmt::format("poison {} bytes:{}", step.bytes, places);
       case StepKind::kWhile:
-        return fmt::format("{} {}+{}{}", IsPersistent(step) ? "while in one launch" : "while",
+        return fmt::format("{} {}+{}{}",
+                           program_.IsPersistent(step) ? "while in one launch" : "while",
                            step.places[0].memory, step.places[0].offset,
                            step.blocks.size() > 3 ? ", buffers alternate" : "");
       case StepKind::kConditional:

@@ -51,6 +51,8 @@ Result<std::shared_ptr<const Compilation>> Compile(std::unique_ptr<Module> modul
 
 // The plan of a compilation as data.
 PlanData PlanOf(const Compilation& compilation);
+// Asks for the kernels of a plan that was made before, and for the passes that it was made after.
+void UsePlan(CompileOptions& options, const PlanData& plan);
 // Compiles a module by a plan that was made before, for the target that it names.
 Result<std::shared_ptr<const Compilation>> Build(std::unique_ptr<Module> module,
                                                  const PlanData& plan);

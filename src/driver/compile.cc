@@ -108,15 +108,19 @@ Status MakeProgram(Compilation& made) {
   return Ok();
 }
 
-// The same program in another form, since the device refused one: steps are made anew of the module
-// after all passes.
-Result<std::shared_ptr<const Compilation>> CompileAgain(const Compilation& refused,
-                                                        const CompileOptions& options,
-                                                        Decision why) {
+// What is known of a program that the interpreter runs.
+void DescribeInterpreted(Compilation& made) {
+  made.predicted_us = InterpretedMicros(*made.module);
+  made.time_depends_on_data = InterpretedTimeDependsOnData(*made.module);
+  made.memory = MemoryOf(made.parameters, made.results, 0);
+}
+
+// A compilation of the module after all passes, since the device refused the one at hand. It has no
+// steps yet.
+std::shared_ptr<Compilation> Successor(const Compilation& refused, Decision why) {
   auto made = std::make_shared<Compilation>();
   made->target = refused.target;
-  made->options = options;
-  made->options.plan = nullptr;
+  made->options = refused.options;
   made->module = CloneModule(*refused.module);
   made->parameters = refused.parameters;
   made->results = refused.results;
@@ -126,29 +130,29 @@ Result<std::shared_ptr<const Compilation>> CompileAgain(const Compilation& refus
   made->log.Add(std::move(why));
   made->pass_runs = refused.pass_runs;
   made->times = refused.times;
+  return made;
+}
+
+// The same program in another form.
+Result<std::shared_ptr<const Compilation>> CompileAgain(const Compilation& refused,
+                                                        const CompileOptions& options,
+                                                        Decision why) {
+  std::shared_ptr<Compilation> made = Successor(refused, std::move(why));
+  made->options = options;
+  made->options.plan = nullptr;
   TOK_RETURN_IF_ERROR(MakeSteps(*made));
   return std::shared_ptr<const Compilation>(std::move(made));
 }
 
 // The interpreter runs it.
 std::shared_ptr<const Compilation> Interpreted(const Compilation& refused, const std::string& why) {
-  auto made = std::make_shared<Compilation>();
-  made->target = refused.target;
-  made->options = refused.options;
-  made->module = CloneModule(*refused.module);
-  made->parameters = refused.parameters;
-  made->results = refused.results;
-  made->cost = refused.cost;
-  made->calls_host = refused.calls_host;
+  std::shared_ptr<Compilation> made =
+      Successor(refused, {.pass = "lower",
+                          .rule = "host.program",
+                          .subject = refused.module->name(),
+                          .because = "the interpreter runs all of it: " + why});
   made->why_interpreted = why;
-  made->log = refused.log;
-  made->log.Add({.pass = "lower",
-                 .rule = "host.program",
-                 .subject = made->module->name(),
-                 .because = "the interpreter runs all of it: " + why});
-  made->predicted_us = InterpretedMicros(*made->module);
-  made->time_depends_on_data = InterpretedTimeDependsOnData(*made->module);
-  made->memory = MemoryOf(made->parameters, made->results, 0);
+  DescribeInterpreted(*made);
   return made;
 }
 
@@ -225,9 +229,7 @@ Result<std::shared_ptr<const Compilation>> Compile(std::unique_ptr<Module> modul
   if (made->why_interpreted.empty()) {
     TOK_RETURN_IF_ERROR(MakeProgram(*made));
   } else {
-    made->predicted_us = InterpretedMicros(*made->module);
-    made->time_depends_on_data = InterpretedTimeDependsOnData(*made->module);
-    made->memory = MemoryOf(made->parameters, made->results, 0);
+    DescribeInterpreted(*made);
   }
   return std::shared_ptr<const Compilation>(std::move(made));
 }
@@ -245,16 +247,20 @@ PlanData PlanOf(const Compilation& compilation) {
   return plan;
 }
 
-Result<std::shared_ptr<const Compilation>> Build(std::unique_ptr<Module> module,
-                                                 const PlanData& plan) {
-  bool is_named = plan.target == "host" || plan.target == "h200";
-  TOK_TRY(Target target, is_named ? TargetNamed(plan.target) : TargetOfBackend(plan.target));
-  CompileOptions options;
+void UsePlan(CompileOptions& options, const PlanData& plan) {
   options.passes = plan.passes;
   options.skip_passes = plan.skip_passes;
   options.fusion = plan.fusion;
   options.strict = plan.strict;
   options.plan = std::make_shared<PlanData>(plan);
+}
+
+Result<std::shared_ptr<const Compilation>> Build(std::unique_ptr<Module> module,
+                                                 const PlanData& plan) {
+  bool is_named = plan.target == "host" || plan.target == "h200";
+  TOK_TRY(Target target, is_named ? TargetNamed(plan.target) : TargetOfBackend(plan.target));
+  CompileOptions options;
+  UsePlan(options, plan);
   return Compile(std::move(module), target, options);
 }
 

@@ -35,8 +35,7 @@ bool SelectCall(const Instr& instr, const Target& target, DecisionLog& log) {
 void LeaveOutCopies(const LoweredProgram& program, std::vector<RunStep>& steps) {
   for (size_t at = 0; at < steps.size(); ++at) {
     RunStep& loop = steps[at];
-    if (loop.kind != StepKind::kWhile || loop.target >= program.persistent.size() ||
-        program.persistent[loop.target] == 0) {
+    if (loop.kind != StepKind::kWhile || !program.IsPersistent(loop)) {
       for (std::vector<RunStep>& block : loop.blocks) LeaveOutCopies(program, block);
       continue;
     }

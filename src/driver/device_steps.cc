@@ -160,18 +160,14 @@ class Preparer {
     AddShape(step, instr.shape());
     int64_t scratch = program_.calls[step.step->target]->ScratchBytes();
     if (scratch > 0) step.bytes.push_back(scratch);
-    LoadLibrary(step, instr, IsOn(program_.device_calls, step.step->target));
+    LoadLibrary(step, instr, program_.IsOnDevice(*step.step));
   }
 
   void AddHost(DeviceStep& step) {
     const Instr& instr = *program_.host_instrs[step.step->target];
     for (const Instr* operand : instr.operands()) AddShape(step, operand->shape());
     AddShape(step, instr.shape());
-    LoadLibrary(step, instr, IsOn(program_.device_hosts, step.step->target));
-  }
-
-  static bool IsOn(const std::vector<bool>& on_device, size_t number) {
-    return number < on_device.size() && on_device[number];
+    LoadLibrary(step, instr, program_.IsOnDevice(*step.step));
   }
 
   // What is checked is done by the host.
@@ -187,10 +183,8 @@ class Preparer {
   void AddWhile(DeviceStep& step) {
     step.rounds = RoundsOf(*step.step, program_);
     waits_ = waits_ || !step.rounds;
-    size_t number = step.step->target;
-    if (one_by_one_ || number >= program_.persistent.size()) return;
-    step.rounds_a_launch = program_.persistent[number];
-    if (step.rounds_a_launch == 0) return;
+    if (one_by_one_ || !program_.IsPersistent(*step.step)) return;
+    step.rounds_a_launch = program_.persistent[step.step->target];
     LoopLaunch launch = LoopLaunchOf(*step.step, program_);
     step.places = std::move(launch.places);
     step.first = step.step->first_places;

@@ -1,14 +1,8 @@
 #include "driver/fusion_options.h"
 
 #include <algorithm>
-#include <array>
 
 namespace tokamak {
-namespace {
-
-constexpr std::array<std::string_view, 5> kModes = {"none", "rules", "greedy", "search", "random"};
-
-}  // namespace
 
 std::vector<std::string> WordsOf(std::string_view text, char separator) {
   std::vector<std::string> words;
@@ -30,8 +24,7 @@ Result<std::vector<Pass>> ParseSkipped(std::span<const std::string> names) {
 }
 
 Result<FusionMode> ParseFusionMode(std::string_view text) {
-  const auto* it = std::find(kModes.begin(), kModes.end(), text);
-  if (it != kModes.end()) return static_cast<FusionMode>(it - kModes.begin());
+  if (std::optional<FusionMode> mode = FusionModeNamed(text)) return *mode;
   return MakeError(ErrorCode::kOptionValue,
                    "fusion: '" + std::string(text) + "' is none of none, rules, greedy and search");
 }
@@ -42,10 +35,6 @@ Result<Effort> ParseEffort(std::string_view text) {
   if (text == "max") return Effort::kMax;
   return MakeError(ErrorCode::kOptionValue,
                    "effort: '" + std::string(text) + "' is none of fast, default and max");
-}
-
-std::string_view NameOf(FusionMode mode) {
-  return kModes[static_cast<size_t>(mode)];
 }
 
 Result<LiftedRules> ParseLifted(std::span<const std::string> names) {

@@ -17,7 +17,6 @@ std::vector<std::string> WordsOf(std::string_view text, char separator);
 
 // "none", "rules", "greedy" or "search". TK6107 for anything else.
 Result<FusionMode> ParseFusionMode(std::string_view text);
-std::string_view NameOf(FusionMode mode);
 // "fast", "default" or "max". TK6107 for anything else.
 Result<Effort> ParseEffort(std::string_view text);
 

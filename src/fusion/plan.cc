@@ -19,6 +19,8 @@
 namespace tokamak {
 namespace {
 
+// In the order of FusionMode.
+constexpr std::string_view kFusionModes[] = {"none", "rules", "greedy", "search", "random"};
 // Values of kernels that a search may build to price them, and so many for each instruction, if
 // those are more; a thousand take some two milliseconds, with all that is done besides. With all
 // effort, so many times as many.
@@ -234,6 +236,16 @@ ComputationPlan PlanKernels(const Computation& computation, const Machine& machi
 }
 
 }  // namespace
+
+std::optional<FusionMode> FusionModeNamed(std::string_view name) {
+  const auto* found = std::find(std::begin(kFusionModes), std::end(kFusionModes), name);
+  if (found == std::end(kFusionModes)) return std::nullopt;
+  return static_cast<FusionMode>(found - std::begin(kFusionModes));
+}
+
+std::string_view NameOf(FusionMode mode) {
+  return kFusionModes[static_cast<size_t>(mode)];
+}
 
 std::optional<PackMode> PackModeNamed(std::string_view name) {
   if (name == "none") return PackMode::kNone;

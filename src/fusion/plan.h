@@ -57,6 +57,10 @@ enum class FusionMode : uint8_t {
   kRandom,  // nobody: any moves that are legal, for tests
 };
 
+// "none", "rules", "greedy", "search" or "random"; of any other word nothing.
+std::optional<FusionMode> FusionModeNamed(std::string_view name);
+std::string_view NameOf(FusionMode mode);
+
 // How much planning is worth.
 enum class Effort : uint8_t {
   kFast,     // tier 0 alone

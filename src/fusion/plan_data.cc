@@ -15,7 +15,6 @@ namespace {
 using nlohmann::json;
 
 constexpr int kPlanVersion = 1;
-constexpr std::string_view kModes[] = {"none", "rules", "greedy", "search", "random"};
 
 // Names of a computation's instructions, each of one instruction only: names that stand twice get
 // the number of the instruction.
@@ -129,9 +128,9 @@ PlanData DataOf(const json& from, std::string& passes, std::string& skipped) {
   skipped = from.at("skip_passes").get<std::string>();
   plan.strict = from.at("strict").get<bool>();
   auto mode = from.at("fusion").get<std::string>();
-  const auto* found = std::find(std::begin(kModes), std::end(kModes), mode);
-  if (found == std::end(kModes)) throw json::other_error::create(501, "fusion: " + mode, &from);
-  plan.fusion = static_cast<FusionMode>(found - std::begin(kModes));
+  std::optional<FusionMode> found = FusionModeNamed(mode);
+  if (!found) throw json::other_error::create(501, "fusion: " + mode, &from);
+  plan.fusion = *found;
   for (const json& one : from.at("computations")) {
     PlanData::Part& part = plan.parts.emplace_back();
     part.computation = one.at("computation").get<std::string>();
@@ -191,7 +190,7 @@ std::string ToJson(const PlanData& plan) {
     skipped += (skipped.empty() ? "" : ",") + std::string(InfoOf(pass).name);
   json out = {{"tokamak_plan", kPlanVersion}, {"target", plan.target},
               {"program", plan.program},      {"passes", ToString(plan.passes)},
-              {"skip_passes", skipped},       {"fusion", kModes[static_cast<size_t>(plan.fusion)]},
+              {"skip_passes", skipped},       {"fusion", NameOf(plan.fusion)},
               {"strict", plan.strict},        {"computations", std::move(parts)}};
   return out.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
 }

@@ -45,13 +45,23 @@ struct LoweredProgram {
   // it runs step by step.
   std::vector<int64_t> persistent;
   std::vector<double> persistent_us;  // of an iteration of such a loop, predicted
-  // Of each call and host step: a library of the device does it.
+  // Of each call and host step: a library of the device does it. Empty: of none.
   std::vector<bool> device_calls, device_hosts;
   std::vector<const Instr*> constants;  // memories after parameters and results
   int64_t arena_bytes = 0;
   int64_t launches = 0, copies = 0;  // steps, those of loops counted once
   std::vector<std::pair<const Computation*, PlanningFacts>> planning;  // of each that was planned
   Cuts cuts;                                                           // the same: its kernels
+
+  // Whether a while step is one launch, or a few when it is long.
+  bool IsPersistent(const RunStep& loop) const {
+    return loop.target < persistent.size() && persistent[loop.target] > 0;
+  }
+  // Whether a library of the device does a call or host step.
+  bool IsOnDevice(const RunStep& step) const {
+    const std::vector<bool>& all = step.kind == StepKind::kCall ? device_calls : device_hosts;
+    return step.target < all.size() && all[step.target];
+  }
 };
 
 struct LowerOptions {

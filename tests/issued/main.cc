@@ -10,11 +10,11 @@
 
 #include <fmt/format.h>
 
-#include "analysis/loops.h"
 #include "driver/account/account.h"
 #include "driver/account/digest.h"
 #include "driver/compilation.h"
 #include "driver/compiled_run.h"
+#include "driver/device_loops.h"
 #include "driver/load.h"
 #include "ir/clone.h"
 #include "issued/recording_gpu.h"
@@ -58,9 +58,7 @@ class Recorder final : public StepRecorder {
   }
 
   bool GoesOn(const RunStep& loop) override {
-    auto* instr = const_cast<Instr*>(made_.program.loops[loop.target]);
-    std::optional<WhileLoop> found = LoopOf(instr);
-    uint64_t trips = (found ? TripCount(*found) : std::nullopt).value_or(1);
+    uint64_t trips = RoundsOf(loop, made_.program).value_or(1);
     uint64_t& done = done_.try_emplace(&loop, loop.runs_first ? 1 : 0).first->second;
     if (done++ < trips) return true;
     done_.erase(&loop);

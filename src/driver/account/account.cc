@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "analysis/loops.h"
 #include "cost/rates.h"
 #include "driver/account/digest.h"
 #include "driver/all_kernels.h"
 #include "driver/as_given.h"
+#include "driver/device_loops.h"
 #include "driver/measure_device.h"
 #include "driver/measure_steps.h"
 #include "driver/step_price.h"
@@ -78,17 +78,14 @@ class Walker {
   }
 
   Calls TripsOf(const RunStep& step) const {
-    auto* instr = const_cast<Instr*>(program_.loops[step.target]);
-    std::optional<WhileLoop> loop = LoopOf(instr);
-    std::optional<uint64_t> trips = loop ? TripCount(*loop) : std::nullopt;
+    std::optional<uint64_t> trips = RoundsOf(step, program_);
     if (!trips || *trips >= INT64_MAX) return std::nullopt;
     return static_cast<int64_t>(*trips);
   }
 
   void WalkLoop(const RunStep& loop, Calls calls) {
     Calls trips = TripsOf(loop);
-    if (loops_are_launches_ && loop.target < program_.persistent.size() &&
-        program_.persistent[loop.target] > 0)
+    if (loops_are_launches_ && program_.IsPersistent(loop))
       return AddPersistent(loop, calls, trips);
     bool alternates = loop.blocks.size() > 3;
     // A device need not be asked whether a known number of iterations is over.
@@ -179,12 +176,12 @@ class Walker {
         account.code = ProductDigest(program_.products[step.target]);
         break;
       case StepKind::kCall:
-        account.library = IsOnDevice(program_.device_calls, step.target) ? "device" : "tokamak";
+        account.library = program_.IsOnDevice(step) ? "device" : "tokamak";
         DescribeInstr(*program_.call_instrs[step.target], "library", account);
         break;
       case StepKind::kHost: {
         const Instr& instr = *program_.host_instrs[step.target];
-        if (IsOnDevice(program_.device_hosts, step.target)) {
+        if (program_.IsOnDevice(step)) {
           account.library = "device";
           DescribeInstr(instr, "library", account);
           break;
@@ -302,10 +299,6 @@ class Walker {
       return false;
     int64_t result = copy.places[0].memory - 1 - count;
     return result >= 0 && made_.parameters[static_cast<size_t>(parameter)].alias_result == result;
-  }
-
-  static bool IsOnDevice(const std::vector<bool>& on_device, size_t number) {
-    return number < on_device.size() && on_device[number];
   }
 
   const Compilation& made_;
