@@ -55,6 +55,8 @@ class Scanner {
   void Look(const Line& line, const std::string& text) {
     if (line.operands.empty()) return;
     const std::string &op = line.op, &to = line.operands[0];
+    LookForConstants(line);
+    LookForConstantSums(line, text);
     if (op == "neg.s32" || op == "neg.s16") negations_.insert(to);
     for (std::string_view kind : {"max.s32", "max.s16", "min.s32", "min.s16"})
       if (op == kind && line.operands.size() == 3) LookAtExtreme(line, text);
@@ -66,6 +68,26 @@ class Scanner {
     if ((op == "shr.u16" || op == "shr.s16") && line.operands[2] == "8" &&
         halves_.contains(line.operands[1]))
       faults_.push_back("a byte of a wide load:" + text);
+  }
+
+  // Registers that are constants once loops are unrolled: no memory and no thread is in them.
+  void LookForConstants(const Line& line) {
+    if (line.op.starts_with("ld.") || line.op.starts_with("st.") || line.op.starts_with("@"))
+      return;
+    bool is_constant = line.operands.size() > 1;
+    for (size_t i = 1; i < line.operands.size(); ++i)
+      is_constant =
+          is_constant && (line.operands[i][0] != '%' || constants_.contains(line.operands[i]));
+    if (is_constant) constants_.insert(line.operands[0]);
+    if (is_constant && (line.op == "add.s32" || line.op == "sub.s32"))
+      constant_sums_.insert(line.operands[0]);
+  }
+
+  void LookForConstantSums(const Line& line, const std::string& text) {
+    for (std::string_view kind : {"max.s32", "max.u32", "min.s32", "min.u32"})
+      if (line.op == kind && line.operands.size() == 3 &&
+          (constant_sums_.contains(line.operands[1]) || constant_sums_.contains(line.operands[2])))
+        faults_.push_back("a sum that unrolling makes a constant in an extreme:" + text);
   }
 
   void LookAtExtreme(const Line& line, const std::string& text) {
@@ -82,7 +104,7 @@ class Scanner {
     extremes_[line.op + " " + line.operands[0]] = has_negation;
   }
 
-  std::set<std::string> negations_, halves_;
+  std::set<std::string> negations_, halves_, constants_, constant_sums_;
   std::map<std::string, bool> extremes_;  // by op and register: whether a negation is in it
   std::vector<std::string> faults_;
 };

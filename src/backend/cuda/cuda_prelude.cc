@@ -147,13 +147,15 @@ constexpr std::string_view kOneText =
     "// and logic; the compiler may not know that it is 1.\n"
     "__constant__ unsigned kOne = 1u;\n\n";
 
-// ptxas of CUDA 13.0 makes one instruction of max(max(-x, y), z), for sm_90 and later, and loses
-// the sign. It finds no negation in a sum with a number that it may not know.
+// lost_signs.h says why. ptxas finds neither a negation nor a constant in a sum with a number that
+// it may not know.
 constexpr std::string_view kSignsText =
-    "// x, as what a compiler cannot take for a negation: some lose the sign of one in a maximum\n"
-    "// of three.\n"
+    "// x, as what a compiler cannot take for a negation or a constant: in minima and maxima "
+    "ptxas\n"
+    "// of CUDA 13.0 loses signs of both.\n"
     "__constant__ unsigned kZero = 0u;\n"
-    "__device__ inline int WithSign(int x) { return (int)((unsigned)x + kZero); }\n\n";
+    "__device__ inline int WithSign(int x) { return (int)((unsigned)x + kZero); }\n"
+    "__device__ inline unsigned WithSign(unsigned x) { return x + kZero; }\n\n";
 
 constexpr std::string_view kAlikeText =
     "// The lanes of the warp that have the same lowest bits.\n"

@@ -145,6 +145,7 @@ class CudaWriter {
   // The place that counts what arrives for a meeting, of a store or barrier that belongs to it.
   std::string ArrivalsFor(const Stmt& stmt) const;
   void Inner(const Block& block);
+  bool IsLong(const Loop& loop, std::string_view text) const;
   void WriteStmt(const Stmt& stmt);
   void Store(const Stmt& stmt);
   void For(const Stmt& stmt);

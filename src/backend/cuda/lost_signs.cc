@@ -1,5 +1,6 @@
 #include "backend/cuda/lost_signs.h"
 
+#include <algorithm>
 #include <array>
 #include <vector>
 
@@ -11,6 +12,8 @@ using Facts = uint8_t;
 constexpr Facts kArithmetic = 1, kLeast = 2, kMost = 4;
 constexpr Facts kExtremes = kLeast | kMost;
 constexpr int kIndexShift = 2;  // the same of indices, whose extremes are clamps, one in the other
+// Constant once every loop of constant extent is unrolled.
+constexpr Facts kConstant = 32;
 
 class SignFinder {
  public:
@@ -23,7 +26,7 @@ class SignFinder {
     Facts chained = 0;
     ForExtremes([&](ValueId id, Facts own) {
       for (size_t k : OperandsOf(id)) {
-        Facts inner = FactsOf(kernel_.node(id).operands[k]) & ~kArithmetic;
+        Facts inner = FactsOf(kernel_.node(id).operands[k]) & ~(kArithmetic | kConstant);
         Facts joined = KindsOf(inner) & KindsOf(own);
         if (joined != 0) chained |= own | (inner & (joined | joined << kIndexShift));
       }
@@ -34,6 +37,12 @@ class SignFinder {
         if ((own & chained) != 0 && (FactsOf(kernel_.node(id).operands[k]) & kArithmetic) != 0)
           found.insert({id, k});
     });
+    for (size_t i = 0; i < kernel_.nodes.size(); ++i)
+      if (IsNarrowInteger(kernel_.nodes[i]) && KindOf(kernel_.nodes[i]) != 0)
+        for (ValueId id{static_cast<uint32_t>(i)}; size_t k : OperandsOf(id))
+          if (ValueId of = kernel_.node(id).operands[k];
+              (FactsOf(of) & kConstant) != 0 && kernel_.node(of).prim != Prim::kConst)
+            found.insert({id, k});
     return found;
   }
 
@@ -51,18 +60,24 @@ class SignFinder {
         function(ValueId{static_cast<uint32_t>(i)}, own);
   }
 
-  // 64 bits are compared by parts; of unsigned numbers nothing is lost.
+  // 64 bits are compared by parts.
+  bool IsNarrowInteger(const ScalarNode& node) const {
+    if (node.type == ScalarType::kIndex) return kernel_.index_bits == 32;
+    return IsInteger(node.type) && BytesOf(node.type) <= 4;
+  }
+
+  Facts KindOf(const ScalarNode& node) const {
+    return node.prim == Prim::kMin    ? kLeast
+           : node.prim == Prim::kMax  ? kMost
+           : IsChoiceOfCompared(node) ? kExtremes
+                                      : Facts{0};
+  }
+
+  // A maximum of three unsigned numbers loses nothing.
   Facts ExtremesOf(const ScalarNode& node) const {
-    bool is_index = node.type == ScalarType::kIndex;
-    bool is_of_interest =
-        is_index ? kernel_.index_bits == 32
-                 : IsInteger(node.type) && IsSigned(node.type) && BytesOf(node.type) <= 4;
-    if (!is_of_interest) return 0;
-    Facts facts = node.prim == Prim::kMin    ? kLeast
-                  : node.prim == Prim::kMax  ? kMost
-                  : IsChoiceOfCompared(node) ? kExtremes
-                                             : Facts{0};
-    return is_index ? static_cast<Facts>(facts << kIndexShift) : facts;
+    if (!IsNarrowInteger(node)) return 0;
+    if (node.type == ScalarType::kIndex) return static_cast<Facts>(KindOf(node) << kIndexShift);
+    return IsSigned(node.type) ? KindOf(node) : Facts{0};
   }
 
   // x < y ? x : y and the like.
@@ -80,12 +95,14 @@ class SignFinder {
   }
 
   Facts Found(const ScalarNode& node) const {
-    if (Facts own = ExtremesOf(node); own != 0) return own;
+    // What is hidden from ptxas is no constant any more.
+    if (IsNarrowInteger(node) && KindOf(node) != 0) return ExtremesOf(node);
+    Facts constant = IsConstant(node) ? kConstant : Facts{0};
     switch (node.prim) {
       case Prim::kAdd:
       case Prim::kSub:
       case Prim::kMul:
-        return IsInteger(node.type) ? kArithmetic : Facts{0};
+        return constant | (IsInteger(node.type) ? kArithmetic : Facts{0});
       case Prim::kSelect:
         return FactsOf(node.operands[1]) | FactsOf(node.operands[2]);
       case Prim::kConvert:
@@ -93,9 +110,33 @@ class SignFinder {
         return FactsOf(node.operands[0]);
       case Prim::kRead:
       case Prim::kLoad:
-        return of_array_[static_cast<size_t>(node.array())];
+        return of_array_[static_cast<size_t>(node.array())] & ~(IsConstant(node) ? 0 : kConstant);
       default:
-        return 0;
+        return constant;
+    }
+  }
+
+  bool IsConstant(const ScalarNode& node) const {
+    auto is_constant = [&](ValueId id) { return (FactsOf(id) & kConstant) != 0; };
+    switch (node.prim) {
+      case Prim::kConst:
+        return true;
+      case Prim::kLoop: {
+        const Loop& loop = kernel_.loop(node.loop());
+        const ScalarNode& extent = kernel_.node(loop.extent);
+        bool is_parallel = loop.role == LoopRole::kGrid || loop.role == LoopRole::kThread;
+        return extent.prim == Prim::kConst && (!is_parallel || extent.bits == 1);
+      }
+      case Prim::kRead:
+      case Prim::kLoad:
+        return kernel_.array(node.array()).space == Space::kRegisters;
+      case Prim::kSelect:
+        return is_constant(node.operands[1]) || is_constant(node.operands[2]);
+      default: {
+        auto arity = static_cast<size_t>(node.arity());
+        return arity > 0 &&
+               std::all_of(node.operands.begin(), node.operands.begin() + arity, is_constant);
+      }
     }
   }
 
