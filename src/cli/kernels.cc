@@ -43,8 +43,8 @@ class Shower {
     for (size_t i = 0; i < program_.kernels.size(); ++i) {
       Kernel& kernel = program_.kernels[i];
       kernel.notes = NotesOf(program_.sources[i].region);
-      TOK_RETURN_IF_ERROR(VerifyKernel(kernel));
       if (command_.text && !command_.cuda) console_.Out(WriteKernel(kernel));
+      TOK_RETURN_IF_ERROR(VerifyKernel(kernel));
     }
     if (command_.cuda) TOK_RETURN_IF_ERROR(ShowCuda(program_.steps));
     ShowSteps(program_.steps, 0);

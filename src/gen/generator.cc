@@ -5,6 +5,7 @@
 #include "gen/arms.h"
 #include "gen/flags.h"
 #include "gen/gpu/gpu.h"
+#include "kernel/verify.h"
 
 namespace tokamak {
 
@@ -97,7 +98,14 @@ BuildOutcome BuildRegion(const Region& region, RegionKind kind, const Machine& m
     BranchAroundArms(outcome.built->kernel, machine);
   else
     BranchAtFlags(outcome.built->kernel, machine);
-  return outcome;
+  return OnlyIfSound(std::move(outcome));
+}
+
+BuildOutcome OnlyIfSound(BuildOutcome outcome) {
+  if (!outcome.built) return outcome;
+  Status sound = VerifyKernel(outcome.built->kernel);
+  if (sound.ok()) return outcome;
+  return {std::nullopt, std::string(kGeneratorBug) + sound.error().message};
 }
 
 std::vector<std::string> NotesOf(const Region& region) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "ir/builder.h"
+#include "kernel/builder.h"
 
 namespace tokamak {
 namespace {
@@ -28,6 +29,27 @@ TEST(Generator, RefusesAnUpdateInTheMiddle) {
     BuildOutcome outcome = BuildRegion(region, RegionKind::kLoop, machine, "k");
     EXPECT_FALSE(outcome.built.has_value());
     EXPECT_EQ(outcome.why_not, "parameter: is read by an update that is not written");
+  }
+}
+
+// A value that was read in one block is used in another.
+TEST(Generator, AnUnsoundKernelIsNone) {
+  constexpr ScalarType kF32 = ScalarType::kF32;
+  for (bool is_sound : {true, false}) {
+    KernelBuilder b("k", Dialect::kCpu);
+    ArrayId x = b.Argument({.name = "x", .type = kF32, .access = Access::kReadWrite, .size = 4});
+    Scalar read;
+    auto read_in_loop = [&](Scalar i) { read = b.Read(x, i); };
+    b.For("g", LoopRole::kGrid, b.Index(1), [&](Scalar) {
+      b.For("i", LoopRole::kSerial, b.Index(4), read_in_loop);
+      b.For("j", LoopRole::kSerial, b.Index(4),
+            [&](Scalar j) { b.Store(x, j, is_sound ? b.Read(x, j) : read); });
+    });
+    BuildOutcome outcome;
+    outcome.built.emplace().kernel = b.Finish();
+    outcome = OnlyIfSound(std::move(outcome));
+    EXPECT_EQ(outcome.built.has_value(), is_sound);
+    EXPECT_EQ(outcome.why_not.starts_with(kGeneratorBug), !is_sound);
   }
 }
 

@@ -90,6 +90,8 @@ void RowsBody::FindLoops() {
 
 // At the begin and at the end of what a loop does for one element.
 void RowsBody::TakeKept(const RowLoop& loop, Scalar element) {
+  // Another element's were read in a block that is closed.
+  if (!loop.takes.empty()) emitter_.Forget();
   if (source_.instr != nullptr) {
     Element there{b_.Read(source_.array, source_.begin + element), {}};
     Coordinates at = InputAt(levels_[0][0], element);

@@ -16,6 +16,7 @@
 #include "driver/compiled_run.h"
 #include "driver/device_loops.h"
 #include "driver/load.h"
+#include "gen/generator.h"
 #include "ir/clone.h"
 #include "issued/recording_gpu.h"
 
@@ -178,6 +179,13 @@ std::string Difference(const Listed& listed, const std::vector<Issued>& runs) {
   return text;
 }
 
+// "" when every kernel that was built keeps to the rules of kernels.
+std::string GeneratorBug(const Compilation& made) {
+  for (const Decision& decision : made.log.all())
+    if (decision.because.starts_with(kGeneratorBug)) return "  " + ToString(decision) + "\n";
+  return "";
+}
+
 struct Tally {
   int64_t same = 0, different = 0, interpreted = 0, long_ones = 0;
 };
@@ -187,6 +195,10 @@ Result<std::string> Compare(const Module& module, const std::string& on, Tally& 
   CompileOptions options;
   options.check_memory = false;
   TOK_TRY(std::shared_ptr<const Compilation> made, Compile(CloneModule(module), target, options));
+  if (std::string bug = GeneratorBug(*made); !bug.empty()) {
+    ++tally.different;
+    return bug;
+  }
   TOK_TRY(ProgramAccount account, AccountOf(std::move(made)));
   if (!account.why_interpreted().empty()) {
     ++tally.interpreted;

@@ -2,8 +2,10 @@
 #include <algorithm>
 
 #include "analysis/cumulative_window.h"
+#include "driver/compilation.h"
 #include "driver/compiled_run.h"
 #include "driver/fusion_options.h"
+#include "gen/generator.h"
 #include "gen/window.h"
 #include "ir/clone.h"
 #include "random/check.h"
@@ -160,6 +162,9 @@ class OnBackend : public Transformation {
     }
     options.hoist = true;
     TOK_TRY(CompiledRun program, CompiledRun::Make(module, options));
+    for (const Decision& decision : program.executable().compilation().log.all())
+      if (decision.because.starts_with(kGeneratorBug))
+        return MakeError(ErrorCode::kKernelStructure, ToString(decision));
     return program.Run(inputs);
   }
 

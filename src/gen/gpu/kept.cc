@@ -110,6 +110,8 @@ std::pair<ArrayId, Scalar> KeptValues::PlaceOf(const Value& value, size_t part,
 }
 
 void KeptValues::Bind(size_t pass, const Coordinates& at, const KeptElement& kept_at) {
+  // Another element's, or an earlier pass's, were read in a block that is closed.
+  if (!kept().empty()) emitter_.Forget();
   for (const Value& value : kept()) {
     if (pass <= value.made || pass > value.last) continue;
     Element element;
