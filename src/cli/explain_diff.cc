@@ -25,7 +25,6 @@ Result<Side> SideOf(const std::string& path, const std::string& name,
   for (Result<std::unique_ptr<Module>>& program : file.programs) {
     if (!program.ok()) return program.error();
     if (program.value()->entry() == nullptr) continue;
-    FlattenEdges(*program.value());
     TOK_TRY(std::shared_ptr<const Compilation> made,
             Compile(std::move(program.value()), target, request.compile));
     TOK_TRY(side.account, AccountOf(std::move(made), request.account));

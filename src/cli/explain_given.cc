@@ -56,7 +56,6 @@ struct Ours {
 Result<Ours> PlanOurs(const Module& module, const ExplainRequest& request, const Target& target) {
   Ours ours;
   std::unique_ptr<Module> copy = CloneModule(module);
-  FlattenEdges(*copy);
   TOK_TRY(std::shared_ptr<const Compilation> made,
           Compile(std::move(copy), target, request.compile));
   ours.why_not = made->why_interpreted;

@@ -20,7 +20,6 @@ class Shower {
 
   Status Show(const Module& module) {
     std::unique_ptr<Module> copy = CloneModule(module);
-    FlattenEdges(*copy);
     if (command_.hoist) {
       TOK_TRY([[maybe_unused]] std::vector<Value> values, HoistConstants(*copy));
     }

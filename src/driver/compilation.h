@@ -40,6 +40,7 @@ struct Compilation {
   bool time_depends_on_data = false;
   DecisionLog log;
   std::vector<PassRun> pass_runs;
+  FusionTags fusion_tags;  // of FusionMode::kRules
   CompileTimes times;
 };
 

@@ -45,7 +45,9 @@ Status Optimize(Compilation& made) {
   PipelineOptions pipeline;
   pipeline.skip = options.skip_passes;
   PassContext context(made.log, {}, {.strict = options.strict});
-  TOK_TRY(made.pass_runs, RunPasses(*made.module, options.passes, context, pipeline));
+  TOK_TRY(made.pass_runs, RunPasses(*made.module, kEntryPipeline, context, pipeline));
+  TOK_TRY(std::vector<PassRun> runs, RunPasses(*made.module, options.passes, context, pipeline));
+  made.pass_runs.insert(made.pass_runs.end(), runs.begin(), runs.end());
   return Ok();
 }
 
@@ -82,8 +84,8 @@ Result<std::string> WhyInterpreted(Compilation& made) {
 
 // From the module after all passes to the steps that run.
 Status MakeSteps(Compilation& made) {
-  TOK_TRY(made.program,
-          LowerModule(*made.module, made.target, made.options, made.parameters, made.log));
+  TOK_TRY(made.program, LowerModule(*made.module, made.target, made.options, made.parameters,
+                                    made.fusion_tags, made.log));
   const Machine& machine = made.target.machine;
   if (made.target.maker == KernelMaker::kMachineCode) SetGrains(made.program, machine);
   made.predicted_us = PriceOf(made.program.steps, made.program, machine);
@@ -100,9 +102,9 @@ Status MakeSteps(Compilation& made) {
 
 Status MakeProgram(Compilation& made) {
   Clock::time_point begin = Clock::now();
-  TOK_TRY(std::vector<PassRun> runs,
-          RunTargetPasses(*made.module, made.target, made.options, made.log));
-  made.pass_runs.insert(made.pass_runs.end(), runs.begin(), runs.end());
+  TOK_TRY(TargetPassRuns done, RunTargetPasses(*made.module, made.target, made.options, made.log));
+  made.pass_runs.insert(made.pass_runs.end(), done.runs.begin(), done.runs.end());
+  made.fusion_tags = std::move(done.fusion_tags);
   TOK_RETURN_IF_ERROR(MakeSteps(made));
   made.times.planning_ms = MillisSince(begin);
   return Ok();
@@ -129,6 +131,7 @@ std::shared_ptr<Compilation> Successor(const Compilation& refused, Decision why)
   made->log = refused.log;
   made->log.Add(std::move(why));
   made->pass_runs = refused.pass_runs;
+  made->fusion_tags = refused.fusion_tags;
   made->times = refused.times;
   return made;
 }

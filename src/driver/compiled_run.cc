@@ -14,39 +14,6 @@ void AddLeaves(const Shape& shape, std::vector<Shape>& leaves) {
   for (const Shape& element : shape.elements()) AddLeaves(element, leaves);
 }
 
-void AddLeaves(const Value& value, std::vector<Value>& leaves) {
-  if (!value.shape().IsTuple()) return leaves.push_back(value);
-  for (const Value& element : value.elements()) AddLeaves(element, leaves);
-}
-
-// A tuple parameter becomes one parameter for each of its arrays.
-Instr* FlatParameter(Computation& entry, const Shape& shape, std::vector<Instr*>& parameters) {
-  if (!shape.IsTuple()) {
-    parameters.push_back(entry.AppendParameter(static_cast<int64_t>(parameters.size()), shape));
-    return parameters.back();
-  }
-  std::vector<Instr*> elements;
-  for (const Shape& element : shape.elements())
-    elements.push_back(FlatParameter(entry, element, parameters));
-  return entry.Append(Op::kTuple, shape, std::move(elements));
-}
-
-void FlatResult(Computation& entry, Instr* value, std::vector<Instr*>& results) {
-  if (!value->shape().IsTuple()) return results.push_back(value);
-  for (size_t i = 0; i < value->shape().elements().size(); ++i)
-    FlatResult(entry,
-               entry.Append(Op::kGetTupleElement, value->shape().elements()[i], {value},
-                            TupleIndexAttrs{static_cast<int64_t>(i)}),
-               results);
-}
-
-bool HasInnerTuples(const Shape& shape) {
-  if (!shape.IsTuple()) return false;
-  for (const Shape& element : shape.elements())
-    if (element.IsTuple()) return true;
-  return false;
-}
-
 bool IsHoisted(const Instr& instr) {
   if (instr.op() == Op::kCall)
     return instr.operand_count() == 0 && instr.called(0)->name() == "inputs";
@@ -75,7 +42,9 @@ Result<std::vector<Value>> Hoist(Module& module) {
       TOK_TRY(value, EvaluateInstr(*instr, {}));
     }
     AddLeaves(value, values);
-    Instr* parameter = FlatParameter(entry, instr->shape().WithoutLayout(), parameters);
+    Instr* parameter = entry.AppendParameter(static_cast<int64_t>(parameters.size()),
+                                             instr->shape().WithoutLayout());
+    parameters.push_back(parameter);
     entry.ReplaceUses(instr, parameter);
     if (entry.root() == instr) entry.set_root(parameter);
     entry.Remove(instr);
@@ -85,38 +54,7 @@ Result<std::vector<Value>> Hoist(Module& module) {
 
 }  // namespace
 
-void FlattenEdges(Module& module) {
-  Computation& entry = *module.entry();
-  std::vector<Instr*> before = entry.parameters();
-  bool tuples = false;
-  for (const Instr* parameter : before) tuples = tuples || parameter->shape().IsTuple();
-  if (tuples) {
-    // Donation speaks of parameters by number.
-    module.aliases.clear();
-    module.donors.clear();
-    module.entry_parameter_layouts.clear();
-    std::vector<Instr*> parameters;
-    for (Instr* parameter : before)
-      entry.ReplaceUses(parameter, FlatParameter(entry, parameter->shape(), parameters));
-    entry.SetParameters(parameters);
-    for (Instr* parameter : before) entry.Remove(parameter);
-  }
-  Instr* root = entry.root();
-  if (HasInnerTuples(root->shape())) {
-    std::vector<Instr*> results;
-    std::vector<Shape> shapes;
-    FlatResult(entry, root, results);
-    for (const Instr* result : results) shapes.push_back(result->shape());
-    entry.set_root(entry.Append(Op::kTuple, Shape::Tuple(shapes), results));
-    entry.results.clear();
-    module.aliases.clear();
-    module.entry_result_layout.reset();
-  }
-  entry.PutInOrder();
-}
-
 Result<std::vector<Value>> HoistConstants(Module& module) {
-  FlattenEdges(module);
   TOK_TRY(std::vector<Value> values, Hoist(module));
   module.entry()->PutInOrder();
   return values;
@@ -126,7 +64,6 @@ Result<CompiledRun> CompiledRun::Make(const Module& module, const CompiledRunOpt
   CompiledRun run;
   if (module.entry() != nullptr) run.root_ = SpanOf(*module.entry()->root());
   std::unique_ptr<Module> own = CloneModule(module);
-  FlattenEdges(*own);
   if (options.hoist) {
     TOK_TRY(run.hoisted_, Hoist(*own));
   }

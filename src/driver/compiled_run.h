@@ -20,12 +20,8 @@ struct CompiledRunOptions {
   bool hoist = false;
 };
 
-// Makes arrays of the tuples among a module's parameters and results, as executables have them.
-void FlattenEdges(Module& module);
-
-// Makes arguments of the constants of a module's entry, and of what a function @inputs gives it,
-// and tuples among its parameters and results flat. Their values, in the order of the new
-// parameters.
+// Makes arguments of the constants of a module's entry, and of what a function @inputs gives it.
+// Their values, tuples taken apart, in the order of the new parameters.
 Result<std::vector<Value>> HoistConstants(Module& module);
 
 // A program compiled for values as the interpreter has them. The module is left as it is.

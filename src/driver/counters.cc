@@ -71,7 +71,6 @@ Result<std::vector<LaunchCounters>> CountersOf(const Module& module, FusionMode 
   CompileOptions options;
   options.fusion = mode;
   std::unique_ptr<Module> copy = CloneModule(module);
-  FlattenEdges(*copy);
   TOK_TRY(std::shared_ptr<const Compilation> made, Compile(std::move(copy), target, options));
   TOK_TRY(ProgramAccount account, AccountOf(std::move(made)));
   if (!account.why_interpreted().empty())

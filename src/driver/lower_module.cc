@@ -52,8 +52,8 @@ LowerOptions LowerOptionsOf(const Target& target, const CompileOptions& options,
 
 }  // namespace
 
-Result<std::vector<PassRun>> RunTargetPasses(Module& module, Target& target,
-                                             const CompileOptions& options, DecisionLog& log) {
+Result<TargetPassRuns> RunTargetPasses(Module& module, Target& target,
+                                       const CompileOptions& options, DecisionLog& log) {
   std::unique_ptr<TargetLibraries> libraries = LibrariesOf(target);
   PassTarget rewritten_for = TargetOf(target.machine, libraries.get());
   rewritten_for.is_planned =
@@ -62,21 +62,23 @@ Result<std::vector<PassRun>> RunTargetPasses(Module& module, Target& target,
   PassContext context(log, {}, {.strict = options.strict, .lifted = options.lifted}, rewritten_for);
   PipelineOptions pipeline;
   pipeline.skip = options.skip_passes;
-  TOK_TRY(std::vector<PassRun> runs,
-          RunPasses(module, PipelineOf(rewritten_for.kind), context, pipeline));
+  TargetPassRuns done;
+  TOK_TRY(done.runs, RunPasses(module, PipelineOf(rewritten_for.kind), context, pipeline));
   if (libraries != nullptr) target.machine.matrix_library = libraries->are_used();
-  if (options.fusion != FusionMode::kRules) return runs;
+  if (options.fusion != FusionMode::kRules) return done;
   TOK_TRY(std::vector<PassRun> paper, RunPasses(module, kPaperPipeline, context, pipeline));
-  runs.insert(runs.end(), paper.begin(), paper.end());
-  return runs;
+  done.runs.insert(done.runs.end(), paper.begin(), paper.end());
+  done.fusion_tags = std::move(context.fusion_tags);
+  return done;
 }
 
-Result<LoweredProgram> LowerModule(Module& module, const Target& target,
+Result<LoweredProgram> LowerModule(const Module& module, const Target& target,
                                    const CompileOptions& options,
-                                   const std::vector<ParameterInfo>& parameters, DecisionLog& log) {
+                                   const std::vector<ParameterInfo>& parameters,
+                                   const FusionTags& tags, DecisionLog& log) {
   LowerOptions lower = LowerOptionsOf(target, options, parameters);
   if (options.fusion != FusionMode::kRules) return LowerAsPlanned(module, lower, options, log);
-  GivenFusions given = GivenFusions::Dissolve(module);
+  GivenFusions given(module, tags);
   lower.plan.given = &given;
   return LowerAsPlanned(module, lower, options, log);
 }

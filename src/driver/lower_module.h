@@ -18,14 +18,20 @@ namespace tokamak {
 // Iterations of a loop kernel's launch where CompileOptions::short_chunks asks for few.
 inline constexpr int64_t kShortChunk = 3;
 
+struct TargetPassRuns {
+  std::vector<PassRun> runs;
+  FusionTags fusion_tags;  // of FusionMode::kRules
+};
+
 // Rewrites an optimized module for a target: its pipeline, and the passes of FusionMode::kRules.
 // The target's machine is told whether the program calls a library.
-Result<std::vector<PassRun>> RunTargetPasses(Module& module, Target& target,
-                                             const CompileOptions& options, DecisionLog& log);
+Result<TargetPassRuns> RunTargetPasses(Module& module, Target& target,
+                                       const CompileOptions& options, DecisionLog& log);
 
 // Plans and lowers what those passes left.
-Result<LoweredProgram> LowerModule(Module& module, const Target& target,
+Result<LoweredProgram> LowerModule(const Module& module, const Target& target,
                                    const CompileOptions& options,
-                                   const std::vector<ParameterInfo>& parameters, DecisionLog& log);
+                                   const std::vector<ParameterInfo>& parameters,
+                                   const FusionTags& tags, DecisionLog& log);
 
 }  // namespace tokamak

@@ -94,7 +94,6 @@ Result<OpStep> StepOf(const OpSample& sample, std::string_view target) {
   TOK_TRY(Target on, TargetNamed(target));
   CompileOptions options;
   options.check_memory = false;
-  FlattenEdges(*module);
   Result<std::shared_ptr<const Compilation>> compiled = Compile(std::move(module), on, options);
   if (!compiled.ok() && compiled.error().code == ErrorCode::kUnsupportedResult)
     return OpStep::kInterpreter;

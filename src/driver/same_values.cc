@@ -170,6 +170,18 @@ std::string DifferenceFromBoth(const Literal& before, const Literal* unrounded,
   return DifferenceBeyond({&before, 1}, *unrounded, Tolerance{}, count).empty() ? difference : "";
 }
 
+// As the entry takes them now: a pass may have taken its tuples apart.
+std::vector<Value> ArgumentsFor(const Module& module, const std::vector<Value>& arguments) {
+  const std::vector<Instr*>& parameters = module.entry()->parameters();
+  bool are_whole = std::ranges::equal(parameters, arguments, [](const Instr* p, const Value& v) {
+    return p->shape().IsTuple() == v.shape().IsTuple();
+  });
+  if (are_whole) return arguments;
+  std::vector<Value> leaves;
+  for (const Value& argument : arguments) AddLeaves(argument, leaves);
+  return leaves;
+}
+
 }  // namespace
 
 Result<std::vector<Value>> DrawHardArguments(uint64_t seed, const Computation& entry) {
@@ -188,7 +200,7 @@ std::optional<Proof::Run> Proof::RunOn(const Module& module, std::string inputs,
   RunOptions options;
   options.stop = alarm.flag();
   auto begin = std::chrono::steady_clock::now();
-  Result<RunOutcome> outcome = Interpret(module, run.arguments, options);
+  Result<RunOutcome> outcome = Interpret(module, ArgumentsFor(module, run.arguments), options);
   run.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   if (!outcome.ok()) {
     why = outcome.error().code == ErrorCode::kStopped

@@ -1,40 +1,29 @@
 #pragma once
 
-#include <memory>
 #include <unordered_map>
 #include <vector>
 
 #include "fusion/cut.h"
 #include "ir/ir.h"
+#include "rewrite/pass.h"
 
 namespace tokamak {
 
 // Fusions that somebody made of a module: the passes of the paper's compiler, or XLA. The planner
-// takes them as they are.
+// takes them as they are. Their bodies were put in their place (inline-fusions).
 class GivenFusions {
  public:
-  // Puts the bodies of all fusions in their place, in every computation that runs by itself, and
-  // remembers which instruction was in which. Pointers to instructions of those are void; the
-  // module must not change afterwards.
-  static GivenFusions Dissolve(Module& module);
+  // Both must outlive it, and the module must not have changed since.
+  GivenFusions(const Module& module, const FusionTags& tags);
 
   // The instructions of one fusion are one region, of a horizontal one several that are a pack;
   // every other that a kernel has to make is a region of its own.
   Cut CutOf(const Computation& computation, const Machine& machine) const;
 
-  // How many fusions there were.
-  int64_t count() const { return count_; }
-
  private:
-  // Of an instruction: the fusion and the part of it that it was in; -1: none.
-  struct Tag {
-    int fusion = -1, part = 0;
-  };
-  Tag TagOf(const Instr& instr) const;
-  void DissolveIn(Computation& computation);
+  FusionTag TagOf(const Instr& instr) const;
 
-  std::unordered_map<const Computation*, std::vector<Tag>> tags_;  // by id
-  int count_ = 0;
+  std::unordered_map<const Computation*, const std::vector<FusionTag>*> tags_;
 };
 
 }  // namespace tokamak

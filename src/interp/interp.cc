@@ -12,14 +12,6 @@
 namespace tokamak {
 namespace {
 
-void Flatten(const Value& value, std::vector<Value>& into) {
-  if (!value.shape().IsTuple()) {
-    into.push_back(value);
-    return;
-  }
-  for (const Value& element : value.elements()) Flatten(element, into);
-}
-
 // Whether an argument may stand for a parameter: a dynamic dimension takes any size up to its
 // bound.
 bool Accepts(const Shape& parameter, const Shape& argument) {
@@ -92,6 +84,11 @@ Result<Value> RunChecked(Walker& walker, const Computation& computation,
 
 }  // namespace
 
+void AddLeaves(const Value& value, std::vector<Value>& leaves) {
+  if (!value.shape().IsTuple()) return leaves.push_back(value);
+  for (const Value& element : value.elements()) AddLeaves(element, leaves);
+}
+
 Result<RunOutcome> Interpret(const Module& module, std::span<const Value> arguments,
                              const RunOptions& options) {
   if (module.entry() == nullptr) {
@@ -108,7 +105,7 @@ Result<RunOutcome> Interpret(const Module& module, std::span<const Value> argume
     walker.host = &host;
     TOK_TRY(Value result, RunChecked(walker, *module.entry(), arguments));
     RunOutcome outcome;
-    Flatten(result, outcome.results);
+    AddLeaves(result, outcome.results);
     outcome.checks_passed = tally.checks_passed;
     outcome.failures = std::move(tally.failures);
     return outcome;
@@ -134,7 +131,7 @@ Result<std::vector<Value>> PreparedModule::Run(std::vector<Value>&& arguments,
     if (!tally.failures.empty()) return std::move(tally.failures.front());
     std::vector<Value> results;
     if (result.shape().IsTuple()) {
-      Flatten(result, results);
+      AddLeaves(result, results);
     } else {
       results.push_back(std::move(result));
     }

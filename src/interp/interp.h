@@ -53,6 +53,9 @@ struct RunOptions {
   HostCalls* host_calls = nullptr;
 };
 
+// Adds the arrays of a value, depth first.
+void AddLeaves(const Value& value, std::vector<Value>& leaves);
+
 struct RunOutcome {
   std::vector<Value> results;  // of the entry, tuples flattened depth first
   int64_t checks_passed = 0;

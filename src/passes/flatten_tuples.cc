@@ -13,6 +13,7 @@
 #include <unordered_map>
 
 #include "passes/passes.h"
+#include "passes/tuples.h"
 #include "rewrite/replace.h"
 #include "rewrite/rules/topics.h"
 
@@ -21,11 +22,6 @@ namespace {
 
 bool IsCaller(Op op) {
   return op == Op::kWhile || op == Op::kConditional || op == Op::kCall;
-}
-
-bool IsNested(const Shape& shape) {
-  return shape.IsTuple() &&
-         std::ranges::any_of(shape.elements(), [](const Shape& e) { return e.IsTuple(); });
 }
 
 void Leaves(const Shape& shape, std::vector<Shape>& leaves) {

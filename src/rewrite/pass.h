@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "explain/decision.h"
 #include "explain/rules.h"
@@ -95,6 +96,19 @@ struct PassTarget {
   int64_t chunk_iterations = 0;  // of a loop in one launch; 0: as many as its cost allows
 };
 
+// The fusion and the part of it that an instruction was in; -1: none. A horizontal fusion has
+// several parts.
+struct FusionTag {
+  int fusion = -1, part = 0;
+};
+
+// What is known of fusions whose bodies were put in their place (inline-fusions).
+struct FusionTags {
+  // By the number of a computation in its module and the id of an instruction; none: no fusion.
+  std::vector<std::vector<FusionTag>> of;
+  int count = 0;  // of fusions
+};
+
 class PassContext {
  public:
   explicit PassContext(DecisionLog& decisions, PassLimits thresholds = {},
@@ -130,7 +144,8 @@ class PassContext {
   const PassLimits limits;
   const PassOptions options;
   const PassTarget target;
-  std::string_view pass;  // the name of the one that runs; the runner sets it
+  std::string_view pass;   // the name of the one that runs; the runner sets it
+  FusionTags fusion_tags;  // set by inline-fusions; hold until the module changes
 
  private:
   void Record(Verdict verdict, std::string_view rule, const Instr& subject, const Instr* other,

@@ -115,7 +115,11 @@ constexpr bool IsSoundFor(std::span<const Step> steps, TargetKind kind) {
   return IsSound(steps);
 }
 
-// What `Compile` runs, and `tokamak opt` when it is told nothing.
+// What `Compile` runs first: executables take and give arrays.
+inline constexpr Step kEntryPipeline[] = {{Pass::kFlattenEntry}};
+static_assert(IsSound(kEntryPipeline));
+
+// What `Compile` runs then, and `tokamak opt` when it is told nothing.
 inline constexpr Step kDefaultPipeline[] = {
     {Pass::kReadLibraryCalls},
     {Pass::kRecognizeRandom},
@@ -197,10 +201,8 @@ constexpr std::span<const Step> PipelineOf(TargetKind kind) {
 
 // The paper's compiler: what --fusion=rules runs on a program that is ready to be cut into kernels.
 inline constexpr Step kPaperPipeline[] = {
-    {Pass::kInstructionFusion},
-    {Pass::kFusionMerger},
-    {Pass::kMultiOutputFusion},
-    {Pass::kHorizontalFusion},
+    {Pass::kInstructionFusion}, {Pass::kFusionMerger},  {Pass::kMultiOutputFusion},
+    {Pass::kHorizontalFusion},  {Pass::kInlineFusions},
 };
 
 // "inline,dce,(simplify,cse)*"; "default", "cpu" and "gpu" stand for the pipelines above. TK3001

@@ -246,7 +246,6 @@ int Main(const std::vector<std::string>& words) {
     for (auto& program : file.value().programs) {
       if (!program.ok() || program.value()->entry() == nullptr) continue;
       for (const std::string& target : targets) {
-        FlattenEdges(*program.value());
         Result<std::string> found = Compare(*program.value(), target, tally);
         if (!found.ok()) {
           ++errors;

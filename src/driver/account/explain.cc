@@ -99,7 +99,6 @@ Result<Target> TargetOf(const ExplainRequest& request) {
 }
 
 Result<std::string> Explained(std::unique_ptr<Module> module, const ExplainRequest& request) {
-  FlattenEdges(*module);
   if (!request.targets.empty()) return ComparedPlaces(*module, request);
   TOK_TRY(Target target, TargetOf(request));
   bool compares = request.compare && request.kernel.empty() && !request.dot && !request.lints;

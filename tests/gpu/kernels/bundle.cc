@@ -1,8 +1,8 @@
 // tok_gpu_bundle OUT FILE...: what runner.cc needs to run programs on a device: the CUDA C++ of
 // their kernels, their steps, drawn inputs, and the results of the simulator, which the device must
-// have bit by bit, or nearly, where tensor cores add up. A file that says `LARGE: softmax 16384
-// 4096` gets its inputs on the device's machine, and is compared with a computation there. Programs
-// that need the host are left out.
+// have bit by bit, or nearly, where tensor cores add up or the device approximates. A file that
+// says `LARGE: softmax 16384 4096` gets its inputs on the device's machine, and is compared with a
+// computation there. Programs that need the host are left out.
 
 #include <algorithm>
 #include <filesystem>
@@ -60,6 +60,13 @@ class Bundle {
     for (const RunStep& step : program.steps) TOK_RETURN_IF_ERROR(AddStep(program, step, name));
     manifest_ += text_;
     return std::string();
+  }
+
+  // Units of the device compute it, to the last bits or so.
+  static bool HasApproximation(const Kernel& kernel) {
+    return std::ranges::any_of(kernel.nodes, [](const ScalarNode& node) {
+      return node.prim == Prim::kExp2 || node.prim == Prim::kInverse;
+    });
   }
 
  private:
@@ -189,10 +196,11 @@ class Bundle {
         text_ += fmt::format("upload {} {} {}\n", i, memories[i].size(), Keep(memories[i]));
     }
     TOK_RETURN_IF_ERROR(Simulate(program, memories));
-    bool near = !exact && std::any_of(program.kernels.begin(), program.kernels.end(),
-                                      [](const Kernel& kernel) {
-                                        return HasTensorProduct(kernel, kernel.body);
-                                      });
+    bool near =
+        !exact &&
+        std::any_of(program.kernels.begin(), program.kernels.end(), [](const Kernel& kernel) {
+          return HasTensorProduct(kernel, kernel.body) || HasApproximation(kernel);
+        });
     for (size_t i = 0; i < results.size(); ++i) {
       const std::vector<std::byte>& bytes = memories[first_result + i];
       text_ += fmt::format("expect {} {} {} {}{}\n", first_result + i, bytes.size(), Keep(bytes),

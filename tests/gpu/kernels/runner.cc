@@ -142,7 +142,7 @@ struct Step {
 struct Expected {
   size_t memory = 0, bytes = 0, at = 0;
   std::string type;
-  bool near = false;  // tensor cores add up in an order of their own
+  bool near = false;  // tensor cores add up in an order of their own, or the device approximates
 };
 
 struct Program {

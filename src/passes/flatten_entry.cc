@@ -1,0 +1,90 @@
+// Idea: executables take and give arrays, so the entry does, too.
+//
+//   before                                  after
+//   p = (f32[4], s32[]) parameter(0)        a = f32[4] parameter(0), b = s32[] parameter(1)
+//                                           t = (f32[4], s32[]) tuple(a, b) where p was
+//   ROOT r = (f32[4], (s32[])) tuple(..)    ROOT r = (f32[4], s32[]) tuple(..), of elements of it
+//
+// Linear in the program and the leaves of its tuples.
+
+#include <algorithm>
+
+#include "passes/passes.h"
+#include "passes/tuples.h"
+#include "rewrite/replace.h"
+
+namespace tokamak {
+namespace {
+
+// One parameter for each array of `like`, and the tuples that they make up.
+Instr* FlatParameter(const Instr& like, const Shape& shape, std::vector<Instr*>& parameters) {
+  Computation& entry = *like.parent();
+  if (!shape.IsTuple()) {
+    parameters.push_back(entry.AppendParameter(static_cast<int64_t>(parameters.size()), shape));
+    MergeOrigins(parameters.back(), like);
+    if (!like.shape().IsTuple()) parameters.back()->set_name(like.name());
+    return parameters.back();
+  }
+  std::vector<Instr*> elements;
+  for (const Shape& element : shape.elements())
+    elements.push_back(FlatParameter(like, element, parameters));
+  return AppendLike(like, Op::kTuple, shape, std::move(elements));
+}
+
+void FlatResult(Instr* value, std::vector<Instr*>& results) {
+  if (!value->shape().IsTuple()) return results.push_back(value);
+  for (size_t i = 0; i < value->shape().elements().size(); ++i)
+    FlatResult(AppendLike(*value, Op::kGetTupleElement, value->shape().elements()[i], {value},
+                          TupleIndexAttrs{static_cast<int64_t>(i)}),
+               results);
+}
+
+Changed FlattenParameters(Module& module, PassContext& context) {
+  Computation& entry = *module.entry();
+  std::vector<Instr*> before = entry.parameters();
+  if (std::ranges::none_of(before, [](const Instr* p) { return p->shape().IsTuple(); }))
+    return Changed::kNo;
+  // Donation and layouts speak of parameters by number.
+  module.aliases.clear();
+  module.donors.clear();
+  module.entry_parameter_layouts.clear();
+  std::vector<Instr*> parameters;
+  for (Instr* parameter : before) {
+    Instr* flat = FlatParameter(*parameter, parameter->shape(), parameters);
+    if (parameter->shape().IsTuple()) context.Taken("entry.flat-parameter", *parameter, flat);
+    entry.ReplaceUses(parameter, flat);
+  }
+  entry.SetParameters(parameters);
+  for (Instr* parameter : before) entry.Remove(parameter);
+  return Changed::kYes;
+}
+
+Changed FlattenResults(Module& module, PassContext& context) {
+  Computation& entry = *module.entry();
+  Instr* root = entry.root();
+  if (!IsNested(root->shape())) return Changed::kNo;
+  std::vector<Instr*> results;
+  std::vector<Shape> shapes;
+  FlatResult(root, results);
+  for (const Instr* result : results) shapes.push_back(result->shape());
+  Instr* flat = AppendLike(*root, Op::kTuple, Shape::Tuple(shapes), results);
+  context.Taken("entry.flat-results", *root, flat);
+  entry.set_root(flat);
+  entry.results.clear();
+  module.aliases.clear();
+  module.entry_result_layout.reset();
+  return Changed::kYes;
+}
+
+}  // namespace
+
+// Tuples among the parameters of the entry become one parameter for each of their arrays, and
+// tuples among its results are taken apart. What was donated by number is no longer.
+Result<Changed> FlattenEntry(Module& module, PassContext& context) {
+  if (module.entry() == nullptr) return Changed::kNo;
+  Changed changed = FlattenParameters(module, context) | FlattenResults(module, context);
+  if (changed == Changed::kYes) module.entry()->PutInOrder();
+  return changed;
+}
+
+}  // namespace tokamak
