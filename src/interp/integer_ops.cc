@@ -117,6 +117,11 @@ SignedBinaryFn SignedBinary(Op op) {
       return [](int64_t x, int64_t y, int) {
         return Wrapping(x, y, [](uint64_t a, uint64_t b) { return a * b; });
       };
+    case Op::kMultiplyHigh:
+      return [](int64_t x, int64_t y, int bits) {
+        __extension__ using Wide = __int128;
+        return static_cast<int64_t>((static_cast<Wide>(x) * y) >> bits);
+      };
     case Op::kDivide:
       return DivideSigned;
     case Op::kRemainder:
@@ -174,6 +179,11 @@ UnsignedBinaryFn UnsignedBinary(Op op) {
       return [](uint64_t x, uint64_t y, int) { return x - y; };
     case Op::kMultiply:
       return [](uint64_t x, uint64_t y, int) { return x * y; };
+    case Op::kMultiplyHigh:
+      return [](uint64_t x, uint64_t y, int bits) {
+        __extension__ using Wide = unsigned __int128;
+        return static_cast<uint64_t>((static_cast<Wide>(x) * y) >> bits);
+      };
     case Op::kDivide:
       return [](uint64_t x, uint64_t y, int) { return y == 0 ? ~uint64_t{0} : x / y; };
     case Op::kRemainder:

@@ -41,8 +41,8 @@ bool DrawWithConstant(Draft& draft) {
 
 bool DrawBitsWithConstant(Draft& draft) {
   Instr* x = OfClass(draft, kInteger);
-  Op op = draft.random().Pick(
-      {O::kAnd, O::kOr, O::kXor, O::kShiftLeft, O::kShiftRightLogical, O::kShiftRightArithmetic});
+  Op op = draft.random().Pick({O::kAnd, O::kOr, O::kXor, O::kShiftLeft, O::kShiftRightLogical,
+                               O::kShiftRightArithmetic, O::kMultiplyHigh});
   double value = draft.random().Pick({0.0, 1.0, -1.0, 3.0, 7.0, 8.0, 15.0, 31.0, 32.0, 64.0});
   return Either(draft, op, x, All(draft, x, value));
 }

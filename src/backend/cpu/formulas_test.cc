@@ -19,10 +19,11 @@ constexpr Op kUnary[] = {
     Op::kFloor, Op::kRoundAfz, Op::kRoundEven};
 constexpr Op kBinary[] = {Op::kAdd,     Op::kSubtract, Op::kMultiply, Op::kDivide,
                           Op::kMaximum, Op::kMinimum,  Op::kPower,    Op::kAtan2};
-constexpr Op kOnIntegers[] = {Op::kAdd,       Op::kSubtract,          Op::kMultiply,
-                              Op::kDivide,    Op::kRemainder,         Op::kPower,
-                              Op::kMaximum,   Op::kMinimum,           Op::kAnd,
-                              Op::kShiftLeft, Op::kShiftRightLogical, Op::kShiftRightArithmetic};
+constexpr Op kOnIntegers[] = {Op::kAdd,         Op::kSubtract,          Op::kMultiply,
+                              Op::kDivide,      Op::kRemainder,         Op::kPower,
+                              Op::kMaximum,     Op::kMinimum,           Op::kAnd,
+                              Op::kShiftLeft,   Op::kShiftRightLogical, Op::kShiftRightArithmetic,
+                              Op::kMultiplyHigh};
 
 bool IsOfReals(Op op) {
   return op == Op::kErf || op == Op::kErfc || op == Op::kErfInv || op == Op::kCeil ||

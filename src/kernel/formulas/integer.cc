@@ -106,6 +106,15 @@ std::optional<Scalar> Unary(Op op, int bits, Scalar x) {
   }
 }
 
+// The upper half of the product. That of fewer than 8 bits fits into the 8 that they are computed
+// in.
+Scalar MultiplyHigh(Scalar x, Scalar y, int bits) {
+  if (bits >= 8) return x.builder().Make(Prim::kMulHigh, {x, y});
+  Scalar product = x * y, by = x.Like(bits);
+  return IsSigned(x.type()) ? ShiftRightArithmetic(product, by, 8)
+                            : ShiftRightLogical(product, by, 8);
+}
+
 std::optional<Scalar> Binary(Op op, int bits, Scalar x, Scalar y) {
   switch (op) {
     case Op::kAdd:
@@ -114,6 +123,8 @@ std::optional<Scalar> Binary(Op op, int bits, Scalar x, Scalar y) {
       return x - y;
     case Op::kMultiply:
       return x * y;
+    case Op::kMultiplyHigh:
+      return MultiplyHigh(x, y, bits);
     case Op::kDivide:
       return Divide(x, y);
     case Op::kRemainder:
