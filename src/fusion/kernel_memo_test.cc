@@ -49,6 +49,31 @@ TEST(KernelMemo, WhatIsTheSameIsMadeOnce) {
   EXPECT_TRUE(built.arguments[1].is_output);
 }
 
+// A kernel that is used again updates the array of the region that it is used for.
+TEST(KernelMemo, AnUpdateIsOfItsOwnArray) {
+  Module module("m");
+  Builder b(module, "main");
+  Shape shape = Shape::Array(ElementType::kF32, {64});
+  Instr *x = b.Parameter(shape), *y = b.Parameter(shape);
+  Instr* part = b.Parameter(Shape::Array(ElementType::kF32, {8}));
+  Instr* at = b.Parameter(Shape::Array(ElementType::kS32, {}));
+  Instr* in_x = b.DynamicUpdateSlice(x, part, {at});
+  Instr* in_y = b.DynamicUpdateSlice(y, part, {at});
+  ASSERT_TRUE(b.Finish(b.Tuple({in_x, in_y})).ok());
+  auto region = [&](const Instr* root) {
+    return Region{
+        .computation = root->parent(), .instrs = {root}, .inputs = {part, at}, .roots = {root}};
+  };
+  Machine machine;
+  KernelMemo kernels(*x->parent(), machine);
+  auto made = kernels.Make(region(in_x), RegionKind::kLoop);
+  ASSERT_TRUE(made->outcome.built.has_value()) << made->outcome.why_not;
+  ASSERT_EQ(kernels.Make(region(in_y), RegionKind::kLoop), made);
+  BuiltKernel built = KernelFor(region(in_y), *made, "in_y");
+  ASSERT_EQ(built.updates.size(), 1u);
+  EXPECT_EQ(built.updates[0].second, y);
+}
+
 // A value of its own for each of several that are taken out of one array.
 struct Taken {
   Module module{"m"};
@@ -77,6 +102,32 @@ TEST(RegionHasher, WhereAFewElementsAreTakenFromDoesNotMatter) {
   EXPECT_NE(hasher.Of(many), hasher.Of(more));
   // As kernels, they are not the same.
   EXPECT_NE(hasher.OfEach(third), hasher.OfEach(fifth));
+}
+
+Computation* OfTwo(Module& module, Op op) {
+  Builder b(module, "fold");
+  Instr* x = b.Parameter(Shape::Array(ElementType::kF32, {}));
+  Instr* y = b.Parameter(Shape::Array(ElementType::kF32, {}));
+  return b.Finish(op == Op::kAdd ? b.Add(x, y) : b.Maximum(x, y)).value();
+}
+
+TEST(RegionHasher, WhatIsCalledMatters) {
+  Module module("m");
+  Computation *add = OfTwo(module, Op::kAdd), *again = OfTwo(module, Op::kAdd),
+              *most = OfTwo(module, Op::kMaximum);
+  Builder b(module, "main");
+  Instr* x = b.Parameter(Shape::Array(ElementType::kF32, {64}));
+  Instr* zero = b.Parameter(Shape::Array(ElementType::kF32, {}));
+  std::vector<Instr*> folds;
+  for (Computation* fold : {add, again, most}) folds.push_back(b.Reduce({x}, {zero}, {0}, fold));
+  ASSERT_TRUE(b.Finish(b.Tuple(folds)).ok());
+  RegionHasher hasher(*x->parent());
+  auto of = [&](const Instr* fold) {
+    return hasher.Of(
+        Region{.computation = x->parent(), .instrs = {fold}, .inputs = {x, zero}, .roots = {fold}});
+  };
+  EXPECT_EQ(of(folds[0]), of(folds[1]));
+  EXPECT_NE(of(folds[0]), of(folds[2]));
 }
 
 }  // namespace

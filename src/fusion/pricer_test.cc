@@ -49,5 +49,33 @@ TEST(Pricer, ContractionsOfACpuMayStoreSeveralValues) {
   EXPECT_TRUE(pricer.HaveSimpleKernels({one}, {pricer.hasher().KeyOf(one)}));
 }
 
+// An array that is updated in place is not read by the same kernel, but for the slice that is
+// written again.
+TEST(Pricer, WhatIsOverwrittenIsNotRead) {
+  Module module("m");
+  Builder b(module, "main");
+  Instr* x = b.Parameter(Shape::Array(ElementType::kF32, {64}));
+  Instr* at = b.Parameter(Shape::Array(ElementType::kS32, {}));
+  Instr* first = b.Slice(x, {0}, {8}, {1});
+  Instr* of_first = b.Tanh(first);
+  Instr* reads = b.DynamicUpdateSlice(x, of_first, {at});
+  Instr* same = b.DynamicSlice(x, {at}, {8});
+  Instr* of_same = b.Tanh(same);
+  Instr* again = b.DynamicUpdateSlice(x, of_same, {at});
+  ASSERT_TRUE(b.Finish(b.Tuple({reads, again})).ok());
+  Machine machine;
+  Pricer pricer(*x->parent(), machine);
+  auto is_legal = [&](const std::vector<const Instr*>& instrs) {
+    return pricer
+        .Of(Region{.computation = x->parent(),
+                   .instrs = instrs,
+                   .inputs = {x, at},
+                   .roots = {instrs.back()}})
+        .IsLegal();
+  };
+  EXPECT_FALSE(is_legal({first, of_first, reads}));
+  EXPECT_TRUE(is_legal({same, of_same, again}));
+}
+
 }  // namespace
 }  // namespace tokamak

@@ -201,6 +201,16 @@ TEST(Simplify, CoordinatesOfAPlaceAreItsNumber) {
     });
   });
 }
+// x / a * b + x % b is x for a = b alone.
+TEST(Simplify, QuotientsByOtherNumbersStay) {
+  KernelBuilder b("k");
+  b.For("x", LoopRole::kGrid, b.Index(100), [&](Scalar x) {
+    EXPECT_EQ(((x / b.Index(3)) * 3.0 + x % b.Index(3)).id(), x.id());
+    EXPECT_NE(((x / b.Index(6)) * 3.0 + x % b.Index(3)).id(), x.id());
+    EXPECT_NE(((x / b.Index(2)) * 3.0 + x % b.Index(3)).id(), x.id());
+    EXPECT_NE(((x / b.Index(3)) * 6.0 + x % b.Index(3)).id(), x.id());
+  });
+}
 TEST(Simplify, LongSums) {
   KernelBuilder b("k");
   ArrayId x =

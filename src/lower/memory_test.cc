@@ -31,6 +31,22 @@ TEST(MemoryPlan, BytesOfTheDeadAreUsedAgain) {
   EXPECT_EQ(plan.arena_bytes(), 256);
 }
 
+// What is left of a free range is behind the part that was taken.
+TEST(MemoryPlan, TheRestOfAFreeRangeIsUsedToo) {
+  MemoryPlan plan;
+  MemoryValue large = plan.New(256), small = plan.New(64), rest = plan.New(192);
+  Step(plan, {}, {large});
+  Step(plan, {large}, {});
+  Step(plan, {}, {small});
+  Step(plan, {small}, {rest});
+  Step(plan, {small, rest}, {});
+  plan.Assign();
+  EXPECT_EQ(plan.Check(), "");
+  EXPECT_EQ(plan.PlaceOf(small).offset, 0);
+  EXPECT_EQ(plan.PlaceOf(rest).offset, 64);
+  EXPECT_EQ(plan.arena_bytes(), 256);
+}
+
 TEST(MemoryPlan, WhatAResultIsWrittenOverLiesInItsMemory) {
   MemoryPlan plan;
   MemoryValue a = plan.New(64), b = plan.New(64), c = plan.New(64), d = plan.New(64);

@@ -280,6 +280,21 @@ TEST_F(Compiled, SquaresOfRegistersAreTurned) {
   }
 }
 
+// The last lane has the next quotient.
+TEST_F(Compiled, QuotientsThatTheLastLaneReaches) {
+  for (int64_t lanes : {4, 8, 16}) {
+    KernelBuilder b("quotients");
+    ArrayId x = In(b, kS32, 100), y = Out(b, kS32, 6 * lanes);
+    b.For("i", LoopRole::kGrid, b.Index(6), [&](Scalar i) {
+      b.For("l", LoopRole::kVector, b.Index(lanes), [&](Scalar l) {
+        Scalar at = i * b.Index(lanes - 1) + l, by = b.Index(lanes - 1);
+        b.Store(y, i * b.Index(lanes) + l, b.Load(x, at / by) - b.Load(x, at % by));
+      });
+    });
+    Check(b);
+  }
+}
+
 TEST_F(Compiled, IndicesAsNumbers) {
   KernelBuilder b("iota");
   int64_t n = 96, lanes = 16;

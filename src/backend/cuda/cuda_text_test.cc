@@ -145,6 +145,24 @@ TEST(CudaText, TeamMemoryIsShared) {
   EXPECT_EQ(CudaText(together).value().dynamic_bytes, 65536);
 }
 
+// What is stored before the first barrier may still meet slow threads in what was there before.
+TEST(CudaText, TeamMemoryIsNotSharedBeforeTheBarrier) {
+  KernelBuilder b("rounds");
+  ArrayId y =
+      b.Argument({.name = "y", .type = ScalarType::kF32, .access = Access::kWrite, .size = 64});
+  ArrayId first = b.Local("first", ScalarType::kF32, Space::kTeam, 8192);
+  ArrayId second = b.Local("second", ScalarType::kF32, Space::kTeam, 8192);
+  b.For("t", LoopRole::kThread, b.Index(64), [&](Scalar t) {
+    b.Store(first, t, b.Constant(ScalarType::kF32, 1));
+    b.Store(y, t, b.Read(first, t));
+    b.For("i", LoopRole::kSerial, b.Index(2), [&](Scalar) {
+      b.Store(second, t, b.Constant(ScalarType::kF32, 2));
+      b.Barrier(Scope::kBlock);
+    });
+  });
+  EXPECT_EQ(CudaText(b.Finish()).value().dynamic_bytes, 65536);
+}
+
 // 32 x 16 times 16 x 32, of zeros.
 Kernel Product(ScalarType type, bool across, bool tf32) {
   KernelBuilder b("product");
@@ -334,6 +352,33 @@ TEST(CudaLoop, RoundsOfOneLaunch) {
   Kernel uneven = AddOne(40, 100);
   parts[0].kernel = &uneven;
   EXPECT_FALSE(CudaLoopText("loop", parts, shape).ok());
+}
+
+size_t CountOf(std::string_view what, std::string_view text) {
+  size_t count = 0;
+  for (size_t at = text.find(what); at != std::string_view::npos; at = text.find(what, at + 1))
+    ++count;
+  return count;
+}
+
+// Teams of a round meet before its condition is looked at, where a phase says so, and at its end;
+// those of one block before the next one has their memory. The last copies are for odd rounds of
+// all launches.
+TEST(CudaLoop, MeetsWhereOneNeedsTheOther) {
+  Kernel small = AddOne(64, 100);
+  std::vector<CudaPackPart> parts = {{&small, 4}, {&small, 4}, {&small, 4}};
+  LoopShape shape;
+  shape.in_turn = true;
+  shape.condition = {{.parts = 1}};
+  shape.body = {{.parts = 1}, {.parts = 1, .meets = true}};
+  shape.closing = {{.bytes = 24}};
+  Result<CudaSource> made = CudaLoopText("loop", parts, shape);
+  ASSERT_TRUE(made.ok()) << made.error().message;
+  std::string text = made.value().text.substr(made.value().text.find("__global__"));
+  EXPECT_EQ(CountOf("Meet(meeting, wanted);", text), 3) << text;
+  EXPECT_LT(text.find("Meet(meeting, wanted);"), text.find("goes_on = *")) << text;
+  EXPECT_EQ(CountOf("__syncthreads();", text), parts.size()) << text;
+  EXPECT_NE(text.find("closes) && ((round + odd) & 1) != 0)"), std::string::npos) << text;
 }
 
 }  // namespace

@@ -1,0 +1,33 @@
+#include "kernel/cluster.h"
+
+#include <gtest/gtest.h>
+
+#include "kernel/builder.h"
+
+namespace tokamak {
+namespace {
+
+Kernel OfThreads(int64_t blocks, int64_t threads) {
+  KernelBuilder b("threads", Dialect::kGpu);
+  ArrayId y = b.Argument(
+      {.name = "y", .type = ScalarType::kF32, .access = Access::kWrite, .size = blocks * threads});
+  b.For("team", LoopRole::kGrid, b.Index(1), [&](Scalar) {
+    b.For("block", LoopRole::kThread, b.Index(blocks), [&](Scalar block) {
+      b.For("t", LoopRole::kThread, b.Index(threads), [&](Scalar t) {
+        b.Store(y, block * b.Index(threads) + t, b.Constant(ScalarType::kF32, 0));
+      });
+    });
+  });
+  return b.Finish();
+}
+
+// A team that a block holds is one block, also where it fills it.
+TEST(Cluster, OfWhatNoBlockHolds) {
+  EXPECT_EQ(ClusterOf(OfThreads(2, 64)), 1);
+  EXPECT_EQ(ClusterOf(OfThreads(2, kMostBlockThreads / 2)), 1);
+  EXPECT_EQ(ClusterOf(OfThreads(2, kMostBlockThreads)), 2);
+  EXPECT_EQ(ClusterOf(OfThreads(4, kMostBlockThreads / 2)), 4);
+}
+
+}  // namespace
+}  // namespace tokamak
