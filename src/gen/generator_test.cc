@@ -53,5 +53,27 @@ TEST(Generator, AnUnsoundKernelIsNone) {
   }
 }
 
+// What an update in place writes over is read nowhere else, whoever asks for such a kernel.
+TEST(Generator, RefusesToReadElsewhereWhatItUpdates) {
+  Module module("m");
+  Builder b(module, "main");
+  Instr* x = b.Parameter(Shape::Array(ElementType::kF32, {64}));
+  Instr* at = b.Parameter(Shape::Scalar(ElementType::kS32));
+  Instr* first = b.Slice(x, {0}, {8}, {1});
+  Instr* update = b.DynamicUpdateSlice(x, b.Negate(first), {at});
+  ASSERT_TRUE(b.Finish(update).ok());
+  Region region{.computation = update->parent(),
+                .instrs = {first, update->operand(1), update},
+                .inputs = {x, at},
+                .roots = {update}};
+  for (MachineKind kind : {MachineKind::kCpu, MachineKind::kGpu}) {
+    Machine machine;
+    machine.kind = kind;
+    BuildOutcome outcome = BuildRegion(region, RegionKind::kLoop, machine, "k");
+    EXPECT_FALSE(outcome.built.has_value());
+    EXPECT_EQ(outcome.why_not, "it reads what it overwrites");
+  }
+}
+
 }  // namespace
 }  // namespace tokamak

@@ -26,13 +26,11 @@ class SimulatedKernel final : public KernelCode {
   const Kernel& kernel_;
 };
 
-// One parameter and one result, of f32.
-inline std::vector<float> RunSimulated(const LoweredProgram& program, std::vector<float> input,
-                                       size_t results) {
+// `arrays`: of the parameters, then of the results.
+inline void RunSimulated(const LoweredProgram& program, const std::vector<float*>& arrays) {
   std::vector<std::byte> arena(static_cast<size_t>(program.arena_bytes));
-  std::vector<float> output(results);
-  std::vector<std::byte*> memories = {arena.data(), reinterpret_cast<std::byte*>(input.data()),
-                                      reinterpret_cast<std::byte*>(output.data())};
+  std::vector<std::byte*> memories = {arena.data()};
+  for (float* array : arrays) memories.push_back(reinterpret_cast<std::byte*>(array));
   std::vector<std::unique_ptr<SimulatedKernel>> codes;
   std::vector<const KernelCode*> kernels;
   for (const Kernel& kernel : program.kernels) {
@@ -43,6 +41,13 @@ inline std::vector<float> RunSimulated(const LoweredProgram& program, std::vecto
   context.memories = memories;
   context.kernels = kernels;
   EXPECT_TRUE(RunSteps(program.steps, context).ok());
+}
+
+// One parameter and one result, of f32.
+inline std::vector<float> RunSimulated(const LoweredProgram& program, std::vector<float> input,
+                                       size_t results) {
+  std::vector<float> output(results);
+  RunSimulated(program, {input.data(), output.data()});
   return output;
 }
 

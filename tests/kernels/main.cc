@@ -132,7 +132,9 @@ class KernelRun {
         if (!report.ok()) Note(report.error());
         if (report.ok()) output = Outcome(arrays, report.value());
       } else if (report.ok() != errors.empty()) {
-        failures.push_back(fmt::format("seed {}: {}", seed, Outcome(arrays, report.value())));
+        failures.push_back(
+            fmt::format("seed {}: {}", seed,
+                        report.ok() ? Outcome(arrays, report.value()) : Render(report.error())));
       }
     }
   }

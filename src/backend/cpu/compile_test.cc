@@ -345,6 +345,22 @@ TEST_F(Compiled, NarrowTypesInMemory) {
   }
 }
 
+// A NaN whose upper bits alone would be infinite, or round up to a number.
+TEST_F(Compiled, NansOfLowBitsStayNansInBf16) {
+  const std::vector<uint32_t> bits = {0x7f800001, 0xff800001, 0x7f80ffff, 0x7fffffff,
+                                      0xffffffff, 0x7fc00000, 0x7f800000, 0xff7fffff};
+  KernelBuilder b("nans");
+  ArrayId x = In(b, kF32, 8), y = Out(b, ScalarType::kBF16, 8);
+  std::memcpy(arguments_[0].data(), bits.data(), 8 * sizeof(uint32_t));
+  b.For("i", LoopRole::kGrid, b.Index(2), [&](Scalar i) {
+    b.For("l", LoopRole::kVector, b.Index(4), [&](Scalar l) {
+      Scalar at = i * 4.0 + l;
+      b.Store(y, at, b.Load(x, at).As(ScalarType::kBF16));
+    });
+  });
+  Check(b);
+}
+
 TEST_F(Compiled, OnePlaceForTwoArguments) {
   KernelBuilder b("in_place");
   int64_t n = 64, lanes = 16;

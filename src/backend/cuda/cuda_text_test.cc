@@ -202,6 +202,14 @@ Kernel Product(ScalarType type, bool across, bool tf32) {
   return b.Finish();
 }
 
+// Of 2 x 4 warps, those beside each other have the columns one after the other.
+TEST(CudaText, WarpsOfAProductLieAlongItsColumns) {
+  std::string text = CudaText(Product(ScalarType::kF32, false, false)).value().text;
+  EXPECT_NE(text.find("TeamMultiply<16, 8, 4, 16, 40, 1, 40, 1>("), std::string::npos) << text;
+  text = CudaText(Product(ScalarType::kF32, true, false)).value().text;
+  EXPECT_NE(text.find("TeamMultiply<16, 8, 4, 16, 1, 40, 1, 40>("), std::string::npos) << text;
+}
+
 // Tensor cores multiply narrow types and tf32.
 TEST(CudaText, TeamMultiply) {
   Result<const Nvrtc*> nvrtc = Nvrtc::Open();

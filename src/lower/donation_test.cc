@@ -1,0 +1,72 @@
+// Results that take over the memory of arguments.
+
+#include <gtest/gtest.h>
+
+#include "ir/builder.h"
+#include "lower/lower.h"
+#include "lower/simulated_run.h"
+
+namespace tokamak {
+namespace {
+
+// A function of x and y, f32[4] each, with two results that lie in the memory of the arguments: the
+// first in that of x, the second in that of y.
+template <typename Body>
+LoweredProgram Donated(Module& module, Body&& body, std::vector<int64_t> into = {0, 1}) {
+  Builder b(module, "main");
+  Instr* x = b.Parameter(Shape::Array(ElementType::kF32, {4}));
+  Instr* y = b.Parameter(Shape::Array(ElementType::kF32, {4}));
+  auto [first, second] = body(b, x, y);
+  module.set_entry(b.Finish(b.Tuple({first, second})).value());
+  LowerOptions options;
+  options.plan.mode = FusionMode::kNone;
+  options.alias_results = std::move(into);
+  DecisionLog log;
+  return Lower(module, options, log).value();
+}
+
+template <typename Body>
+std::vector<std::vector<float>> RunDonated(Body&& body) {
+  Module module("m");
+  LoweredProgram program = Donated(module, body);
+  std::vector<float> x = {1, 2, 3, 4}, y = {50, 60, 70, 80};
+  RunSimulated(program, {x.data(), y.data(), x.data(), y.data()});
+  return {x, y};
+}
+
+TEST(Donation, ArgumentsThatChangePlaces) {
+  auto swapped = [](Builder&, Instr* x, Instr* y) { return std::pair(y, x); };
+  EXPECT_EQ(RunDonated(swapped), (std::vector<std::vector<float>>{{50, 60, 70, 80}, {1, 2, 3, 4}}));
+}
+
+TEST(Donation, OneResultIsTheOtherArgument) {
+  auto moved = [](Builder& b, Instr* x, Instr* y) { return std::pair(b.Add(x, y), x); };
+  EXPECT_EQ(RunDonated(moved), (std::vector<std::vector<float>>{{51, 62, 73, 84}, {1, 2, 3, 4}}));
+}
+
+TEST(Donation, AnArgumentIsReadAfterAResultIsThere) {
+  auto later = [](Builder& b, Instr* x, Instr* y) {
+    Instr* sum = b.Add(x, y);
+    return std::pair(sum, b.Multiply(b.Negate(sum), x));
+  };
+  EXPECT_EQ(RunDonated(later),
+            (std::vector<std::vector<float>>{{51, 62, 73, 84}, {-51, -124, -219, -336}}));
+}
+
+// Code must not take for apart what is one place.
+TEST(Donation, KernelsKnowWhatMayMeet) {
+  for (bool donated : {true, false}) {
+    Module module("m");
+    auto negated = [](Builder& b, Instr* x, Instr* y) {
+      return std::pair(b.Negate(x), b.Negate(y));
+    };
+    LoweredProgram program =
+        donated ? Donated(module, negated) : Donated(module, negated, {-1, -1});
+    ASSERT_EQ(program.kernels.size(), 2u);
+    for (const Kernel& kernel : program.kernels)
+      for (const Array& array : kernel.arrays) EXPECT_EQ(array.distinct, !donated);
+  }
+}
+
+}  // namespace
+}  // namespace tokamak
