@@ -9,6 +9,8 @@ import sys
 import tempfile
 import unittest
 
+import check_planted
+
 TOOLS = pathlib.Path(__file__).resolve().parent
 ROOT = TOOLS.parent
 GOOD_H = "#pragma once\n\nnamespace tokamak {\n\nint Two();\n\n}  // namespace tokamak\n"
@@ -259,6 +261,43 @@ class Tally(unittest.TestCase):
         self.assertEqual(self.tally(crashed)[0], 1)
         self.assertEqual(self.tally('<testcase name="a"><failure/></testcase>')[0], 1)
         self.assertEqual(self.tally("", "--failed", "the dev build")[0], 1)
+
+
+class Planted(unittest.TestCase):
+    """Bugs of tests/planted/bugs that name no test, one that is not there, or another program."""
+    NEW_FILE = "--- /dev/null\n+++ b/src/not_there\n@@ -0,0 +1 @@\n+x\n"
+
+    def faults(self, header, diff=NEW_FILE):
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="tok-planted-"))
+        self.addCleanup(shutil.rmtree, folder)
+        patch = folder / "bugs" / "a.patch"
+        patch.parent.mkdir()
+        patch.write_text(header + "\n" + diff)
+        build = folder / "build"
+
+        def test(name, label, *command):
+            return {"name": name, "command": command, "properties": [{"name": "LABELS", "value": [label]}]}
+
+        tests = [test("unit.kernel", "unit", str(build / "bin/tok_unit_kernel"), "--gtest_brief=1"),
+                 test("text.codegen", "text", str(build / "bin/tok_text_tests"), "codegen"),
+                 test("corpus.long", "slow", str(build / "bin/tokamak"))]
+        return list(check_planted.faults_of(patch, {each["name"]: each for each in tests}, build))
+
+    def test_good_ones_pass(self):
+        self.assertEqual(self.faults("bug: x\ntarget: tok_unit_kernel\ntest: unit.kernel Form.NamesDoNotCount\n"), [])
+        self.assertEqual(self.faults("bug: x\ntarget: tok_text_tests\ntest: text.codegen tests/codegen/scan.hlo\n"), [])
+
+    def test_what_is_wrong_is_told(self):
+        for header, fault in (("bug: x\n", "has no line `test:`"),
+                              ("bug: x\ntarget: a\ntest: unit.gone\n", "there is no test unit.gone"),
+                              ("bug: x\ntarget: tok_unit_kernel\ntest: unit.kernel Form.Gone\n", "there is no unit test Form.Gone"),
+                              ("bug: x\ntarget: tok_text_tests\ntest: text.codegen tests/codegen/gone.hlo\n", "there is no file"),
+                              ("bug: x\ntarget: tok_text_tests\ntest: text.codegen tests/run/ops/add.hlo\n", "is no part of text.codegen"),
+                              ("bug: x\ntarget: tok_unit_ir\ntest: unit.kernel Form.NamesDoNotCount\n", "runs tok_unit_kernel, not tok_unit_ir"),
+                              ("bug: x\ntarget: tokamak\ntest: corpus.long\n", "scripts/test does not run corpus.long")):
+            self.assertIn(fault, " ".join(self.faults(header)), header)
+        stale = "--- a/README.md\n+++ b/README.md\n@@ -1 +1 @@\n-not there\n+x\n"
+        self.assertIn("does not apply", " ".join(self.faults("bug: x\ntarget: a\ntest: b\n", stale)))
 
 
 if __name__ == "__main__":
