@@ -223,6 +223,7 @@ int List(Console& console) {
   std::string text;
   for (const PassInfo& info : kPasses)
     text += fmt::format("{:<28} {:<36} {}\n", info.name, PredicateOf(info), info.meaning);
+  text += "\nfirst of all: " + ToString(kEntryPipeline) + "\n";
   text += "\ndefault: " + ToString(kDefaultPipeline) + "\n";
   text += "\ncpu: " + ToString(kCpuPipeline) + "\n";
   text += "\ngpu: " + ToString(kGpuPipeline) + "\n";

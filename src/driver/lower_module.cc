@@ -66,8 +66,10 @@ Result<TargetPassRuns> RunTargetPasses(Module& module, Target& target,
   TOK_TRY(done.runs, RunPasses(module, PipelineOf(rewritten_for.kind), context, pipeline));
   if (libraries != nullptr) target.machine.matrix_library = libraries->are_used();
   if (options.fusion != FusionMode::kRules) return done;
-  TOK_TRY(std::vector<PassRun> paper, RunPasses(module, kPaperPipeline, context, pipeline));
-  done.runs.insert(done.runs.end(), paper.begin(), paper.end());
+  for (std::span<const Step> steps : {std::span<const Step>(kPaperPipeline), {kFusedPipeline}}) {
+    TOK_TRY(std::vector<PassRun> runs, RunPasses(module, steps, context, pipeline));
+    done.runs.insert(done.runs.end(), runs.begin(), runs.end());
+  }
   done.fusion_tags = std::move(context.fusion_tags);
   return done;
 }

@@ -15,7 +15,8 @@ NamedTarget::NamedTarget(std::string_view name, int64_t vector_bits) {
 
 std::string PassesFor(std::string_view target, const std::string& passes) {
   if (!passes.empty()) return passes;
-  return target.empty() ? "default" : target == "host" ? "default,cpu" : "default,gpu";
+  if (target.empty()) return "default";
+  return ToString(kEntryPipeline) + (target == "host" ? ",default,cpu" : ",default,gpu");
 }
 
 PassTarget NamedTarget::ForPasses() const {

@@ -201,9 +201,13 @@ constexpr std::span<const Step> PipelineOf(TargetKind kind) {
 
 // The paper's compiler: what --fusion=rules runs on a program that is ready to be cut into kernels.
 inline constexpr Step kPaperPipeline[] = {
-    {Pass::kInstructionFusion}, {Pass::kFusionMerger},  {Pass::kMultiOutputFusion},
-    {Pass::kHorizontalFusion},  {Pass::kInlineFusions},
+    {Pass::kInstructionFusion},
+    {Pass::kFusionMerger},
+    {Pass::kMultiOutputFusion},
+    {Pass::kHorizontalFusion},
 };
+// What follows it when kernels are made: the planner is told which instructions were fused.
+inline constexpr Step kFusedPipeline[] = {{Pass::kInlineFusions}};
 
 // "inline,dce,(simplify,cse)*"; "default", "cpu" and "gpu" stand for the pipelines above. TK3001
 // names the nearest pass there is, TK3003 what a pass needs and who would give it.
