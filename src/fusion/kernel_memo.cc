@@ -46,7 +46,7 @@ std::shared_ptr<const MadeKernel> KernelMemo::Make(const Region& region, RegionK
   for (auto it = first; it != last; ++it)
     if (it->second->kind == kind && IsSame(it->second->region, region)) return it->second;
   auto made = std::make_shared<MadeKernel>(
-      MadeKernel{region, kind, BuildRegion(region, kind, machine_, "probe")});
+      MadeKernel{region, kind, OnlyIfSound(BuildRegion(region, kind, machine_, "probe"))});
   if (made->outcome.built) values_ += made->outcome.built->kernel.nodes.size();
   if (values_ <= kMaxValues) made_.emplace(hash, made);
   return made;

@@ -98,7 +98,7 @@ BuildOutcome BuildRegion(const Region& region, RegionKind kind, const Machine& m
     BranchAroundArms(outcome.built->kernel, machine);
   else
     BranchAtFlags(outcome.built->kernel, machine);
-  return OnlyIfSound(std::move(outcome));
+  return outcome;
 }
 
 BuildOutcome OnlyIfSound(BuildOutcome outcome) {

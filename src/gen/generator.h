@@ -93,7 +93,8 @@ std::optional<std::string> WhyNoSort(const Instr& sort, const Machine& machine);
 // The arguments of a region's kernel, in the order of ElementEmitter.
 std::vector<KernelArgument> ArgumentsOf(const Region& region);
 // A kernel that breaks the rules of verify.h is none: it would compute anything, and other kernels
-// can do its work. The words that why_not begins with then: tests look for them in decisions.
+// can do its work. Of kernels that a plan is made of; verifying each that is only priced would take
+// a tenth of planning. The words that why_not begins with then: tests look for them in decisions.
 inline constexpr std::string_view kGeneratorBug = "a bug of the generator: ";
 BuildOutcome OnlyIfSound(BuildOutcome outcome);
 // Fills `in_place` and `work` from the kernel. `exact`: no element is written twice.

@@ -194,7 +194,8 @@ void Lowerer::PlanRounds(Frame& frame, const Instr& instr) {
     outcome.why_not = "it would run for long: the loop within it is a kernel";
   else if (pins != nullptr && IsPinned(*instr.called(1), *pins))
     outcome.why_not = "users have said what is to be one kernel in it";
-  if (outcome.why_not.empty()) outcome = BuildRounds(rounds, options_.machine, "rounds");
+  if (outcome.why_not.empty())
+    outcome = OnlyIfSound(BuildRounds(rounds, options_.machine, "rounds"));
   Decision record{.pass = "lower",
                   .rule = "lower.rounds",
                   .verdict = Verdict::kRejected,
