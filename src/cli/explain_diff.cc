@@ -4,7 +4,6 @@
 #include "cli/json_error.h"
 #include "cli/programs.h"
 #include "driver/account/write.h"
-#include "driver/compiled_run.h"
 #include "driver/fusion_options.h"
 
 namespace tokamak {

@@ -7,7 +7,6 @@
 #include "cli/json_error.h"
 #include "cli/programs.h"
 #include "driver/as_given.h"
-#include "driver/compiled_run.h"
 #include "ir/clone.h"
 
 // `tokamak explain --as-given`: what another compiler made of a program, where it stopped and why,

@@ -10,7 +10,6 @@
 #include "backend/cuda/launch_source.h"
 #include "backend/cuda/nvrtc.h"
 #include "cost/rates.h"
-#include "driver/compiled_run.h"
 #include "driver/device_loops.h"
 #include "ir/clone.h"
 #endif

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include "driver/account/account.h"
-#include "driver/compiled_run.h"
 #include "driver/load.h"
 
 namespace tokamak {

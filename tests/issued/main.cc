@@ -13,7 +13,6 @@
 #include "driver/account/account.h"
 #include "driver/account/digest.h"
 #include "driver/compilation.h"
-#include "driver/compiled_run.h"
 #include "driver/device_loops.h"
 #include "driver/load.h"
 #include "gen/generator.h"

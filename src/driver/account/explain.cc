@@ -9,7 +9,6 @@
 #include "driver/account/targets.h"
 #include "driver/account/views.h"
 #include "driver/account/write.h"
-#include "driver/compiled_run.h"
 #include "driver/load.h"
 #include "driver/named_options.h"
 #include "driver/report.h"
