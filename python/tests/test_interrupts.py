@@ -56,11 +56,16 @@ WAITS = {
 }
 
 
+def hear_interrupts():
+    """A shell that runs tests in the background has them ignore SIGINT, and children inherit that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def interrupt(wait, loop="kernel", **changes):
     """Interrupts one wait; how long the interrupt took, and how long the process then took to end."""
     code = PROGRAM % {"loop": loop, "wait": WAITS[wait]}
     process = subprocess.Popen([sys.executable, "-c", code], env=environment(**changes), cwd="/", text=True,
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)  # fmt: skip
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=hear_interrupts)  # fmt: skip
     watchdog = threading.Timer(60, process.kill)
     watchdog.start()
     try:

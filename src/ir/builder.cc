@@ -12,6 +12,14 @@ std::vector<Instr*> Joined(std::vector<Instr*> a, const std::vector<Instr*>& b) 
 
 }  // namespace
 
+Builder::Builder(const Instr& of, std::string name)
+    : computation_(of.parent()->module()->AddComputation(std::move(name))),
+      origins_(of.origins()),
+      pos_(of.pos()) {
+  computation_->is_public = false;
+  computation_->origins = of.origins();
+}
+
 Instr* Builder::Append(Op op, std::vector<Instr*> operands, Attrs attrs, Extra extra) {
   if (error_) return nullptr;
   std::vector<Shape> shapes;
@@ -44,6 +52,8 @@ Instr* Builder::Append(Op op, std::vector<Instr*> operands, Attrs attrs, Extra e
                                       std::move(attrs), std::move(extra.name));
   instr->set_called(std::move(extra.called));
   instr->set_captures(extra.captures);
+  instr->set_origins(origins_);
+  instr->set_pos(pos_);
   return instr;
 }
 
@@ -55,8 +65,11 @@ Instr* Builder::Parameter(Shape shape, std::string name) {
   Status sound = VerifyShape(shape, "parameter");
   if (!sound.ok() && !error_) error_ = std::move(sound.error());
   if (error_) return nullptr;
-  return computation_->AppendParameter(static_cast<int64_t>(computation_->parameters().size()),
-                                       std::move(shape), std::move(name));
+  auto number = static_cast<int64_t>(computation_->parameters().size());
+  Instr* instr = computation_->AppendParameter(number, std::move(shape), std::move(name));
+  instr->set_origins(origins_);
+  instr->set_pos(pos_);
+  return instr;
 }
 
 Instr* Builder::Constant(Literal literal) {
@@ -201,6 +214,12 @@ Result<Computation*> Builder::Finish(Instr* root) {
   if (error_) return *error_;
   computation_->set_root(root);
   return computation_;
+}
+
+Computation* Builder::FinishValid(Instr* root) {
+  Result<Computation*> finished = Finish(root);
+  TOK_CHECK(finished.ok(), "a computation that a pass builds is valid");
+  return finished.value();
 }
 
 }  // namespace tokamak

@@ -26,6 +26,8 @@ class Builder {
  public:
   Builder(Module& module, std::string name)
       : computation_(module.AddComputation(std::move(name))) {}
+  // A computation that a pass makes for `of`: private, with the origins of `of`.
+  Builder(const Instr& of, std::string name);
 
   // What every other method does. `shape` is for ops whose row says kExplicit.
   struct Extra {
@@ -91,6 +93,8 @@ class Builder {
 
   // The computation with its root set, or the first error.
   Result<Computation*> Finish(Instr* root);
+  // The same where an error would be a bug of the caller.
+  Computation* FinishValid(Instr* root);
 
   // Of what is being built: for what this class has no method for.
   Computation* computation() const {
@@ -105,6 +109,8 @@ class Builder {
   std::optional<Shape> Like(const Instr* x, Dims dims) const;
 
   Computation* computation_;
+  OriginId origins_ = OriginId::kNone;
+  TextPos pos_;
   std::optional<Error> error_;
 };
 

@@ -3,8 +3,8 @@
 
 #include "ir/builder.h"
 #include "passes/passes.h"
+#include "rewrite/editor.h"
 #include "rewrite/expand/formulas.h"
-#include "rewrite/expand/placed.h"
 #include "rewrite/replace.h"
 
 namespace tokamak {
@@ -19,15 +19,10 @@ class Adder {
   // Its origins are those of the first that needs it.
   Result<Computation*> Get(const Instr& instr) {
     if (body_ != nullptr) return body_;
-    Builder builder(module_, "add_f64");
+    Builder builder(instr, "add_f64");
     Instr* x = builder.Parameter(Shape::Scalar(kWide));
     Instr* y = builder.Parameter(Shape::Scalar(kWide));
-    TOK_TRY(body_, builder.Finish(builder.Add(x, y)));
-    body_->is_public = false;
-    for (Instr* made : body_->Instrs()) {
-      made->set_origins(instr.origins());
-      made->set_pos(instr.pos());
-    }
+    body_ = builder.FinishValid(builder.Add(x, y));
     return body_;
   }
 
@@ -41,7 +36,7 @@ class Adder {
 class BatchNorm {
  public:
   BatchNorm(Instr* instr, Computation* adder)
-      : terms_(instr),
+      : edit_(*instr, Editor::Naming::kUnnamed),
         instr_(instr),
         adder_(adder),
         attrs_(instr->attrs<BatchNormAttrs>()),
@@ -58,7 +53,7 @@ class BatchNorm {
       case Op::kBatchNormTraining:
         return Training();
       case Op::kBatchNormInference:
-        return terms_.Replace(
+        return edit_.TryReplace(
             Narrow(Normalised(Wide(0), Wide(1), Wide(2), Wide(3), Wide(4)), instr_->shape()));
       default:
         return Gradient();
@@ -67,7 +62,7 @@ class BatchNorm {
 
  private:
   Term Wide(size_t operand) {
-    Term term = terms_.Operand(operand);
+    Term term = edit_.Operand(operand);
     return term.type() == kWide ? term : term.As(kWide);
   }
   Instr* Narrow(Term term, const Shape& shape) {
@@ -75,15 +70,15 @@ class BatchNorm {
   }
   // One number a feature, for every element.
   Term Spread(Term feature) {
-    return terms_.Of(terms_.Make(Op::kBroadcast, Shape::Array(kWide, dims_), {feature.instr},
-                                 DimensionsAttrs{{attrs_.feature_index}}));
+    return edit_.TermOf(edit_.Make(Op::kBroadcast, Shape::Array(kWide, dims_), {feature.instr},
+                                   DimensionsAttrs{{attrs_.feature_index}}));
   }
   Term Sum(Term x) {
     Dims features{dims_[static_cast<size_t>(attrs_.feature_index)]};
-    Instr* zero = terms_.Make(Op::kConstant, Shape::Scalar(kWide), {},
-                              ConstantAttrs{Literal::Scalar(kWide, 0)});
-    return terms_.Of(terms_.Make(Op::kReduce, Shape::Array(kWide, std::move(features)),
-                                 {x.instr, zero}, DimensionsAttrs{folded_}, adder_));
+    Instr* zero = edit_.Make(Op::kConstant, Shape::Scalar(kWide), {},
+                             ConstantAttrs{Literal::Scalar(kWide, 0)});
+    return edit_.TermOf(edit_.Make(Op::kReduce, Shape::Array(kWide, std::move(features)),
+                                   {x.instr, zero}, DimensionsAttrs{folded_}, adder_));
   }
   Term Normalised(Term x, Term scale, Term offset, Term mean, Term variance) {
     Term spread = Spread(Sqrt(variance + attrs_.epsilon));
@@ -96,7 +91,7 @@ class BatchNorm {
       elements.push_back(Narrow(results[i], shape));
       elements.back()->set_shape(shape);
     }
-    return terms_.Replace(terms_.Make(Op::kTuple, instr_->shape(), std::move(elements), {}));
+    return edit_.TryReplace(edit_.Make(Op::kTuple, instr_->shape(), std::move(elements), {}));
   }
   bool Training() {
     Term x = Wide(0);
@@ -117,7 +112,7 @@ class BatchNorm {
     return ReplaceByTuple({gradient_x, sum_centred / Sqrt(spread), sum});
   }
 
-  PlacedTerms terms_;
+  Editor edit_;
   Instr* instr_;
   Computation* adder_;
   const BatchNormAttrs attrs_;
@@ -183,8 +178,8 @@ Result<Changed> ExpandComposites(Module& module, PassContext& context) {
         TOK_TRY(Computation * body, adder.Get(*instr));
         done = BatchNorm(instr, body).Expand();
       } else {
-        PlacedTerms terms(instr);
-        done = terms.Replace(formula(terms.Operand(0)).instr);
+        Editor edit(*instr, Editor::Naming::kUnnamed);
+        done = edit.TryReplace(formula(edit.Operand(0)).instr);
       }
       if (!done) continue;
       context.Taken(batch_norm ? "expand.batch-norm" : "expand.function", *instr);

@@ -1,8 +1,8 @@
 #include <algorithm>
 
 #include "passes/passes.h"
+#include "rewrite/editor.h"
 #include "rewrite/expand/expand.h"
-#include "rewrite/expand/placed.h"
 #include "rewrite/replace.h"
 
 namespace tokamak {
@@ -35,9 +35,9 @@ Result<Changed> ExpandFunctions(Module& module, PassContext& context) {
         context.Rejected("expand.accuracy", *instr);
         continue;
       }
-      PlacedTerms terms(instr);
-      Instr* to = ExpandAsJax(terms, instr->op(), instr->shape(), instr->operands());
-      if (to == nullptr || !terms.Replace(to)) continue;
+      Editor edit(*instr, Editor::Naming::kUnnamed);
+      Instr* to = ExpandAsJax(edit, instr->op(), instr->shape(), instr->operands());
+      if (to == nullptr || !edit.TryReplace(to)) continue;
       context.Taken("expand.function", *instr);
       RemoveUnused(instr);
       changed = Changed::kYes;

@@ -3,7 +3,7 @@
 
 #include "ir/builder.h"
 #include "passes/passes.h"
-#include "rewrite/expand/placed.h"
+#include "rewrite/editor.h"
 #include "rewrite/replace.h"
 
 namespace tokamak {
@@ -18,8 +18,8 @@ constexpr ElementType kIndexType = ElementType::kS32;
 // test.
 class LoopBuilder {
  public:
-  LoopBuilder(Module& module, std::string name, Dims batch)
-      : b(module, std::move(name)), batch_(std::move(batch)) {}
+  LoopBuilder(const Instr& of, std::string name, Dims batch)
+      : b(of, std::move(name)), batch_(std::move(batch)) {}
 
   Builder b;
 
@@ -54,9 +54,9 @@ class LoopBuilder {
   }
 
   // "counter < trips" over the same state.
-  static Result<Computation*> Condition(Module& module, const std::string& name,
+  static Result<Computation*> Condition(const Instr& of, const std::string& name,
                                         const std::vector<Shape>& state, int64_t trips) {
-    Builder b(module, name);
+    Builder b(of, name);
     Instr* counter = nullptr;
     for (const Shape& shape : state) {
       Instr* parameter = b.Parameter(shape);
@@ -71,25 +71,25 @@ class LoopBuilder {
 };
 
 struct Expansion {
-  Module& module;
   Instr* instr;
-  PlacedTerms terms;
+  Editor edit;
   ElementType wide;  // f64, c128
   Dims batch;
 
-  explicit Expansion(Instr* of) : module(*of->parent()->module()), instr(of), terms(of) {
+  explicit Expansion(Instr* of) : instr(of), edit(*of, Editor::Naming::kUnnamed) {
     wide = IsComplex(of->shape().type()) ? ElementType::kC128 : ElementType::kF64;
     const Dims& dims = of->operand(0)->shape().dims();
     batch.assign(dims.begin(), dims.end() - 2);
   }
 
   Instr* Widen(size_t operand) {
-    Term x = terms.Operand(operand);
+    Term x = edit.Operand(operand);
     return x.type() == wide ? x.instr : x.As(wide).instr;
   }
   Instr* Narrow(Instr* x) {
-    return x->shape().type() == instr->shape().type() ? x
-                                                      : terms.Of(x).As(instr->shape().type()).instr;
+    return x->shape().type() == instr->shape().type()
+               ? x
+               : edit.TermOf(x).As(instr->shape().type()).instr;
   }
   // The last two dimensions exchanged.
   Instr* Transposed(Instr* x) {
@@ -97,10 +97,10 @@ struct Expansion {
     std::iota(order.begin(), order.end(), 0);
     std::swap(order[order.size() - 1], order[order.size() - 2]);
     std::swap(dims[dims.size() - 1], dims[dims.size() - 2]);
-    return terms.Make(Op::kTranspose, x->shape().WithDims(dims), {x}, DimensionsAttrs{order});
+    return edit.Make(Op::kTranspose, x->shape().WithDims(dims), {x}, DimensionsAttrs{order});
   }
   Instr* Conjugated(Instr* x) {
-    Term z = terms.Of(x);
+    Term z = edit.TermOf(x);
     if (!IsComplex(z.type())) return x;
     Term real = Real(z);
     return ComplexOf(real, -Imag(z)).instr;
@@ -110,34 +110,26 @@ struct Expansion {
     std::vector<Shape> shapes;
     for (const Instr* x : state) shapes.push_back(x->shape());
     Result<Computation*> condition =
-        LoopBuilder::Condition(module, body->name() + "_more", shapes, trips);
+        LoopBuilder::Condition(*instr, body->name() + "_more", shapes, trips);
     if (!condition.ok()) return nullptr;
-    loop = terms.Make(Op::kWhile, Shape::Tuple(shapes), state, {});
+    loop = edit.Make(Op::kWhile, Shape::Tuple(shapes), state, {});
     loop->set_called({condition.value(), body});
-    for (Computation* made : {condition.value(), body}) {
-      made->is_public = false;
-      made->origins = instr->origins();
-      for (Instr* x : made->Instrs()) {
-        x->set_origins(instr->origins());
-        x->set_pos(instr->pos());
-      }
-    }
     return Element(loop, 1);
   }
   Instr* Element(Instr* loop, int64_t i) {
-    return terms.Make(Op::kGetTupleElement, loop->shape().elements()[static_cast<size_t>(i)],
-                      {loop}, TupleIndexAttrs{i});
+    return edit.Make(Op::kGetTupleElement, loop->shape().elements()[static_cast<size_t>(i)], {loop},
+                     TupleIndexAttrs{i});
   }
   Instr* Counter() {
-    return terms.Make(Op::kConstant, Shape::Scalar(kIndexType), {},
-                      ConstantAttrs{Literal::ScalarInt(kIndexType, 0)});
+    return edit.Make(Op::kConstant, Shape::Scalar(kIndexType), {},
+                     ConstantAttrs{Literal::ScalarInt(kIndexType, 0)});
   }
 };
 
 // One column of the factor: (j, matrix, good) to (j + 1, matrix, good). Columns before j hold the
 // factor, the others what is left to be factored.
 Result<Computation*> CholeskyStep(const Expansion& of, int64_t n) {
-  LoopBuilder loop(of.module, "cholesky_step", of.batch);
+  LoopBuilder loop(*of.instr, "cholesky_step", of.batch);
   Builder& b = loop.b;
   Instr* j = b.Parameter(Shape::Scalar(kIndexType));
   Instr* matrix = b.Parameter(Shape::Array(of.wide, loop.With({n, n})));
@@ -184,19 +176,19 @@ Result<Instr*> ExpandCholesky(Expansion& of) {
   TOK_TRY(Computation * step, CholeskyStep(of, n));
   Instr* matrix = of.Widen(0);
   if (!lower) matrix = of.Transposed(matrix);
-  Instr* yes = of.terms.Make(Op::kConstant, Shape::Scalar(ElementType::kPred), {},
-                             ConstantAttrs{Literal::ScalarInt(ElementType::kPred, 1)});
+  Instr* yes = of.edit.Make(Op::kConstant, Shape::Scalar(ElementType::kPred), {},
+                            ConstantAttrs{Literal::ScalarInt(ElementType::kPred, 1)});
   if (!of.batch.empty())
-    yes = of.terms.Make(Op::kBroadcast, Shape::Array(ElementType::kPred, of.batch), {yes},
-                        DimensionsAttrs{});
+    yes = of.edit.Make(Op::kBroadcast, Shape::Array(ElementType::kPred, of.batch), {yes},
+                       DimensionsAttrs{});
   Instr* loop = nullptr;
   Instr* factor = of.Loop(step, {of.Counter(), matrix, yes}, n, loop);
   Dims places(of.batch.size());
   std::iota(places.begin(), places.end(), 0);
-  Instr* good = of.terms.Make(Op::kBroadcast, factor->shape().WithType(ElementType::kPred),
-                              {of.Element(loop, 2)}, DimensionsAttrs{places});
-  Term value = of.terms.Of(factor);
-  factor = Choose(of.terms.Of(good), value, value.NaN()).instr;
+  Instr* good = of.edit.Make(Op::kBroadcast, factor->shape().WithType(ElementType::kPred),
+                             {of.Element(loop, 2)}, DimensionsAttrs{places});
+  Term value = of.edit.TermOf(factor);
+  factor = Choose(of.edit.TermOf(good), value, value.NaN()).instr;
   if (!lower) factor = of.Transposed(factor);
   return of.Narrow(factor);
 }
@@ -205,7 +197,7 @@ Result<Instr*> ExpandCholesky(Expansion& of) {
 // x.
 Result<Computation*> SolveStep(const Expansion& of, int64_t n, int64_t columns, bool forward,
                                bool unit) {
-  LoopBuilder loop(of.module, "triangular_solve_step", of.batch);
+  LoopBuilder loop(*of.instr, "triangular_solve_step", of.batch);
   Builder& b = loop.b;
   Instr* k = b.Parameter(Shape::Scalar(kIndexType));
   Instr* c = b.Parameter(Shape::Array(of.wide, loop.With({n, columns})));
@@ -272,7 +264,7 @@ Result<Changed> ExpandLinearAlgebra(Module& module, PassContext& context) {
       }
       Expansion expansion(instr);
       TOK_TRY(Instr * to, cholesky ? ExpandCholesky(expansion) : ExpandSolve(expansion));
-      if (!expansion.terms.Replace(to)) continue;
+      if (!expansion.edit.TryReplace(to)) continue;
       context.Taken(cholesky ? "expand.cholesky" : "expand.triangular-solve", *instr);
       RemoveUnused(instr);
       changed = Changed::kYes;

@@ -11,6 +11,7 @@
 
 #include "passes/passes.h"
 #include "passes/tuples.h"
+#include "rewrite/editor.h"
 #include "rewrite/replace.h"
 
 namespace tokamak {
@@ -28,14 +29,14 @@ Instr* FlatParameter(const Instr& like, const Shape& shape, std::vector<Instr*>&
   std::vector<Instr*> elements;
   for (const Shape& element : shape.elements())
     elements.push_back(FlatParameter(like, element, parameters));
-  return AppendLike(like, Op::kTuple, shape, std::move(elements));
+  return Editor::Beside(like).Make(Op::kTuple, shape, std::move(elements));
 }
 
 void FlatResult(Instr* value, std::vector<Instr*>& results) {
   if (!value->shape().IsTuple()) return results.push_back(value);
   for (size_t i = 0; i < value->shape().elements().size(); ++i)
-    FlatResult(AppendLike(*value, Op::kGetTupleElement, value->shape().elements()[i], {value},
-                          TupleIndexAttrs{static_cast<int64_t>(i)}),
+    FlatResult(Editor::Beside(*value).Make(Op::kGetTupleElement, value->shape().elements()[i],
+                                           {value}, TupleIndexAttrs{static_cast<int64_t>(i)}),
                results);
 }
 
@@ -67,7 +68,7 @@ Changed FlattenResults(Module& module, PassContext& context) {
   std::vector<Shape> shapes;
   FlatResult(root, results);
   for (const Instr* result : results) shapes.push_back(result->shape());
-  Instr* flat = AppendLike(*root, Op::kTuple, Shape::Tuple(shapes), results);
+  Instr* flat = Editor::Beside(*root).Make(Op::kTuple, Shape::Tuple(shapes), results);
   context.Taken("entry.flat-results", *root, flat);
   entry.set_root(flat);
   entry.results.clear();

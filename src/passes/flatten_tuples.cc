@@ -14,6 +14,7 @@
 
 #include "passes/passes.h"
 #include "passes/tuples.h"
+#include "rewrite/editor.h"
 #include "rewrite/replace.h"
 #include "rewrite/rules/topics.h"
 
@@ -127,8 +128,8 @@ class Flattener {
     }
     const std::vector<Shape>& elements = value->shape().elements();
     for (size_t i = 0; i < elements.size(); ++i)
-      TakeApart(AppendLike(*value, Op::kGetTupleElement, elements[i], {value},
-                           TupleIndexAttrs{static_cast<int64_t>(i)}),
+      TakeApart(Editor::Beside(*value).Make(Op::kGetTupleElement, elements[i], {value},
+                                            TupleIndexAttrs{static_cast<int64_t>(i)}),
                 leaves);
   }
 
@@ -139,7 +140,7 @@ class Flattener {
     std::vector<Instr*> elements;
     for (const Shape& element : shape.elements())
       elements.push_back(PutTogether(like, element, leaves, next));
-    return AppendLike(like, Op::kTuple, shape, std::move(elements));
+    return Editor::Beside(like).Make(Op::kTuple, shape, std::move(elements));
   }
 
   void FlattenComputation(Computation& computation) {
@@ -157,7 +158,7 @@ class Flattener {
     } else {
       std::vector<Shape> shapes;
       for (const Instr* leaf : leaves) shapes.push_back(leaf->shape());
-      computation.set_root(AppendLike(*root, Op::kTuple, Shape::Tuple(shapes), leaves));
+      computation.set_root(Editor::Beside(*root).Make(Op::kTuple, Shape::Tuple(shapes), leaves));
     }
     context_.Taken("tuple.flat-root", *root, computation.root(), computation.name());
     changed_ = Changed::kYes;
@@ -175,7 +176,8 @@ class Flattener {
       Leaves(parameter->shape(), shapes);
       std::vector<Instr*> leaves;
       for (const Shape& shape : shapes) {
-        leaves.push_back(AppendLike(*parameter, Op::kParameter, shape, {}, ParameterAttrs{}));
+        leaves.push_back(
+            Editor::Beside(*parameter).Make(Op::kParameter, shape, {}, ParameterAttrs{}));
         leaves.back()->set_name(parameter->name() + "." + std::to_string(leaves.size() - 1));
       }
       size_t next = 0;
@@ -223,7 +225,8 @@ class Flattener {
     bool is_one = caller->op() == Op::kWhile && shapes.size() == 1;
     bool is_flat = !caller->shape().IsTuple() || is_one;
     Shape shape = is_flat ? shapes[0] : Shape::Tuple(shapes);
-    Instr* flat = AppendLike(*caller, caller->op(), shape, std::move(operands), caller->attrs());
+    Instr* flat =
+        Editor::Beside(*caller).Make(caller->op(), shape, std::move(operands), caller->attrs());
     flat->set_name(caller->name());
     flat->set_called({caller->called().begin(), caller->called().end()});
     if (caller->has_extras()) flat->mutable_extras() = caller->extras();

@@ -5,6 +5,7 @@
 #include "analysis/effects.h"
 #include "interp/interp.h"
 #include "passes/passes.h"
+#include "rewrite/editor.h"
 #include "rewrite/match.h"
 #include "rewrite/replace.h"
 
@@ -117,10 +118,11 @@ Changed FoldOne(Instr* instr, Budget& budget, PassContext& context) {
   Literal literal = LiteralFromValue(value.value());
   bool is_broadcast = is_splat && !instr->shape().IsScalar();
   Shape shape = is_broadcast ? literal.shape() : instr->shape();
-  Instr* folded = AppendLike(*instr, Op::kConstant, shape, {},
-                             ConstantAttrs{literal.WithShape(shape.WithoutLayout())});
+  Instr* folded = Editor::Beside(*instr).Make(
+      Op::kConstant, shape, {}, ConstantAttrs{literal.WithShape(shape.WithoutLayout())});
   if (is_broadcast)
-    folded = AppendLike(*instr, Op::kBroadcast, instr->shape(), {folded}, DimensionsAttrs{});
+    folded =
+        Editor::Beside(*instr).Make(Op::kBroadcast, instr->shape(), {folded}, DimensionsAttrs{});
   if (!CanReplace(*instr, *folded, true)) {
     RemoveUnused(folded);
     return Changed::kNo;

@@ -15,6 +15,7 @@
 #include "analysis/loops.h"
 #include "passes/passes.h"
 #include "rewrite/bodies.h"
+#include "rewrite/editor.h"
 #include "rewrite/replace.h"
 
 namespace tokamak {
@@ -175,14 +176,7 @@ class Hoister {
       }
       std::vector<Instr*> operands;
       for (const Instr* operand : instr->operands()) operands.push_back(copies[operand]);
-      Instr* copy = loop.instr->parent()->Append(instr->op(), instr->shape(), std::move(operands),
-                                                 instr->attrs(), instr->name());
-      copy->set_called({instr->called().begin(), instr->called().end()});
-      copy->set_captures(instr->captures());
-      copy->set_origins(instr->origins());
-      copy->set_pos(instr->pos());
-      if (instr->has_extras()) copy->mutable_extras() = instr->extras();
-      copies[instr] = copy;
+      copies[instr] = CopyTo(*loop.instr->parent(), *instr, std::move(operands));
     }
     std::vector<Instr*> moved;
     for (const Instr* instr : chosen) moved.push_back(copies[instr]);
@@ -214,7 +208,7 @@ class Hoister {
       next.assign(root->operands().begin(), root->operands().end());
     next.insert(next.end(), carried.begin(), carried.end());
     Shape shape = StateShape(*loop.instr, size, moved);
-    Instr* new_root = AppendLike(*root, Op::kTuple, shape, next);
+    Instr* new_root = Editor::Beside(*root).Make(Op::kTuple, shape, next);
     loop.body->set_root(new_root);
     if (size > 1) RemoveUnused(root);
     for (Instr* instr : chosen) RemoveUnused(instr);
@@ -234,7 +228,7 @@ class Hoister {
   // The loop with more operands in the place of `old`, which carries `size`.
   static void Widen(Instr* old, std::vector<Instr*> operands, const Shape& shape, size_t size,
                     Places& places) {
-    Instr* wide = AppendLike(*old, Op::kWhile, shape, std::move(operands));
+    Instr* wide = Editor::Beside(*old).Make(Op::kWhile, shape, std::move(operands));
     wide->set_name(old->name());
     wide->set_called({old->called().begin(), old->called().end()});
     if (old->has_extras()) wide->mutable_extras() = old->extras();
@@ -245,7 +239,8 @@ class Hoister {
       Instr* whole = nullptr;
       std::vector<Instr*> elements;
       for (size_t i = 0; i < size; ++i) elements.push_back(ElementOf(wide, i));
-      whole = size == 1 ? elements[0] : AppendLike(*old, Op::kTuple, old->shape(), elements);
+      whole =
+          size == 1 ? elements[0] : Editor::Beside(*old).Make(Op::kTuple, old->shape(), elements);
       old->parent()->ReplaceUses(old, whole);
     }
     old->parent()->Remove(old);

@@ -6,7 +6,7 @@
 
 #include "ir/compare.h"
 #include "passes/passes.h"
-#include "rewrite/expand/placed.h"
+#include "rewrite/editor.h"
 #include "rewrite/replace.h"
 
 namespace tokamak {
@@ -95,7 +95,7 @@ Changed Merge(const Group& group, PassContext& context) {
     return Changed::kNo;
   }
   Instr* first = group.dots[0];
-  PlacedTerms terms(first);
+  Editor edit = Editor::Beside(*first);
   Dims side_dims = first->operand(group.side)->shape().dims(), dims = first->shape().dims();
   auto side_at = static_cast<size_t>(group.joint.side),
        at = static_cast<size_t>(group.joint.result);
@@ -106,11 +106,11 @@ Changed Merge(const Group& group, PassContext& context) {
     side_dims[side_at] += parts.back()->shape().dim(side_at);
   }
   dims[at] = side_dims[side_at];
-  Instr* joined = terms.Make(Op::kConcatenate, Shape::Array(parts[0]->shape().type(), side_dims),
-                             parts, DimensionAttrs{group.joint.side});
+  Instr* joined = edit.Make(Op::kConcatenate, Shape::Array(parts[0]->shape().type(), side_dims),
+                            parts, DimensionAttrs{group.joint.side});
   std::vector<Instr*> operands = {joined, joined};
   operands[1 - group.side] = first->operand(1 - group.side);
-  Instr* merged = terms.Make(Op::kDot, first->shape().WithDims(dims), operands, first->attrs());
+  Instr* merged = edit.Make(Op::kDot, first->shape().WithDims(dims), operands, first->attrs());
   int64_t start = 0;
   for (Instr* dot : group.dots) {
     Dims starts(dims.size(), 0), limits = dims, strides(dims.size(), 1);
@@ -119,8 +119,9 @@ Changed Merge(const Group& group, PassContext& context) {
     limits[at] = start;
     MergeOrigins(joined, *dot);
     MergeOrigins(merged, *dot);
-    Instr* slice = AppendLike(*dot, Op::kSlice, dot->shape(), {merged},
-                              SliceAttrs{std::move(starts), std::move(limits), std::move(strides)});
+    Instr* slice = Editor::Beside(*dot).Make(
+        Op::kSlice, dot->shape(), {merged},
+        SliceAttrs{std::move(starts), std::move(limits), std::move(strides)});
     context.Taken("dots.share-an-operand", *dot, merged, because);
     ReplaceBy(dot, slice, true);
     RemoveUnused(dot);

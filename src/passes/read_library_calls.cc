@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "passes/passes.h"
+#include "rewrite/editor.h"
 #include "rewrite/library/library.h"
 #include "rewrite/replace.h"
 
@@ -42,7 +43,7 @@ Instr* Read(LibraryCall& call) {
 }
 
 // What stands for the whole call.
-Instr* ResultOf(Instr* call, Instr* value, Rewriter& make) {
+Instr* ResultOf(Instr* call, Instr* value, Editor& make) {
   const Shape& shape = call->shape();
   if (!shape.IsTuple()) {
     value->set_shape(shape);
@@ -54,27 +55,26 @@ Instr* ResultOf(Instr* call, Instr* value, Rewriter& make) {
     elements.push_back(make.Filled(shape.elements()[i], 0.0));
     elements.back()->set_shape(shape.elements()[i]);
   }
-  return AppendLike(*call, Op::kTuple, shape, std::move(elements));
+  return Editor::Beside(*call).Make(Op::kTuple, shape, std::move(elements));
 }
 
 Changed ReadOne(Instr* instr, PassContext& context) {
   const CustomCallAttrs& attrs = instr->attrs<CustomCallAttrs>();
   std::optional<Json> config =
       ParseJson(attrs.backend_config.empty() ? "{}" : attrs.backend_config);
-  Rewriter rewriter(instr);
+  Editor edit(*instr, Editor::Naming::kUnnamed);
   std::string why = config ? "" : "its configuration is no JSON";
   Instr* value = nullptr;
   if (config) {
-    LibraryCall call(instr, *config, rewriter);
+    LibraryCall call(instr, *config, edit);
     bool ordered = instr->is_control_predecessor() || !instr->extras().control_predecessors.empty();
     value = attrs.has_side_effect || ordered ? call.No("it has an effect or waits") : Read(call);
     why = call.why().empty() ? "its shapes do not fit" : call.why();
   }
-  bool is_new =
-      value != nullptr && std::ranges::find(rewriter.made(), value) != rewriter.made().end();
-  Instr* result = is_new ? ResultOf(instr, value, rewriter) : nullptr;
+  bool is_new = value != nullptr && edit.Made(value);
+  Instr* result = is_new ? ResultOf(instr, value, edit) : nullptr;
   if (result == nullptr || !CanReplace(*instr, *result, true)) {
-    for (size_t i = rewriter.made().size(); i-- > 0;) RemoveUnused(rewriter.made()[i]);
+    for (size_t i = edit.made().size(); i-- > 0;) RemoveUnused(edit.made()[i]);
     context.Rejected("library.opaque", *instr, nullptr, attrs.target + ": " + why);
     return Changed::kNo;
   }
@@ -82,7 +82,7 @@ Changed ReadOne(Instr* instr, PassContext& context) {
   ReplaceBy(instr, result, true);
   context.Taken("library.read", *instr, value, target);
   instr->parent()->Remove(instr);
-  for (size_t i = rewriter.made().size(); i-- > 0;) RemoveUnused(rewriter.made()[i]);
+  for (size_t i = edit.made().size(); i-- > 0;) RemoveUnused(edit.made()[i]);
   return Changed::kYes;
 }
 

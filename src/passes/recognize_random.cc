@@ -21,6 +21,7 @@
 #include "analysis/threefry.h"
 #include "analysis/word_eval.h"
 #include "passes/passes.h"
+#include "rewrite/editor.h"
 #include "rewrite/replace.h"
 
 namespace tokamak {
@@ -109,27 +110,29 @@ class Words {
       return nullptr;
     }
     Shape shape = Shape::Array(ElementType::kU64, like.shape().dims());
-    it->second = AppendLike(like, Op::kThreefry2x32, shape, std::move(operands));
+    it->second = Editor::Beside(like).Make(Op::kThreefry2x32, shape, std::move(operands));
     return it->second;
   }
 
   Instr* WordOf(Instr* pair, bool upper, const Instr& like) {
     Instr* whole = pair;
     if (upper) {
-      Instr* by = AppendLike(like, Op::kConstant, Shape::Scalar(ElementType::kU64), {},
-                             ConstantAttrs{Literal::ScalarInt(ElementType::kU64, 32)});
-      whole = AppendLike(like, Op::kShiftRightLogical, pair->shape(),
-                         {pair, Spread(by, pair->shape(), like)});
+      Instr* by =
+          Editor::Beside(like).Make(Op::kConstant, Shape::Scalar(ElementType::kU64), {},
+                                    ConstantAttrs{Literal::ScalarInt(ElementType::kU64, 32)});
+      whole = Editor::Beside(like).Make(Op::kShiftRightLogical, pair->shape(),
+                                        {pair, Spread(by, pair->shape(), like)});
     }
     if (like.shape().type() == ElementType::kU32)
-      return AppendLike(like, Op::kConvert, like.shape(), {whole});
-    Instr* word = AppendLike(like, Op::kConvert, like.shape().WithType(ElementType::kU32), {whole});
-    return AppendLike(like, Op::kBitcastConvert, like.shape(), {word});
+      return Editor::Beside(like).Make(Op::kConvert, like.shape(), {whole});
+    Instr* word =
+        Editor::Beside(like).Make(Op::kConvert, like.shape().WithType(ElementType::kU32), {whole});
+    return Editor::Beside(like).Make(Op::kBitcastConvert, like.shape(), {word});
   }
 
   Instr* Spread(Instr* scalar, const Shape& shape, const Instr& like) {
     if (shape.IsScalar()) return scalar;
-    return AppendLike(like, Op::kBroadcast, shape, {scalar}, DimensionsAttrs{});
+    return Editor::Beside(like).Make(Op::kBroadcast, shape, {scalar}, DimensionsAttrs{});
   }
 
   // An instruction of type u32 and the dimensions of `like` that holds the term.
@@ -138,14 +141,15 @@ class Words {
     const TermNode node = terms_.node(term);
     if (node.kind == TermKind::kNumber) {
       auto bits = static_cast<int64_t>(node.number);
-      Instr* number = AppendLike(like, Op::kConstant, Shape::Scalar(ElementType::kU32), {},
-                                 ConstantAttrs{Literal::ScalarInt(ElementType::kU32, bits)});
+      Instr* number =
+          Editor::Beside(like).Make(Op::kConstant, Shape::Scalar(ElementType::kU32), {},
+                                    ConstantAttrs{Literal::ScalarInt(ElementType::kU32, bits)});
       return Spread(number, shape, like);
     }
     auto it = instrs_.find(term);
     if (it != instrs_.end() && it->second->shape().dims() == shape.dims()) {
       if (it->second->shape().type() == ElementType::kU32) return it->second;
-      return AppendLike(like, Op::kBitcastConvert, shape, {it->second});
+      return Editor::Beside(like).Make(Op::kBitcastConvert, shape, {it->second});
     }
     if (node.weight > kMaxMadeWeight) return nullptr;
     switch (node.kind) {
@@ -176,7 +180,7 @@ class Words {
 
   static Instr* Put(Op op, Instr* x, Instr* y) {
     if (x == nullptr || y == nullptr) return nullptr;
-    return AppendLike(*x, op, x->shape(), {x, y});
+    return Editor::Beside(*x).Make(op, x->shape(), {x, y});
   }
 
   // A broadcast of an instruction that the program only has unspread, or spread elsewhere.
@@ -199,12 +203,12 @@ class Words {
     if (!count || *count != base->shape().ElementCount()) return nullptr;
     Instr* word = const_cast<Instr*>(base);
     if (word->shape().type() != ElementType::kU32)
-      word = AppendLike(like, Op::kBitcastConvert,
-                        Shape::Array(ElementType::kU32, word->shape().dims()), {word});
+      word = Editor::Beside(like).Make(
+          Op::kBitcastConvert, Shape::Array(ElementType::kU32, word->shape().dims()), {word});
     if (word->shape().dims() != dims)
-      word = AppendLike(like, Op::kReshape, Shape::Array(ElementType::kU32, dims), {word});
+      word = Editor::Beside(like).Make(Op::kReshape, Shape::Array(ElementType::kU32, dims), {word});
     if (dims == shape.dims()) return word;
-    return AppendLike(like, Op::kBroadcast, shape, {word}, DimensionsAttrs{places});
+    return Editor::Beside(like).Make(Op::kBroadcast, shape, {word}, DimensionsAttrs{places});
   }
 
   // A word of a loop takes the loop with it when it was its last user.
@@ -264,15 +268,16 @@ Changed ReplaceCall(Instr* call, PassContext& context) {
   const Shape& first = call->shape().elements()[0];
   Shape whole = Shape::Array(ElementType::kU64, first.dims());
   std::vector<Instr*> operands(call->operands().begin(), call->operands().end());
-  Instr* pair = AppendLike(*call, Op::kThreefry2x32, whole, std::move(operands));
-  Instr* by = AppendLike(*call, Op::kConstant, Shape::Scalar(ElementType::kU64), {},
-                         ConstantAttrs{Literal::ScalarInt(ElementType::kU64, 32)});
-  if (!whole.IsScalar()) by = AppendLike(*call, Op::kBroadcast, whole, {by}, DimensionsAttrs{});
-  Instr* upper = AppendLike(*call, Op::kShiftRightLogical, whole, {pair, by});
+  Instr* pair = Editor::Beside(*call).Make(Op::kThreefry2x32, whole, std::move(operands));
+  Instr* by = Editor::Beside(*call).Make(Op::kConstant, Shape::Scalar(ElementType::kU64), {},
+                                         ConstantAttrs{Literal::ScalarInt(ElementType::kU64, 32)});
+  if (!whole.IsScalar())
+    by = Editor::Beside(*call).Make(Op::kBroadcast, whole, {by}, DimensionsAttrs{});
+  Instr* upper = Editor::Beside(*call).Make(Op::kShiftRightLogical, whole, {pair, by});
   std::vector<Instr*> words;
-  words.push_back(AppendLike(*call, Op::kConvert, first, {upper}));
-  words.push_back(AppendLike(*call, Op::kConvert, call->shape().elements()[1], {pair}));
-  Instr* tuple = AppendLike(*call, Op::kTuple, call->shape(), std::move(words));
+  words.push_back(Editor::Beside(*call).Make(Op::kConvert, first, {upper}));
+  words.push_back(Editor::Beside(*call).Make(Op::kConvert, call->shape().elements()[1], {pair}));
+  Instr* tuple = Editor::Beside(*call).Make(Op::kTuple, call->shape(), std::move(words));
   if (!CanReplace(*call, *tuple, true)) {
     context.Rejected("random.says-more", *call);
     RemoveUnused(tuple);

@@ -4,7 +4,7 @@
 #include "analysis/cumulative_window.h"
 #include "ir/builder.h"
 #include "passes/passes.h"
-#include "rewrite/expand/placed.h"
+#include "rewrite/editor.h"
 #include "rewrite/replace.h"
 
 namespace tokamak {
@@ -41,19 +41,12 @@ bool IsExact(Op op, ElementType type, bool is_reverse) {
 
 // (part, carry) to (next, next).
 Result<Computation*> StepOf(const Instr& instr, const Instr& op, const Shape& part) {
-  Builder b(*instr.parent()->module(), "scan_step");
+  Builder b(instr, "scan_step");
   Instr* x = b.Parameter(part);
   Instr* carry = b.Parameter(part);
   bool carry_first = op.operand(0) == op.parent()->parameter(0);
   Instr* next = carry_first ? b.Append(op.op(), {carry, x}) : b.Append(op.op(), {x, carry});
-  TOK_TRY(Computation * step, b.Finish(b.Tuple({next, next})));
-  step->is_public = false;
-  step->origins = instr.origins();
-  for (Instr* made : step->Instrs()) {
-    made->set_origins(instr.origins());
-    made->set_pos(instr.pos());
-  }
-  return step;
+  return b.Finish(b.Tuple({next, next}));
 }
 
 }  // namespace
@@ -81,18 +74,18 @@ Result<Changed> RecognizeScans(Module& module, PassContext& context) {
       dims.erase(dims.begin() + cumulative->dimension);
       Shape part = Shape::Array(shape.type(), std::move(dims));
       TOK_TRY(Computation * step, StepOf(*instr, *op, part));
-      PlacedTerms terms(instr);
+      Editor edit(*instr, Editor::Naming::kUnnamed);
       Instr* first = instr->operand(1);
-      if (!part.IsScalar()) first = terms.Make(Op::kBroadcast, part, {first}, DimensionsAttrs{});
+      if (!part.IsScalar()) first = edit.Make(Op::kBroadcast, part, {first}, DimensionsAttrs{});
       Shape whole = Shape::Array(shape.type(), shape.dims());
-      Instr* scan = terms.Make(Op::kScan, Shape::Tuple({whole, part}), {instr->operand(0), first},
-                               ScanAttrs{.dimension = cumulative->dimension,
-                                         .num_carries = 1,
-                                         .is_reverse = cumulative->is_reverse,
-                                         .is_associative = true},
-                               step);
-      Instr* value = terms.Make(Op::kGetTupleElement, whole, {scan}, TupleIndexAttrs{0});
-      if (!terms.Replace(value)) continue;
+      Instr* scan = edit.Make(Op::kScan, Shape::Tuple({whole, part}), {instr->operand(0), first},
+                              ScanAttrs{.dimension = cumulative->dimension,
+                                        .num_carries = 1,
+                                        .is_reverse = cumulative->is_reverse,
+                                        .is_associative = true},
+                              step);
+      Instr* value = edit.Make(Op::kGetTupleElement, whole, {scan}, TupleIndexAttrs{0});
+      if (!edit.TryReplace(value)) continue;
       context.Taken("scan.cumulative-window", *instr, scan);
       RemoveUnused(instr);
       changed = Changed::kYes;

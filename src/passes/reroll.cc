@@ -20,6 +20,7 @@
 #include "ir/compare.h"
 #include "passes/passes.h"
 #include "rewrite/bodies.h"
+#include "rewrite/editor.h"
 #include "rewrite/replace.h"
 #include "rewrite/step_values.h"
 #include "rewrite/steps.h"
@@ -33,10 +34,10 @@ constexpr int64_t kUnusedBytes = int64_t{1} << 20;
 
 // An array of zeros: what is carried before the first step has written it.
 Instr* Zeros(const Instr& like, const Shape& shape) {
-  Instr* zero = AppendLike(like, Op::kConstant, Shape::Scalar(shape.type()), {},
-                           ConstantAttrs{Literal::Scalar(shape.type(), 0)});
+  Instr* zero = Editor::Beside(like).Make(Op::kConstant, Shape::Scalar(shape.type()), {},
+                                          ConstantAttrs{Literal::Scalar(shape.type(), 0)});
   if (shape.IsScalar()) return zero;
-  return AppendLike(like, Op::kBroadcast, shape, {zero}, DimensionsAttrs{});
+  return Editor::Beside(like).Make(Op::kBroadcast, shape, {zero}, DimensionsAttrs{});
 }
 
 Shape StackOf(const Shape& row, int64_t count) {
@@ -164,10 +165,11 @@ class Roller {
   Instr* Update(size_t offset) {
     Instr* value = values_[offset];
     Instr* stack = body_->parameter(stack_[offset]);
-    Instr* row = AppendLike(*value, Op::kReshape, StackOf(value->shape(), 1), {value});
+    Instr* row = Editor::Beside(*value).Make(Op::kReshape, StackOf(value->shape(), 1), {value});
     std::vector<Instr*> operands = {stack, row, writer_.counter()};
     for (int64_t d = 1; d < stack->shape().rank(); ++d) operands.push_back(writer_.Zero());
-    return AppendLike(*value, Op::kDynamicUpdateSlice, stack->shape(), std::move(operands));
+    return Editor::Beside(*value).Make(Op::kDynamicUpdateSlice, stack->shape(),
+                                       std::move(operands));
   }
 
   void MakeLoop() {
@@ -186,7 +188,7 @@ class Roller {
     for (Instr* instr : {count, more}) instr->set_origins(like_.origins());
     std::vector<Instr*> operands = {Zeros(like_, Shape::Scalar(kIndex))};
     operands.insert(operands.end(), writer_.inits().begin(), writer_.inits().end());
-    loop_ = AppendLike(like_, Op::kWhile, body_->root()->shape(), std::move(operands));
+    loop_ = Editor::Beside(like_).Make(Op::kWhile, body_->root()->shape(), std::move(operands));
     loop_->set_called({condition, body_});
     loop_->set_name("rolled");
     for (const Instr* value : values_) {
@@ -198,8 +200,8 @@ class Roller {
   Instr* Result(size_t number) {
     Instr*& result = results_.emplace(number, nullptr).first->second;
     if (result == nullptr)
-      result = AppendLike(*loop_, Op::kGetTupleElement, loop_->shape().elements()[number], {loop_},
-                          TupleIndexAttrs{static_cast<int64_t>(number)});
+      result = Editor::Beside(*loop_).Make(Op::kGetTupleElement, loop_->shape().elements()[number],
+                                           {loop_}, TupleIndexAttrs{static_cast<int64_t>(number)});
     return result;
   }
 
@@ -217,13 +219,13 @@ class Roller {
       for (size_t i = d + 1; i < stack->shape().dims().size(); ++i)
         permutation.push_back(static_cast<int64_t>(i));
       for (int64_t i : permutation) dims.push_back(stack->shape().dim(static_cast<size_t>(i)));
-      stack = AppendLike(like, Op::kTranspose, stack->shape().WithDims(dims), {stack},
-                         DimensionsAttrs{permutation});
+      stack = Editor::Beside(like).Make(Op::kTranspose, stack->shape().WithDims(dims), {stack},
+                                        DimensionsAttrs{permutation});
     }
     if (collected.is_new_dimension) return stack;
     Dims dims = range_.At(0, collected.offset)->shape().dims();
     dims[d] *= static_cast<int64_t>(range_.count);
-    return AppendLike(like, Op::kReshape, stack->shape().WithDims(dims), {stack});
+    return Editor::Beside(like).Make(Op::kReshape, stack->shape().WithDims(dims), {stack});
   }
 
   // Several groups of one concatenate stand next to each other in `collected`, in its order.
@@ -242,7 +244,8 @@ class Roller {
       Instr* made = operands[0];
       bool keeps = operands.size() > 1 || !CanReplace(*old, *made);
       if (keeps) {
-        made = AppendLike(*old, Op::kConcatenate, old->shape(), std::move(operands), old->attrs());
+        made = Editor::Beside(*old).Make(Op::kConcatenate, old->shape(), std::move(operands),
+                                         old->attrs());
         made->set_name(old->name());
         if (old->has_extras()) made->mutable_extras() = old->extras();
       }
@@ -261,9 +264,9 @@ class Roller {
     starts[0] = static_cast<int64_t>(step);
     limits[0] = starts[0] + 1;
     const Instr& like = *range_.At(step, offset);
-    Instr* row = AppendLike(like, Op::kSlice, StackOf(shape, 1), {stack},
-                            SliceAttrs{starts, limits, Dims(starts.size(), 1)});
-    return AppendLike(like, Op::kReshape, shape, {row});
+    Instr* row = Editor::Beside(like).Make(Op::kSlice, StackOf(shape, 1), {stack},
+                                           SliceAttrs{starts, limits, Dims(starts.size(), 1)});
+    return Editor::Beside(like).Make(Op::kReshape, shape, {row});
   }
 
   void ReplaceUsed() {
@@ -335,8 +338,8 @@ Changed FlattenConcatenates(Computation& computation, PassContext& context) {
       gone.push_back(next);
       open.insert(open.end(), next->operands().rbegin(), next->operands().rend());
     }
-    Instr* flat =
-        AppendLike(*outer, Op::kConcatenate, outer->shape(), std::move(parts), outer->attrs());
+    Instr* flat = Editor::Beside(*outer).Make(Op::kConcatenate, outer->shape(), std::move(parts),
+                                              outer->attrs());
     if (!CanReplace(*outer, *flat, true)) {
       RemoveUnused(flat);
       continue;

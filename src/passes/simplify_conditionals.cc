@@ -17,6 +17,7 @@
 #include "ir/compare.h"
 #include "passes/passes.h"
 #include "rewrite/branches.h"
+#include "rewrite/editor.h"
 #include "rewrite/replace.h"
 
 namespace tokamak {
@@ -80,17 +81,6 @@ bool IsLeaf(const Instr& instr) {
   return instr.op() == Op::kConstant || instr.op() == Op::kIota ||
          (instr.op() == Op::kBroadcast && instr.operand(0)->op() == Op::kConstant &&
           !IsPinned(*instr.operand(0)));
-}
-
-Instr* CopyTo(Computation& to, const Instr& instr, std::vector<Instr*> operands) {
-  Instr* copy =
-      to.Append(instr.op(), instr.shape(), std::move(operands), instr.attrs(), instr.name());
-  copy->set_called({instr.called().begin(), instr.called().end()});
-  copy->set_captures(instr.captures());
-  copy->set_origins(instr.origins());
-  copy->set_pos(instr.pos());
-  if (instr.has_extras()) copy->mutable_extras() = instr.extras();
-  return copy;
 }
 
 class ConditionalSimplifier {
@@ -247,7 +237,7 @@ class ConditionalSimplifier {
       MergeOrigins(elements[0], *root);
       branch.set_root(elements[0]);
     } else {
-      branch.set_root(AppendLike(*root, Op::kTuple, ShapeOf(*root, kept), elements));
+      branch.set_root(Editor::Beside(*root).Make(Op::kTuple, ShapeOf(*root, kept), elements));
     }
     RemoveUnused(root);
   }
@@ -267,7 +257,8 @@ class ConditionalSimplifier {
         computation.ReplaceUses(user, made);
         computation.Remove(user);
       } else {  // its sharding needs something to stand on
-        user->set_operand(0, AppendLike(*user, Op::kTuple, Shape::Tuple({made->shape()}), {made}));
+        user->set_operand(
+            0, Editor::Beside(*user).Make(Op::kTuple, Shape::Tuple({made->shape()}), {made}));
         user->set_attrs(TupleIndexAttrs{0});
       }
     }
@@ -325,7 +316,8 @@ class ConditionalSimplifier {
       for (Instr* value : values) parts.push_back(is_tuple ? value->operand(i) : value);
       results.push_back(Choose(branches, parts));
     }
-    Instr* value = is_tuple ? AppendLike(*instr, Op::kTuple, instr->shape(), results) : results[0];
+    Instr* value =
+        is_tuple ? Editor::Beside(*instr).Make(Op::kTuple, instr->shape(), results) : results[0];
     Record("cond.select", *instr, value);
     places.Put(instr, {});
     Replace(instr, value);
@@ -341,14 +333,14 @@ class ConditionalSimplifier {
       if (parts[k] == chosen) continue;
       Instr* is_it = branches.index();
       if (is_it->shape().type() != ElementType::kPred) {
-        Instr* number = AppendLike(
-            like, Op::kConstant, is_it->shape(), {},
+        Instr* number = Editor::Beside(like).Make(
+            Op::kConstant, is_it->shape(), {},
             ConstantAttrs{Literal::ScalarInt(is_it->shape().type(), static_cast<int64_t>(k))});
-        is_it = AppendLike(like, Op::kCompare, Shape::Scalar(ElementType::kPred),
-                           {branches.index(), number},
-                           CompareAttrs{CompareDirection::kEq, CompareType::kNone});
+        is_it = Editor::Beside(like).Make(Op::kCompare, Shape::Scalar(ElementType::kPred),
+                                          {branches.index(), number},
+                                          CompareAttrs{CompareDirection::kEq, CompareType::kNone});
       }
-      chosen = AppendLike(like, Op::kSelect, chosen->shape(), {is_it, parts[k], chosen});
+      chosen = Editor::Beside(like).Make(Op::kSelect, chosen->shape(), {is_it, parts[k], chosen});
     }
     return chosen;
   }

@@ -17,6 +17,7 @@
 #include "analysis/loops.h"
 #include "passes/passes.h"
 #include "rewrite/bodies.h"
+#include "rewrite/editor.h"
 #include "rewrite/match.h"
 #include "rewrite/replace.h"
 
@@ -117,10 +118,7 @@ bool IsSinkable(const Instr* init) {
 Instr* CopyLeaf(const Instr& leaf, Computation& to) {
   std::vector<Instr*> operands;
   for (const Instr* operand : leaf.operands()) operands.push_back(CopyLeaf(*operand, to));
-  Instr* copy = to.Append(leaf.op(), leaf.shape(), std::move(operands), leaf.attrs(), leaf.name());
-  copy->set_origins(leaf.origins());
-  copy->set_pos(leaf.pos());
-  return copy;
+  return CopyTo(to, leaf, std::move(operands));
 }
 
 class LoopSimplifier {
@@ -169,7 +167,7 @@ class LoopSimplifier {
     if (loop.size() == 1 && !(value->shape() == instr->shape())) return false;
     if (loop.size() > 1) {
       std::vector<Instr*> operands(instr->operands().begin(), instr->operands().end());
-      value = AppendLike(*instr, Op::kTuple, instr->shape(), std::move(operands));
+      value = Editor::Beside(*instr).Make(Op::kTuple, instr->shape(), std::move(operands));
     }
     return Replace(instr, value, "loop.no-round");
   }
@@ -269,8 +267,8 @@ class LoopSimplifier {
     for (Instr* user : users) {
       if (!IsPlainElement(*user, loop, i)) continue;
       if (other == nullptr)
-        other = AppendLike(*user, Op::kGetTupleElement, user->shape(), {loop.instr},
-                           TupleIndexAttrs{static_cast<int64_t>(kept)});
+        other = Editor::Beside(*user).Make(Op::kGetTupleElement, user->shape(), {loop.instr},
+                                           TupleIndexAttrs{static_cast<int64_t>(kept)});
       ReplaceBy(user, other, true);
       RemoveUnused(user);
     }
@@ -338,8 +336,9 @@ class LoopSimplifier {
 
   void ReplaceByNumber(Instr* user, const Induction& induction, uint64_t trips) {
     int64_t value = ValueAfter(induction, trips);
-    Instr* last = AppendLike(*user, Op::kConstant, Shape::Scalar(induction.type), {},
-                             ConstantAttrs{Literal::ScalarInt(induction.type, value)});
+    Instr* last =
+        Editor::Beside(*user).Make(Op::kConstant, Shape::Scalar(induction.type), {},
+                                   ConstantAttrs{Literal::ScalarInt(induction.type, value)});
     if (!CanReplace(*user, *last, true)) return RemoveUnused(last);
     Record("loop.counter-result", *user, last, fmt::format("after {} rounds", trips));
     ReplaceBy(user, last, true);
@@ -382,7 +381,7 @@ class LoopSimplifier {
     if (kept.size() == 1) {
       body.set_root(next[0]);
     } else {
-      Instr* made = AppendLike(*root, Op::kTuple, ShapeOf(*root, kept), next);
+      Instr* made = Editor::Beside(*root).Make(Op::kTuple, ShapeOf(*root, kept), next);
       made->set_name(root->name());
       body.set_root(made);
     }
@@ -422,7 +421,7 @@ class LoopSimplifier {
       numbers[i] = static_cast<int64_t>(operands.size());
       operands.push_back(loop.init(i));
     }
-    Instr* made = AppendLike(*old, Op::kWhile, ShapeOf(*old, kept), std::move(operands));
+    Instr* made = Editor::Beside(*old).Make(Op::kWhile, ShapeOf(*old, kept), std::move(operands));
     made->set_name(old->name());
     made->set_called({old->called().begin(), old->called().end()});
     std::vector<Instr*> users(old->users().begin(), old->users().end());
@@ -436,7 +435,8 @@ class LoopSimplifier {
           old->parent()->ReplaceUses(user, made);
           old->parent()->Remove(user);
         } else {  // its sharding needs something to stand on
-          Instr* tuple = AppendLike(*user, Op::kTuple, Shape::Tuple({made->shape()}), {made});
+          Instr* tuple =
+              Editor::Beside(*user).Make(Op::kTuple, Shape::Tuple({made->shape()}), {made});
           user->set_operand(0, tuple);
           user->set_attrs(TupleIndexAttrs{0});
         }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/clone.h"
+#include "rewrite/editor.h"
 #include "rewrite/replace.h"
 
 namespace tokamak {
@@ -75,18 +76,9 @@ Instr* PasteBody(const Computation& from, std::span<Instr* const> arguments, Com
     if (instr->op() == Op::kParameter) continue;
     std::vector<Instr*> operands;
     for (const Instr* operand : instr->operands()) operands.push_back(copies[operand]);
-    Instr* copy =
-        to.Append(instr->op(), instr->shape(), std::move(operands), instr->attrs(), instr->name());
-    copy->set_called({instr->called().begin(), instr->called().end()});
-    copy->set_captures(instr->captures());
-    copy->set_origins(instr->origins());
-    copy->set_pos(instr->pos());
-    if (instr->has_extras()) {
-      copy->mutable_extras() = instr->extras();
-      copy->mutable_extras().control_predecessors.clear();
-      for (const Instr* before : instr->extras().control_predecessors)
-        copy->AddControlPredecessor(copies[before]);
-    }
+    Instr* copy = CopyTo(to, *instr, std::move(operands));
+    for (const Instr* before : instr->extras().control_predecessors)
+      copy->AddControlPredecessor(copies[before]);
     copies[instr] = copy;
     made.push_back(copy);
   }
@@ -102,8 +94,8 @@ void KeepOrigins(const Instr& call, Instr* value) {
 
 Instr* ElementOf(Instr* tuple, size_t i) {
   if (tuple->op() == Op::kTuple) return tuple->operand(i);
-  return AppendLike(*tuple, Op::kGetTupleElement, tuple->shape().elements()[i], {tuple},
-                    TupleIndexAttrs{static_cast<int64_t>(i)});
+  return Editor::Beside(*tuple).Make(Op::kGetTupleElement, tuple->shape().elements()[i], {tuple},
+                                     TupleIndexAttrs{static_cast<int64_t>(i)});
 }
 
 void RemoveAllBut(Computation& computation, const InstrMap<char>& live) {

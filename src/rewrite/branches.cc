@@ -4,7 +4,7 @@
 
 #include "analysis/effects.h"
 #include "ir/compare.h"
-#include "rewrite/replace.h"
+#include "rewrite/editor.h"
 #include "support/hash.h"
 
 namespace tokamak {
@@ -24,7 +24,7 @@ Instr* RebuildConditional(const Branches& branches, Shape shape) {
   std::vector<Instr*> operands = {branches.index()};
   for (const auto& arguments : branches.arguments)
     operands.insert(operands.end(), arguments.begin(), arguments.end());
-  Instr* made = AppendLike(old, Op::kConditional, std::move(shape), std::move(operands));
+  Instr* made = Editor::Beside(old).Make(Op::kConditional, std::move(shape), std::move(operands));
   made->set_name(old.name());
   made->set_attrs(old.attrs());
   made->set_called({old.called().begin(), old.called().end()});

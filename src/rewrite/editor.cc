@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ir/builder.h"
+#include "ir/infer.h"
 #include "rewrite/replace.h"
 
 namespace tokamak {
@@ -12,43 +14,58 @@ bool WaitsOrIsWaitedFor(const Instr& instr) {
          (instr.has_extras() && !instr.extras().control_predecessors.empty());
 }
 
-// To an instruction that was made for it, and says nothing itself. A backend_config belongs to the
-// op that it was written for.
-void HandOnExtras(const Instr& from, Instr& to) {
-  if (!from.has_extras()) return;
-  const InstrExtras said = from.extras();
-  bool says_something = said.sharding || said.sharding_rule || !said.frontend_attributes.empty() ||
-                        !said.discardable.empty();
-  if (says_something && !to.has_extras()) {
-    InstrExtras& extras = to.mutable_extras();
-    extras.sharding = said.sharding;
-    extras.sharding_rule = said.sharding_rule;
-    extras.frontend_attributes = said.frontend_attributes;
-    extras.discardable = said.discardable;
-  }
-  for (Instr* before : said.control_predecessors) to.AddControlPredecessor(before);
+bool HasNull(const std::vector<Instr*>& operands) {
+  return std::ranges::find(operands, nullptr) != operands.end();
+}
+
+std::vector<Shape> ShapesOf(const std::vector<Instr*>& operands) {
+  std::vector<Shape> shapes;
+  shapes.reserve(operands.size());
+  for (const Instr* operand : operands) shapes.push_back(operand->shape());
+  return shapes;
 }
 
 }  // namespace
 
-Instr* Editor::Make(Op op, Shape shape, std::vector<Instr*> operands, Attrs attrs,
-                    Computation* called) {
+Instr* Editor::Append(Op op, Shape shape, std::vector<Instr*> operands, Attrs attrs,
+                      std::span<Computation* const> called, size_t captures) {
   Instr* made = computation_.Append(op, std::move(shape), std::move(operands), std::move(attrs),
                                     naming_ == Naming::kLike ? of_.name() : std::string());
-  if (called != nullptr) made->set_called({called});
+  if (!called.empty()) made->set_called({called.begin(), called.end()});
+  made->set_captures(captures);
   made->set_origins(of_.origins());
   made->set_pos(of_.pos());
   made_.push_back(made);
   return made;
 }
 
-Instr* Editor::Constant(Literal value) {
-  Shape shape = Shape::Scalar(value.shape().type());
-  return Make(Op::kConstant, shape, {}, ConstantAttrs{std::move(value)});
+Instr* Editor::Make(Op op, Shape shape, std::vector<Instr*> operands, Attrs attrs,
+                    Computation* called) {
+  if (HasNull(operands)) return nullptr;
+  std::span<Computation* const> callees;
+  if (called != nullptr) callees = {&called, 1};
+  return Append(op, std::move(shape), std::move(operands), std::move(attrs), callees, 0);
 }
 
-Instr* Editor::Spread(Instr* scalar, const Shape& shape) {
-  return Make(Op::kBroadcast, shape, {scalar}, DimensionsAttrs{{}});
+Instr* Editor::Constant(Literal value) {
+  Shape shape = value.shape();
+  return Make(Op::kConstant, std::move(shape), {}, ConstantAttrs{std::move(value)});
+}
+
+Instr* Editor::Broadcast(Instr* scalar, const Shape& shape) {
+  if (shape.IsScalar()) return scalar;
+  return Make(Op::kBroadcast, shape.WithoutLayout(), {scalar}, DimensionsAttrs{});
+}
+
+Instr* Editor::Filled(const Shape& shape, const Literal& scalar) {
+  auto bytes = static_cast<size_t>(BytesOf(scalar.type()));
+  return Broadcast(
+      Constant(Literal::Array(Shape::Scalar(scalar.type()), scalar.data().Window(0, bytes))),
+      shape);
+}
+
+Instr* Editor::Filled(const Shape& shape, double number) {
+  return Broadcast(Constant(Literal::Scalar(shape.type(), number)), shape);
 }
 
 Instr* Editor::Reshaped(Instr* x, const Dims& dims) {
@@ -66,12 +83,76 @@ Instr* Editor::Element(Instr* tuple, size_t i) {
               TupleIndexAttrs{static_cast<int64_t>(i)});
 }
 
+Instr* Editor::Copy(const Instr& instr, std::vector<Instr*> operands) {
+  if (HasNull(operands)) return nullptr;
+  Instr* made = Append(instr.op(), instr.shape(), std::move(operands), instr.attrs(),
+                       instr.called(), instr.captures());
+  MergeOrigins(made, instr);
+  return made;
+}
+
+Instr* Editor::Make(Op op, std::vector<Instr*> operands, Attrs attrs) {
+  return MakeCalling(op, std::move(operands), std::move(attrs), {});
+}
+
+Instr* Editor::MakeShaped(Op op, Shape shape, std::vector<Instr*> operands, Attrs attrs) {
+  if (HasNull(operands)) return nullptr;
+  std::vector<Shape> shapes = ShapesOf(operands);
+  if (!InferShape({op, shapes, attrs, {}, 0, &shape}).ok()) return nullptr;
+  return Append(op, std::move(shape), std::move(operands), std::move(attrs), {}, 0);
+}
+
+Instr* Editor::MakeLike(const Instr& instr, std::vector<Instr*> operands) {
+  return MakeLike(instr, std::move(operands), instr.attrs());
+}
+
+Instr* Editor::MakeLike(const Instr& instr, std::vector<Instr*> operands, Attrs attrs) {
+  return MakeCalling(instr.op(), std::move(operands), std::move(attrs), instr.called(),
+                     instr.captures());
+}
+
+Instr* Editor::MakeCalling(Op op, std::vector<Instr*> operands, Attrs attrs,
+                           std::span<Computation* const> called, size_t captures) {
+  if (HasNull(operands)) return nullptr;
+  std::vector<Shape> shapes = ShapesOf(operands);
+  Result<Shape> shape = InferShape({op, shapes, attrs, called, captures, nullptr});
+  if (!shape.ok()) return nullptr;
+  return Append(op, shape.value().WithoutLayout(), std::move(operands), std::move(attrs), called,
+                captures);
+}
+
+Instr* Editor::MakeTerm(Op op, const Shape& shape, std::vector<Instr*> operands,
+                        const Attrs& attrs) {
+  return Make(op, shape.WithoutLayout(), std::move(operands), attrs);
+}
+
+bool Editor::Made(const Instr* instr) const {
+  return std::ranges::find(made_, instr) != made_.end();
+}
+
+void Editor::Discard() {
+  for (size_t i = made_.size(); i-- > 0;) computation_.Remove(made_[i]);
+  made_.clear();
+}
+
+bool Editor::CanReplace(Instr* to) {
+  bool is_new = Made(to);
+  if (is_new && Compatible(replaced_->shape(), to->shape())) to->set_shape(replaced_->shape());
+  return tokamak::CanReplace(*replaced_, *to, is_new);
+}
+
+bool Editor::TryReplace(Instr* to) {
+  if (!CanReplace(to)) {
+    Discard();
+    return false;
+  }
+  ReplaceBy(replaced_, to, Made(to));
+  return true;
+}
+
 void Editor::Replace(Instr& from, Instr* to) {
-  MergeOrigins(to, from);
-  if (std::ranges::find(made_, to) != made_.end()) HandOnExtras(from, *to);
-  bool is_root = computation_.root() == &from;
+  HandOn(from, to, Made(to));
   computation_.ReplaceUses(&from, to);
-  if (is_root) computation_.set_root(to);
   computation_.Remove(&from);
 }
 
@@ -86,13 +167,16 @@ void Editor::ReplaceParts(const std::vector<Instr*>& values) {
   Replace(of, Make(Op::kTuple, of.shape(), values));
 }
 
+bool IsOrdinary(const Shape& shape) {
+  if (shape.IsTuple()) return std::ranges::all_of(shape.elements(), IsOrdinary);
+  return shape.IsArray() && !shape.HasDynamicDims() && shape.quant() == nullptr;
+}
+
 Computation* AdditionFor(const Instr& of, ElementType type) {
-  Computation* body = of.parent()->module()->AddComputation(of.name() + "_sum");
-  body->is_public = false;
-  Instr* x = body->AppendParameter(0, Shape::Scalar(type));
-  Instr* y = body->AppendParameter(1, Shape::Scalar(type));
-  body->set_root(body->Append(Op::kAdd, Shape::Scalar(type), {x, y}));
-  return body;
+  Builder b(of, of.name() + "_sum");
+  Instr* x = b.Parameter(Shape::Scalar(type));
+  Instr* y = b.Parameter(Shape::Scalar(type));
+  return b.FinishValid(b.Add(x, y));
 }
 
 }  // namespace tokamak

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "ir/builder.h"
-#include "rewrite/replace.h"
+#include "rewrite/editor.h"
 #include "rewrite/rules.h"
 
 namespace tokamak {
@@ -34,7 +34,7 @@ Result<Changed> Nothing(Module&, PassContext&) {
 // Negates the root once more: never settles.
 Result<Changed> Grow(Module& module, PassContext& context) {
   Computation* main = module.entry();
-  Instr* more = AppendLike(*main->root(), Op::kNegate, kVector, {main->root()});
+  Instr* more = Editor::Beside(*main->root()).Make(Op::kNegate, kVector, {main->root()});
   context.Taken("test.grow", *main->root(), more);
   main->set_root(more);
   return Changed::kYes;

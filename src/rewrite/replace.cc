@@ -17,6 +17,19 @@ bool SaysTheSame(const InstrExtras& a, const InstrExtras& b) {
          a.frontend_attributes == b.frontend_attributes && a.discardable == b.discardable;
 }
 
+// To an instruction that was made in its place. A backend_config belongs to the op that it was
+// written for.
+void HandOnExtras(const Instr& from, Instr& to) {
+  const InstrExtras said = from.extras();
+  if (!to.has_extras() && !SaysNothing(said)) {
+    InstrExtras& extras = to.mutable_extras();
+    extras = said;
+    extras.control_predecessors.clear();
+    if (from.op() != to.op()) extras.backend_config.clear();
+  }
+  for (Instr* before : said.control_predecessors) to.AddControlPredecessor(before);
+}
+
 }  // namespace
 
 bool CanReplace(const Instr& from, const Instr& to, bool is_new) {
@@ -34,26 +47,29 @@ void MergeOrigins(Instr* instr, const Instr& other) {
   instr->set_origins(table.Merge(instr->origins(), other.origins()));
 }
 
+void HandOn(const Instr& from, Instr* to, bool is_new) {
+  MergeOrigins(to, from);
+  if (is_new && from.has_extras()) HandOnExtras(from, *to);
+}
+
 void ReplaceBy(Instr* from, Instr* to, bool is_new) {
-  MergeOrigins(to, *from);
-  if (is_new) {
-    if (to->name().empty()) to->set_name(from->name());
-    if (from->has_extras() && !to->has_extras()) {
-      // A backend_config belongs to the op that it was written for.
-      InstrExtras extras = from->extras();
-      if (from->op() != to->op()) extras.backend_config.clear();
-      to->mutable_extras() = std::move(extras);
-    }
-  }
+  HandOn(*from, to, is_new);
+  if (is_new && to->name().empty()) to->set_name(from->name());
   from->parent()->ReplaceUses(from, to);
 }
 
-Instr* AppendLike(const Instr& like, Op op, Shape shape, std::vector<Instr*> operands,
-                  Attrs attrs) {
-  Instr* made = like.parent()->Append(op, std::move(shape), std::move(operands), std::move(attrs));
-  made->set_origins(like.origins());
-  made->set_pos(like.pos());
-  return made;
+Instr* CopyTo(Computation& to, const Instr& instr, std::vector<Instr*> operands) {
+  Instr* copy =
+      to.Append(instr.op(), instr.shape(), std::move(operands), instr.attrs(), instr.name());
+  copy->set_called({instr.called().begin(), instr.called().end()});
+  copy->set_captures(instr.captures());
+  copy->set_origins(instr.origins());
+  copy->set_pos(instr.pos());
+  if (instr.has_extras()) {
+    copy->mutable_extras() = instr.extras();
+    copy->mutable_extras().control_predecessors.clear();
+  }
+  return copy;
 }
 
 bool IsRemovable(const Instr& instr) {

@@ -75,34 +75,22 @@ class RuleRun {
     for (const Instr* inner : match->inner())
       if (!AreOrdinary(inner) || SaysSomething(inner)) return false;
     if (rule.when != nullptr && !rule.when(*match)) return false;
-    Rewriter rewriter(instr);
-    Instr* to = rule.replacement.Apply(rewriter, *match);
-    if (to == nullptr || to == instr || !Fits(rewriter, instr, to)) {
-      Discard(rewriter);
+    Editor edit(*instr, Editor::Naming::kUnnamed);
+    Instr* to = rule.replacement.Apply(edit, *match);
+    if (to == nullptr || to == instr || !edit.CanReplace(to)) {
+      edit.Discard();
+      queued_.resize(computation_.id_limit(), 0);
       return false;
     }
-    Commit(rule, *match, rewriter, to);
+    Commit(rule, *match, edit, to);
     return true;
   }
 
-  // A new instruction takes over the layout of the old.
-  static bool Fits(const Rewriter& rewriter, const Instr* instr, Instr* to) {
-    bool is_new = std::ranges::count(rewriter.made(), to) > 0;
-    if (is_new && Compatible(instr->shape(), to->shape())) to->set_shape(instr->shape());
-    return CanReplace(*instr, *to, is_new);
-  }
-
-  void Discard(const Rewriter& rewriter) {
-    for (size_t i = rewriter.made().size(); i-- > 0;) computation_.Remove(rewriter.made()[i]);
-    queued_.resize(computation_.id_limit(), 0);
-  }
-
-  void Commit(const Rule& rule, const m::Match& match, const Rewriter& rewriter, Instr* to) {
+  void Commit(const Rule& rule, const m::Match& match, const Editor& edit, Instr* to) {
     Instr* from = match.root();
-    bool is_new = std::ranges::count(rewriter.made(), to) > 0;
     // Not all users of `to`: they may be many, and nothing is new for them.
     std::vector<Instr*> users(from->users().begin(), from->users().end());
-    ReplaceBy(from, to, is_new);
+    ReplaceBy(from, to, edit.Made(to));
     context_.Taken(rule.name, *from, to);
     queued_.resize(computation_.id_limit(), 0);
     std::vector<Instr*> touched;
@@ -113,7 +101,7 @@ class RuleRun {
     OriginTable& table = computation_.module()->origins();
     for (size_t i = 0; i < inner.size(); ++i)
       if (match.inner()[i]->is_removed()) to->set_origins(table.Merge(to->origins(), inner[i]));
-    for (Instr* made : rewriter.made()) Push(made);
+    for (Instr* made : edit.made()) Push(made);
     Push(to);
     for (Instr* user : users) Push(user);
     for (Instr* instr : touched) Push(instr);

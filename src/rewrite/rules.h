@@ -10,55 +10,19 @@
 #include <string_view>
 #include <vector>
 
+#include "rewrite/editor.h"
 #include "rewrite/match.h"
 #include "rewrite/pass.h"
 
 namespace tokamak {
 
-// Makes the instructions that a rule puts in the place of what it matched. Every method takes and
-// gives null once something does not fit, so that a replacement is written without looking at each
-// step; null as the result of a rule means that it does not apply, and nothing is left behind.
-class Rewriter {
- public:
-  explicit Rewriter(Instr* root) : root_(root) {}
-
-  // op(operands) with the shape that inference gives.
-  Instr* Make(Op op, std::vector<Instr*> operands, Attrs attrs = {});
-  // The same with this shape, which is checked.
-  Instr* MakeShaped(Op op, Shape shape, std::vector<Instr*> operands, Attrs attrs = {});
-  // Like `instr` (attributes, called computations) with other operands, and the shape they give.
-  Instr* MakeLike(const Instr* instr, std::vector<Instr*> operands);
-  // The same with other attributes.
-  Instr* MakeLikeWith(const Instr* instr, std::vector<Instr*> operands, Attrs attrs);
-  // An op that calls computations, with the shape that inference gives.
-  Instr* MakeCalling(Op op, std::vector<Instr*> operands, Attrs attrs,
-                     std::span<Computation* const> called, size_t captures = 0);
-  // Exactly `instr`, its shape too, with these operands, of the shapes that its own have.
-  Instr* Copy(const Instr* instr, std::vector<Instr*> operands);
-  Instr* Constant(Literal literal);
-  // An array of `shape` full of a number, as this writes it everywhere: a broadcast scalar.
-  Instr* Filled(const Shape& shape, double number);
-  Instr* Filled(const Shape& shape, const Literal& scalar);
-  // An array of `shape` whose elements are all `scalar`.
-  Instr* Broadcast(Instr* scalar, const Shape& shape);
-  // What a pattern with the variables of `match` stands for.
-  Instr* Build(const m::Pattern& pattern, const m::Match& match) {
-    return Build(pattern.node(), match);
-  }
-
-  const std::vector<Instr*>& made() const { return made_; }
-
- private:
-  Instr* Build(const m::Pattern::Node& node, const m::Match& match);
-  Instr* Append(Op op, Shape shape, std::vector<Instr*> operands, Attrs attrs,
-                std::span<Computation* const> called, size_t captures);
-
-  Instr* root_;
-  std::vector<Instr*> made_;
-};
+// What a pattern with the variables of `match` stands for; null where it does not fit.
+Instr* Build(Editor& edit, const m::Pattern& pattern, const m::Match& match);
 
 using Condition = bool (*)(const m::Match& match);
-using RewriteFn = Instr* (*)(Rewriter& rewriter, const m::Match& match);
+// Makes what stands in the place of the match (Editor::Make and the like, which infer shapes), or
+// gives null: the rule does not apply then, and nothing is left behind.
+using RewriteFn = Instr* (*)(Editor& edit, const m::Match& match);
 
 // What a rule puts in the place of its match: a pattern, or a function for what needs attributes.
 class Replacement {
@@ -69,8 +33,8 @@ class Replacement {
   requires std::convertible_to<F, RewriteFn>
   constexpr Replacement(F function) : pattern_(m::x), function_(function) {}
 
-  Instr* Apply(Rewriter& rewriter, const m::Match& match) const {
-    return function_ != nullptr ? function_(rewriter, match) : rewriter.Build(pattern_, match);
+  Instr* Apply(Editor& edit, const m::Match& match) const {
+    return function_ != nullptr ? function_(edit, match) : Build(edit, pattern_, match);
   }
 
  private:

@@ -79,12 +79,7 @@ bool StepWriter::Spend(int64_t bytes) {
 
 Instr* StepWriter::Copy(const Instr& like, std::vector<Instr*> operands,
                         const std::vector<Instr*>& all) {
-  Instr* copy =
-      body_.Append(like.op(), like.shape(), std::move(operands), like.attrs(), like.name());
-  copy->set_called({like.called().begin(), like.called().end()});
-  copy->set_captures(like.captures());
-  copy->set_pos(like.pos());
-  if (like.has_extras()) copy->mutable_extras() = like.extras();
+  Instr* copy = CopyTo(body_, like, std::move(operands));
   for (const Instr* instr : all) MergeOrigins(copy, *instr);
   return copy;
 }

@@ -1,5 +1,6 @@
 #include "rewrite/unroll.h"
 
+#include "rewrite/editor.h"
 #include "rewrite/replace.h"
 
 namespace tokamak {
@@ -28,7 +29,7 @@ Instr* WriteOutRounds(const WhileLoop& loop, uint64_t rounds, std::vector<Instr*
   std::vector<Instr*> state(loop.instr->operands().begin(), loop.instr->operands().end());
   if (rounds > 0) return Paste(*loop.body, std::move(state), rounds, *loop.instr->parent(), made);
   if (loop.size() == 1) return state[0];
-  return AppendLike(*loop.instr, Op::kTuple, loop.instr->shape(), std::move(state));
+  return Editor::Beside(*loop.instr).Make(Op::kTuple, loop.instr->shape(), std::move(state));
 }
 
 void UnrollBody(const WhileLoop& loop, uint64_t factor, CallCounts& counts) {

@@ -30,7 +30,7 @@ bool SpreadScalars(Instr& instr, size_t first) {
   }
   std::vector<Shape> parts = PartsOf(instr.shape());
   for (size_t i = 0; i < results.size(); ++i)
-    results[i] = make.Spread(results[i], PlainShape(parts[i]));
+    results[i] = make.Broadcast(results[i], PlainShape(parts[i]));
   if (instr.shape().IsTuple()) {
     make.Replace(make.Make(Op::kTuple, instr.shape(), results));
   } else {
@@ -43,7 +43,7 @@ bool SpreadZero(Instr& instr) {
   if (!IsPlainArray(instr.shape())) return false;
   Editor make(instr);
   Instr* zero = make.Constant(Literal::Scalar(instr.shape().type(), 0));
-  make.Replace(make.Spread(zero, PlainShape(instr.shape())));
+  make.Replace(make.Broadcast(zero, PlainShape(instr.shape())));
   return true;
 }
 

@@ -73,7 +73,7 @@ class Quantizer {
     std::vector<Instr*> parts;
     for (size_t i = 0; i < count; ++i)
       parts.push_back(make_.Constant(Literal::Scalar(shape.type(), number(i))));
-    if (!along) return make_.Spread(parts[0], shape);
+    if (!along) return make_.Broadcast(parts[0], shape);
     Shape each = Shape::Array(shape.type(), {1});
     for (Instr*& part : parts) part = make_.Make(Op::kReshape, each, {part});
     Instr* all =
@@ -116,7 +116,7 @@ class Quantizer {
     Instr* is_number = make_.Make(Op::kCompare, pred, {wide, wide},
                                   CompareAttrs{CompareDirection::kEq, CompareType::kNone});
     auto number = [&](double value) {
-      return make_.Spread(make_.Constant(Literal::Scalar(exact.type(), value)), exact);
+      return make_.Broadcast(make_.Constant(Literal::Scalar(exact.type(), value)), exact);
     };
     Instr* stored = make_.Make(Op::kSelect, exact, {is_number, moved, number(0)});
     Instr* low = number(static_cast<double>(quant.storage_min));

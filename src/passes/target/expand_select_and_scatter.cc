@@ -80,8 +80,8 @@ bool ExpandSelectAndScatter(Instr& instr) {
   scatter.scatter_dims_to_operand_dims = {0};
   scatter.index_vector_dim = 1;
   Shape line = Shape::Array(type, {count});
-  Instr* sums =
-      make.Make(Op::kScatter, line, {make.Spread(init, line), starts, updates}, std::move(scatter));
+  Instr* sums = make.Make(Op::kScatter, line, {make.Broadcast(init, line), starts, updates},
+                          std::move(scatter));
   sums->set_called({instr.called(1)});
   make.Replace(make.Make(Op::kReshape, Shape::Array(type, dims), {sums}));
   return true;

@@ -7,6 +7,7 @@
 #include "gen/generator.h"
 #include "passes/passes.h"
 #include "rewrite/bodies.h"
+#include "rewrite/replace.h"
 
 namespace tokamak {
 namespace {
@@ -215,10 +216,7 @@ class Sharer {
       if (instr->op() == Op::kParameter) continue;
       std::vector<Instr*> operands;
       for (const Instr* operand : instr->operands()) operands.push_back(copies.at(operand));
-      Instr* copy =
-          body.Append(instr->op(), instr->shape(), operands, instr->attrs(), instr->name());
-      copy->set_origins(instr->origins());
-      copies[instr] = copy;
+      copies[instr] = CopyTo(body, *instr, std::move(operands));
     }
     Instr* counter = copies.at(loop().in_body(counter_));
     ElementType type = counter->shape().type();

@@ -83,7 +83,7 @@ class KeyRewriter {
 
   // The keys are compared one after the other.
   Computation* Less(const std::vector<Instr*>& operands) {
-    Builder b(*sort_.parent()->module(), "by_keys");
+    Builder b(sort_, "by_keys");
     std::vector<Instr*> parameters;
     for (const Instr* operand : operands)
       for (int side = 0; side < 2; ++side)
@@ -99,10 +99,7 @@ class KeyRewriter {
       Instr* own = compare(keys_[k].is_descending ? CompareDirection::kGt : CompareDirection::kLt);
       less = less == nullptr ? own : b.Or(own, b.And(compare(CompareDirection::kEq), less));
     }
-    Result<Computation*> made = b.Finish(less);
-    TOK_CHECK(made.ok(), "the computation of a sort");
-    made.value()->is_public = false;
-    return made.value();
+    return b.FinishValid(less);
   }
 
   Instr* Alike(Builder& b, Instr* x, size_t k) {

@@ -56,18 +56,14 @@ class Maker {
 
 // Elements in their total order: the greater, or the lesser ones first.
 Computation* Order(Instr& of, ElementType type, ElementType index, bool largest) {
-  Builder b(*of.parent()->module(), "top_first");
+  Builder b(of, "top_first");
   Instr* x = b.Parameter(Shape::Scalar(type));
   Instr* y = b.Parameter(Shape::Scalar(type));
   b.Parameter(Shape::Scalar(index));
   b.Parameter(Shape::Scalar(index));
   CompareType how = IsReal(type) ? CompareType::kTotalOrder : CompareType::kNone;
-  Result<Computation*> made = b.Finish(
-      b.Append(Op::kCompare, {x, y},
-               CompareAttrs{largest ? CompareDirection::kGt : CompareDirection::kLt, how}));
-  TOK_CHECK(made.ok(), "the order of a top-k");
-  made.value()->is_public = false;
-  return made.value();
+  CompareDirection direction = largest ? CompareDirection::kGt : CompareDirection::kLt;
+  return b.FinishValid(b.Append(Op::kCompare, {x, y}, CompareAttrs{direction, how}));
 }
 
 Instr* Sliced(Maker& maker, Instr* x, size_t d, int64_t begin, int64_t end) {
@@ -103,7 +99,7 @@ KeyCut CutOf(int64_t length, int64_t longest) {
 
 // A comparison with one more value, before all others: whether an element was put in.
 Computation* WithPadding(Instr& sort) {
-  Builder b(*sort.parent()->module(), "padded_less");
+  Builder b(sort, "padded_less");
   Instr* x = b.Parameter(Shape::Scalar(ElementType::kPred));
   Instr* y = b.Parameter(Shape::Scalar(ElementType::kPred));
   std::unordered_map<const Instr*, Instr*> made;
@@ -119,10 +115,7 @@ Computation* WithPadding(Instr& sort) {
   Instr* less = made[sort.called(0)->root()];
   Instr* own_first = b.And(b.Append(Op::kNot, {x}), y);
   Instr* alike = b.Append(Op::kNot, {b.Append(Op::kXor, {x, y})});
-  Result<Computation*> done = b.Finish(b.Or(own_first, b.And(alike, less)));
-  TOK_CHECK(done.ok(), "the comparison of a padded sort");
-  done.value()->is_public = false;
-  return done.value();
+  return b.FinishValid(b.Or(own_first, b.And(alike, less)));
 }
 
 // The operands, longer by elements that come last; first of all which ones these are.

@@ -78,7 +78,7 @@ class ScatterSplit {
     all.insert(all.begin(), parts_);
     Instr* neutral = make_.Constant(neutral_);
     Instr* arrays = make_.Make(Op::kScatter, Shape::Array(shape.type(), all),
-                               {make_.Spread(neutral, Shape::Array(shape.type(), all)),
+                               {make_.Broadcast(neutral, Shape::Array(shape.type(), all)),
                                 InParts(Cut(indices, walk_.of_indices, 0, even), walk_.of_indices),
                                 InParts(Cut(updates, walk_.of_updates, 0, even), walk_.of_updates)},
                                AttrsOfParts(attrs));
@@ -176,13 +176,11 @@ bool TrySplit(Instr& scatter, PassContext& context, Computation* within = nullpt
 constexpr ElementType kScatterNumber = ElementType::kS32;
 
 // The greater or lesser one of two numbers, or the second.
-Computation* BodyOf(Module& module, std::optional<Op> op) {
-  Builder b(module, "combine");
+Computation* BodyOf(const Instr& scatter, std::optional<Op> op) {
+  Builder b(scatter, "combine");
   Shape number = Shape::Scalar(kScatterNumber);
   Instr *x = b.Parameter(number), *y = b.Parameter(number);
-  Result<Computation*> made = b.Finish(op ? b.Append(*op, {x, y}) : y);
-  TOK_CHECK(made.ok(), "a computation of two numbers");
-  return made.value();
+  return b.FinishValid(op ? b.Append(*op, {x, y}) : y);
 }
 
 // Where the last update of an element stays, its number is the greatest: that is scattered, in any
@@ -192,17 +190,16 @@ bool TryLast(Instr& scatter, PassContext& context) {
     return false;
   const Shape &shape = scatter.shape(), &update = scatter.operand(2)->shape();
   int64_t count = update.ElementCount();
-  Module& module = *scatter.parent()->module();
   for (int64_t d : scatter.attrs<ScatterAttrs>().update_window_dims)
     if (update.dim(static_cast<size_t>(d)) != 1) return false;
   if (count > std::numeric_limits<int32_t>::max() || PartsOf(scatter, 4) == 1) return false;
-  Computation *greater = BodyOf(module, Op::kMaximum), *last_one = BodyOf(module, std::nullopt);
+  Computation *greater = BodyOf(scatter, Op::kMaximum), *last_one = BodyOf(scatter, std::nullopt);
   Log(scatter, context, "scatter.last", "numbers of updates");
   Editor make(scatter);
   Instr* line = make.Make(Op::kIota, Shape::Array(kScatterNumber, {count}), {}, IotaAttrs{0});
   Instr* numbers = make.Make(Op::kReshape, Shape::Array(kScatterNumber, update.dims()), {line});
   Shape whole = Shape::Array(kScatterNumber, shape.dims());
-  Instr* none = make.Spread(make.Constant(Literal::ScalarInt(kScatterNumber, -1)), whole);
+  Instr* none = make.Broadcast(make.Constant(Literal::ScalarInt(kScatterNumber, -1)), whole);
   Instr* last = make.Make(Op::kScatter, whole, {none, scatter.operand(1), numbers},
                           scatter.attrs<ScatterAttrs>());
   last->set_called({greater});
@@ -216,7 +213,7 @@ bool TryLast(Instr& scatter, PassContext& context) {
                              std::move(fetch));
   CompareAttrs less;
   less.direction = CompareDirection::kLt;
-  Instr* zero = make.Spread(make.Constant(Literal::ScalarInt(kScatterNumber, 0)), whole);
+  Instr* zero = make.Broadcast(make.Constant(Literal::ScalarInt(kScatterNumber, 0)), whole);
   Instr* unchanged = make.Make(Op::kCompare, Shape::Array(ElementType::kPred, shape.dims()),
                                {last, zero}, std::move(less));
   make.Replace(make.Make(Op::kSelect, shape, {unchanged, scatter.operand(0), fetched}));
@@ -234,14 +231,14 @@ class KeyedScatter {
         make_.Make(Op::kScatter, Shape::Array(kScatterNumber, scatter_.shape().dims()),
                    {KeyOf(scatter_.operand(0)), scatter_.operand(1), KeyOf(scatter_.operand(2))},
                    scatter_.attrs<ScatterAttrs>());
-    keyed->set_called({BodyOf(*scatter_.parent()->module(), op_)});
+    keyed->set_called({BodyOf(scatter_, op_)});
     make_.Replace(make_.Make(Op::kBitcastConvert, scatter_.shape(), {Turned(keyed)}));
     return keyed;
   }
 
  private:
   Instr* Number(int64_t value, const Shape& shape) {
-    return make_.Spread(make_.Constant(Literal::ScalarInt(kScatterNumber, value)), shape);
+    return make_.Broadcast(make_.Constant(Literal::ScalarInt(kScatterNumber, value)), shape);
   }
 
   // Negative numbers are in the other order. Twice it is nothing.

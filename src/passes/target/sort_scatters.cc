@@ -83,7 +83,7 @@ class SortedScatter {
     if (array->op() != Op::kBroadcast || array->operand(0)->op() != Op::kConstant ||
         array->operand(0)->shape().rank() != 0 || array->users().size() == 1)
       return array;
-    return make_.Spread(array->operand(0), array->shape());
+    return make_.Broadcast(array->operand(0), array->shape());
   }
 
   // Windows of which those of one place stand side by side.
@@ -106,7 +106,7 @@ class SortedScatter {
 
   int64_t LowerBits() const { return (int64_t{1} << number_bits_) - 1; }
   Instr* Word(int64_t value, const Shape& shape) {
-    return make_.Spread(make_.Constant(Literal::ScalarInt(shape.type(), value)), shape);
+    return make_.Broadcast(make_.Constant(Literal::ScalarInt(shape.type(), value)), shape);
   }
   Instr* Both(Op op, Instr* x, Instr* y) { return make_.Make(op, x->shape(), {x, y}); }
   Instr* With(Op op, Instr* x, int64_t y) { return Both(op, x, Word(y, x->shape())); }
@@ -165,7 +165,7 @@ class SortedScatter {
       array = CombinedAsOne(array, windows, goes_on, number, next);
     } else {
       Instr* none = Word(next.count, number->shape());
-      Instr* rest = make_.Spread(make_.Constant(*neutral), ShapeOfRest(windows, next.count));
+      Instr* rest = make_.Broadcast(make_.Constant(*neutral), ShapeOfRest(windows, next.count));
       next.updates =
           Scattered(rest, InVectors(Chosen(goes_on, number, none)), windows.updates, AttrsOfRest());
       none = Word(place_count_, windows.place->shape());
@@ -212,8 +212,8 @@ class SortedScatter {
     Instr* outside = Compared(CompareDirection::kEq, place, Word(place_count_, place->shape()));
     place = Chosen(outside, Word(all.dim(0), place->shape()), place);
     place = Chosen(goes_on, With(Op::kAdd, number, place_count_), place);
-    Instr* both = Scattered(make_.Spread(array->operand(0), all), InVectors(place), windows.updates,
-                            AttrsOfRest());
+    Instr* both = Scattered(make_.Broadcast(array->operand(0), all), InVectors(place),
+                            windows.updates, AttrsOfRest());
     auto part = [&](int64_t begin, int64_t end) {
       Dims starts(all.dims().size()), limits = all.dims(), ones(all.dims().size(), 1);
       starts[0] = begin;

@@ -49,7 +49,7 @@ struct ArrayCode {
   Shape shape;
   Instr* Word(uint64_t value) {
     Literal literal = Literal::ScalarInt(shape.type(), static_cast<int64_t>(value));
-    return make.Spread(make.Constant(literal), shape);
+    return make.Broadcast(make.Constant(literal), shape);
   }
   Instr* Both(Op op, Instr* x, Instr* y) { return make.Make(op, shape, {x, y}); }
   Instr* AreEqual(Instr* x, Instr* y) {
@@ -80,18 +80,11 @@ Instr* DigitOf(Code& code, const WordOrder& order, Instr* word, const Digit& dig
   return code.Both(Op::kAnd, key, code.Word(Ones(digit.bits)));
 }
 
-Computation* Finished(Builder& b, Instr* root) {
-  Result<Computation*> made = b.Finish(root);
-  TOK_CHECK(made.ok(), "a computation of words");
-  made.value()->is_public = false;
-  return made.value();
-}
-
 class WordSort {
  public:
   WordSort(Editor& make, Instr* words, const WordOrder& order, const Machine& machine)
       : make_(make),
-        module_(*words->parent()->module()),
+        of_(*words),
         order_(order),
         type_(words->shape().type()),
         lines_(words->shape().dim(0)),
@@ -118,7 +111,7 @@ class WordSort {
  private:
   Shape Numbers(Dims dims) const { return Shape::Array(kWordNumber, std::move(dims)); }
   Instr* Filled(const Shape& shape, int64_t value) {
-    return make_.Spread(make_.Constant(Literal::ScalarInt(shape.type(), value)), shape);
+    return make_.Broadcast(make_.Constant(Literal::ScalarInt(shape.type(), value)), shape);
   }
   Instr* Iota(const Dims& dims, int64_t dimension) {
     return make_.Make(Op::kIota, Numbers(dims), {}, IotaAttrs{dimension});
@@ -164,13 +157,13 @@ class WordSort {
 
   // Whether the digit of a word, or without one its key, is less than that of another.
   Computation* Less(const std::optional<Digit>& digit, const Instr* captured = nullptr) {
-    Builder b(module_, "less_bits");
+    Builder b(of_, "less_bits");
     ScalarCode code{b, type_};
     Instr* words[2] = {b.Parameter(Shape::Scalar(type_)), b.Parameter(Shape::Scalar(type_))};
     if (captured != nullptr) b.Parameter(captured->shape());
     for (Instr*& word : words)
       word = digit ? DigitOf(code, order_, word, *digit) : KeyOf(code, order_, word);
-    return Finished(b, b.Compare(words[0], words[1], CompareDirection::kLt));
+    return b.FinishValid(b.Compare(words[0], words[1], CompareDirection::kLt));
   }
   Instr* SortedBy(Instr* words, const Digit& digit) { return Sorted(words, Less(digit)); }
 
@@ -195,9 +188,9 @@ class WordSort {
     Instr* counts =
         make_.Make(Op::kScatter, shape, {Filled(shape, 0), digits, Filled(digits->shape(), 1)},
                    std::move(attrs));
-    Builder b(module_, "count");
+    Builder b(of_, "count");
     Instr* old = b.Parameter(Shape::Scalar(kWordNumber));
-    counts->set_called({Finished(b, b.Add(old, b.Parameter(Shape::Scalar(kWordNumber))))});
+    counts->set_called({b.FinishValid(b.Add(old, b.Parameter(Shape::Scalar(kWordNumber))))});
     return counts;
   }
 
@@ -218,10 +211,10 @@ class WordSort {
   std::pair<Instr*, Instr*> Summed(Instr* x) {
     const Dims dims = x->shape().dims();
     Dims rest(dims.begin(), dims.end() - 1);
-    Builder b(module_, "sum");
+    Builder b(of_, "sum");
     Instr* part = b.Parameter(Numbers(rest));
     Instr* sum = b.Add(part, b.Parameter(Numbers(rest)));
-    Computation* step = Finished(b, b.Tuple({sum, sum}));
+    Computation* step = b.FinishValid(b.Tuple({sum, sum}));
     ScanAttrs attrs;
     attrs.dimension = static_cast<int64_t>(rest.size());
     attrs.num_carries = 1;
@@ -234,7 +227,7 @@ class WordSort {
   }
 
   Editor& make_;
-  Module& module_;
+  const Instr& of_;
   const WordOrder& order_;
   ElementType type_;
   int64_t lines_, length_, stretch_, stretches_;

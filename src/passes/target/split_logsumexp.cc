@@ -130,7 +130,7 @@ class ShiftedSplitter {
     Instr* finite =
         make_.Make(Op::kIsFinite, Shape::Array(ElementType::kPred, parts.dims()), {greatest});
     Instr* shift =
-        make_.Make(Op::kSelect, parts, {finite, greatest, make_.Spread(Number(0), parts)});
+        make_.Make(Op::kSelect, parts, {finite, greatest, make_.Broadcast(Number(0), parts)});
     Dims counted = Counted();
     counted.push_back(rank_);
     Instr* spread = make_.Make(Op::kBroadcast, x->shape(), {shift}, DimensionsAttrs{counted});

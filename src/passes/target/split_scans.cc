@@ -66,7 +66,7 @@ bool HasNoOrder(const Computation& body) {
 // from the end on, last.
 Result<Computation*> StepOf(const Instr& window, const Shape& part, bool is_reverse) {
   const Computation& body = *window.called(0);
-  Builder b(*window.parent()->module(), "scan_step");
+  Builder b(window, "scan_step");
   Instr* x = b.Parameter(part);
   Instr* carry = b.Parameter(part);
   std::unordered_map<const Instr*, Instr*> made;
@@ -86,14 +86,7 @@ Result<Computation*> StepOf(const Instr& window, const Shape& part, bool is_reve
     made[instr] = value;
   }
   Instr* next = made[body.root()];
-  TOK_TRY(Computation * step, b.Finish(b.Tuple({next, next})));
-  step->is_public = false;
-  step->origins = window.origins();
-  for (Instr* instr : step->Instrs()) {
-    instr->set_origins(window.origins());
-    instr->set_pos(window.pos());
-  }
-  return step;
+  return b.Finish(b.Tuple({next, next}));
 }
 
 // Sums and the like, which one may regroup; others too, but what they lose then is unknown.
@@ -341,36 +334,24 @@ class ScanPreparer {
 
   // The op of a scan's step as the reducer of its parts.
   Computation* ReducerLike(const Instr& scan, ElementType type) {
-    Builder b(*scan.parent()->module(), "scan_total");
+    Builder b(*of_, "scan_total");
     Instr* x = b.Parameter(Shape::Scalar(type));
     Instr* y = b.Parameter(Shape::Scalar(type));
-    return Finished(b, b.Append(OpOf(scan), {x, y}));
+    return b.FinishValid(b.Append(OpOf(scan), {x, y}));
   }
 
   // A step over parts of another shape. `with_own`: it gives what is carried on, else what came.
   Computation* StepLike(const Instr& scan, const Shape& part, bool with_own) {
-    Builder b(*scan.parent()->module(), "scan_step");
+    Builder b(*of_, "scan_step");
     Instr* x = b.Parameter(part);
     Instr* carry = b.Parameter(part);
     const Instr& op = *scan.called(0)->root()->operand(1);
     bool carry_first = op.operand(0) == scan.called(0)->parameter(1);
     Instr* next = carry_first ? b.Append(op.op(), {carry, x}) : b.Append(op.op(), {x, carry});
-    return Finished(b, b.Tuple({with_own ? next : carry, next}));
+    return b.FinishValid(b.Tuple({with_own ? next : carry, next}));
   }
 
   static Op OpOf(const Instr& scan) { return scan.called(0)->root()->operand(1)->op(); }
-
-  Computation* Finished(Builder& b, Instr* root) {
-    Result<Computation*> made = b.Finish(root);
-    TOK_CHECK(made.ok(), "a step of a scan");
-    made.value()->is_public = false;
-    made.value()->origins = of_->origins();
-    for (Instr* instr : made.value()->Instrs()) {
-      instr->set_origins(of_->origins());
-      instr->set_pos(of_->pos());
-    }
-    return made.value();
-  }
 
   Instr* Make(Op op, const Shape& shape, std::vector<Instr*> operands, Attrs attrs,
               Computation* called = nullptr) {

@@ -64,7 +64,7 @@ class Unrolled {
       all = all == nullptr ? one : make_.Make(*reducer.op, one->shape(), {all, one});
     }
     if (!dims.empty()) return make_.Replace(Folded(all, dims, reduce_.shape()));
-    Instr* first = make_.Spread(reduce_.operand(1), all->shape());
+    Instr* first = make_.Broadcast(reduce_.operand(1), all->shape());
     make_.Replace(make_.Make(*reducer.op, all->shape(), {first, all}));
   }
 

@@ -66,7 +66,7 @@ Dims WindowPlaces::PlacesAlong() const {
 }
 
 Instr* WindowPlaces::Number(int64_t value) {
-  return make_.Spread(make_.Constant(Literal::ScalarInt(type_, value)), Line());
+  return make_.Broadcast(make_.Constant(Literal::ScalarInt(type_, value)), Line());
 }
 
 // Component k of all index vectors.

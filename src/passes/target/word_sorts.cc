@@ -145,7 +145,7 @@ class WordSorter {
   ElementType KeyType() const { return OperandType(key_.operand); }
   Instr* Word(uint64_t value) {
     Literal literal = Literal::ScalarInt(word_.type(), static_cast<int64_t>(value));
-    return make_.Spread(make_.Constant(literal), word_);
+    return make_.Broadcast(make_.Constant(literal), word_);
   }
   Instr* Both(Op op, Instr* x, Instr* y) { return make_.Make(op, word_, {x, y}); }
   Instr* Converted(Instr* x, ElementType type) {

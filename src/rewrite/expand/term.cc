@@ -6,13 +6,13 @@ namespace tokamak {
 namespace {
 
 Term Filled(Term like, const Literal& scalar) {
-  Instr* one = like.graph->Make(Op::kConstant, scalar.shape(), {}, ConstantAttrs{scalar});
+  Instr* one = like.graph->MakeTerm(Op::kConstant, scalar.shape(), {}, ConstantAttrs{scalar});
   if (like.shape().IsScalar()) return {like.graph, one};
-  return {like.graph, like.graph->Make(Op::kBroadcast, like.shape(), {one}, DimensionsAttrs{})};
+  return {like.graph, like.graph->MakeTerm(Op::kBroadcast, like.shape(), {one}, DimensionsAttrs{})};
 }
 
 Term Made(Term x, Op op, ElementType type, std::vector<Instr*> operands) {
-  return {x.graph, x.graph->Make(op, x.shape().WithType(type), std::move(operands), {})};
+  return {x.graph, x.graph->MakeTerm(op, x.shape().WithType(type), std::move(operands), {})};
 }
 
 }  // namespace
@@ -58,8 +58,8 @@ Term Apply(Op op, Term x, Term y) {
 
 Term Compare(CompareDirection direction, Term x, Term y) {
   Shape shape = x.shape().WithType(ElementType::kPred);
-  return {x.graph, x.graph->Make(Op::kCompare, shape, {x.instr, y.instr},
-                                 CompareAttrs{direction, CompareType::kNone})};
+  return {x.graph, x.graph->MakeTerm(Op::kCompare, shape, {x.instr, y.instr},
+                                     CompareAttrs{direction, CompareType::kNone})};
 }
 
 Term Rem(Term x, double divisor) {

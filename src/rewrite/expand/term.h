@@ -14,8 +14,8 @@ namespace tokamak {
 // Where the instructions of a formula are made.
 class TermGraph {
  public:
-  virtual Instr* Make(Op op, const Shape& shape, std::vector<Instr*> operands, const Attrs& attrs,
-                      Computation* called = nullptr) = 0;
+  virtual Instr* MakeTerm(Op op, const Shape& shape, std::vector<Instr*> operands,
+                          const Attrs& attrs) = 0;
 
  protected:
   ~TermGraph() = default;

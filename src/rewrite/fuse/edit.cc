@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "rewrite/editor.h"
 #include "rewrite/fuse/facts.h"
 #include "rewrite/replace.h"
 
@@ -48,13 +49,10 @@ struct Inputs {
   }
 };
 
+// Sharding and frontend attributes are the fusion's then.
 Instr* CopyInto(const Instr& instr, std::vector<Instr*> operands, Computation& to) {
-  Instr* copy =
-      to.Append(instr.op(), instr.shape(), std::move(operands), instr.attrs(), instr.name());
-  if (!instr.called().empty()) copy->set_called({instr.called().begin(), instr.called().end()});
-  copy->set_captures(instr.captures());
-  copy->set_origins(instr.origins());
-  copy->set_pos(instr.pos());
+  Instr* copy = Editor(instr, to).Copy(instr, std::move(operands));
+  copy->set_name(instr.name());
   if (!instr.extras().backend_config.empty())
     copy->mutable_extras().backend_config = instr.extras().backend_config;
   return copy;
@@ -76,7 +74,7 @@ std::vector<Instr*> ResultsIn(Instr* root) {
 
 }  // namespace
 
-Editor::Editor(Module& module) : module_(module), calls_(module) {
+FusionEditor::FusionEditor(Module& module) : module_(module), calls_(module) {
   for (const auto& computation : module.computations()) {
     bodies_ += computation->name().starts_with("fused_computation") ? 1 : 0;
     fusions_ += static_cast<int64_t>(computation->CountOf(Op::kFusion));
@@ -85,7 +83,7 @@ Editor::Editor(Module& module) : module_(module), calls_(module) {
   }
 }
 
-void Editor::Finish() {
+void FusionEditor::Finish() {
   std::unordered_set<const Computation*> called;
   for (const auto& computation : module_.computations())
     for (const Instr* caller : computation->Callers())
@@ -96,14 +94,14 @@ void Editor::Finish() {
   module_.KeepComputations(keep);
 }
 
-FusionKind Editor::KindOf(const Computation& body) const {
+FusionKind FusionEditor::KindOf(const Computation& body) const {
   for (const Instr* instr : body.Instrs())
     if (FoldedElements(*instr) >= large_reduction || instr->op() == Op::kScatter)
       return FusionKind::kInput;
   return FusionKind::kLoop;
 }
 
-Instr* Editor::Wrap(Instr* instr) {
+Instr* FusionEditor::Wrap(Instr* instr) {
   Computation* body = module_.AddComputation(Numbered("fused_computation", bodies_++));
   made_.insert(body);
   body->is_public = false;
@@ -133,7 +131,7 @@ Instr* Editor::Wrap(Instr* instr) {
   return fusion;
 }
 
-Instr* Editor::Remake(Instr* fusion, const std::vector<Instr*>& operands, Shape shape) {
+Instr* FusionEditor::Remake(Instr* fusion, const std::vector<Instr*>& operands, Shape shape) {
   Instr* made = fusion->parent()->Append(
       Op::kFusion, std::move(shape), operands,
       FusionAttrs{.kind = KindOf(*fusion->called(0)), .output_aliases = {}}, fusion->name());
@@ -145,13 +143,13 @@ Instr* Editor::Remake(Instr* fusion, const std::vector<Instr*>& operands, Shape 
   return made;
 }
 
-Instr* Editor::Own(Instr* instr) {
+Instr* FusionEditor::Own(Instr* instr) {
   if (instr->op() != Op::kFusion) return Wrap(instr);
   made_.insert(calls_.Own(instr, 0));
   return instr;
 }
 
-Instr* Editor::Fuse(Instr* producer, Instr* user) {
+Instr* FusionEditor::Fuse(Instr* producer, Instr* user) {
   Computation* parent = user->parent();
   user = Own(user);
   Inputs inputs(*user);
@@ -164,11 +162,11 @@ Instr* Editor::Fuse(Instr* producer, Instr* user) {
 }
 
 // Whoever used result i of `from` uses result first + i of `to`.
-void Editor::ShareResults(Instr* from, Instr* to, size_t first) {
+void FusionEditor::ShareResults(Instr* from, Instr* to, size_t first) {
   Computation* parent = from->parent();
   auto take = [&](size_t i, const Instr& like) {
-    Instr* part = AppendLike(like, Op::kGetTupleElement, to->shape().elements()[i], {to},
-                             TupleIndexAttrs{static_cast<int64_t>(i)});
+    Instr* part = Editor::Beside(like).Make(Op::kGetTupleElement, to->shape().elements()[i], {to},
+                                            TupleIndexAttrs{static_cast<int64_t>(i)});
     part->set_name("get-tuple-element");
     return part;
   };
@@ -183,7 +181,7 @@ void Editor::ShareResults(Instr* from, Instr* to, size_t first) {
   }
 }
 
-Instr* Editor::Join(Instr* a, Instr* b, bool horizontal) {
+Instr* FusionEditor::Join(Instr* a, Instr* b, bool horizontal) {
   Computation* parent = a->parent();
   a = Own(a);
   Inputs inputs(*a);

@@ -12,9 +12,9 @@ namespace tokamak::fuse {
 // Makes fusions as XLA's text has them: an instruction that calls fused_computation.N. All take and
 // give instructions of one computation; those that are replaced are removed. Origins stay with what
 // they are of; a fusion has those of all that is in it.
-class Editor {
+class FusionEditor {
  public:
-  explicit Editor(Module& module);
+  explicit FusionEditor(Module& module);
 
   // A fusion of this instruction alone.
   Instr* Wrap(Instr* instr);

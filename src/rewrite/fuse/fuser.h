@@ -18,7 +18,7 @@ class Fuser {
  protected:
   Records records_;
   Judge judge_;
-  Editor editor_;
+  FusionEditor editor_;
 };
 
 // Runs a Fuser, which has Changed Run(Computation&), over all that runs step by step.

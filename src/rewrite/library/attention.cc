@@ -1,7 +1,7 @@
 #include <limits>
 
+#include "rewrite/editor.h"
 #include "rewrite/library/library.h"
-#include "rewrite/replace.h"
 
 namespace tokamak {
 namespace {
@@ -23,8 +23,9 @@ Instr* FoldLast(LibraryCall& call, Instr* x, Op op, double start) {
   dims.pop_back();
   for (size_t i = 0; i < dims.size(); ++i) places.push_back(static_cast<int64_t>(i));
   Instr* init = call.make.Filled(Shape::Scalar(shape.type()), start);
-  Instr* folded = AppendLike(call.call(), Op::kReduce, Shape::Array(shape.type(), dims), {x, init},
-                             DimensionsAttrs{{static_cast<int64_t>(dims.size())}});
+  Instr* folded = Editor::Beside(call.call())
+                      .Make(Op::kReduce, Shape::Array(shape.type(), dims), {x, init},
+                            DimensionsAttrs{{static_cast<int64_t>(dims.size())}});
   folded->set_called({BodyOf(*x->parent()->module(), op, shape.type())});
   return call.make.MakeShaped(Op::kBroadcast, shape, {folded}, DimensionsAttrs{places});
 }
@@ -32,7 +33,7 @@ Instr* FoldLast(LibraryCall& call, Instr* x, Op op, double start) {
 // Keys after the query are left out.
 Instr* MaskCausal(LibraryCall& call, Instr* x) {
   Shape index = x->shape().WithType(ElementType::kS32);
-  Rewriter& make = call.make;
+  Editor& make = call.make;
   Instr* query = make.MakeShaped(Op::kIota, index, {}, IotaAttrs{index.rank() - 2});
   Instr* key = make.MakeShaped(Op::kIota, index, {}, IotaAttrs{index.rank() - 1});
   Instr* seen =
@@ -77,7 +78,7 @@ Instr* ReadAttention(LibraryCall& call, std::string_view target) {
   if (mask != "NO_MASK" && mask != "CAUSAL") call.No("mask " + mask);
   if (!call.why().empty()) return nullptr;
 
-  Rewriter& make = call.make;
+  Editor& make = call.make;
   Instr* narrow = make.Make(Op::kDot, {instr.operand(0), instr.operand(1)}, first);
   if (narrow == nullptr || narrow->shape().rank() < 2 || !IsReal(narrow->shape().type()))
     return call.No("its first product");

@@ -80,7 +80,7 @@ bool HasBackward(LibraryCall& call, const Forward& f) {
 
 Instr* Activate(LibraryCall& call, Instr* x, const std::string& mode, double slope) {
   if (x == nullptr || mode == "kNone" || mode == "0") return x;
-  Rewriter& make = call.make;
+  Editor& make = call.make;
   if (mode == "kRelu") return call.Relu(x);
   Instr* zero = make.Filled(x->shape(), 0.0);
   Instr* positive =

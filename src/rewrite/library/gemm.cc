@@ -28,7 +28,7 @@ Instr* AddVector(LibraryCall& call, Instr* x, Instr* vector, size_t columns) {
 // x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))), which is what cuBLAS computes.
 Instr* Gelu(LibraryCall& call, Instr* x) {
   if (x == nullptr) return nullptr;
-  Rewriter& make = call.make;
+  Editor& make = call.make;
   Instr* cube = make.Make(Op::kMultiply, {make.Make(Op::kMultiply, {x, x}), x});
   Instr* inner = make.Make(Op::kAdd, {x, call.Scale(cube, 0.044715)});
   Instr* tanh = make.Make(Op::kTanh, {call.Scale(inner, std::sqrt(2 / std::numbers::pi))});

@@ -14,8 +14,8 @@ namespace tokamak {
 
 class LibraryCall {
  public:
-  LibraryCall(Instr* call, const Json& config, Rewriter& rewriter)
-      : call_(*call), config_(config), make(rewriter) {}
+  LibraryCall(Instr* call, const Json& config, Editor& edit)
+      : call_(*call), config_(config), make(edit) {}
 
   const Instr& call() const { return call_; }
   const Json& config() const { return config_; }
@@ -48,7 +48,7 @@ class LibraryCall {
   std::string why_;
 
  public:
-  Rewriter& make;
+  Editor& make;
 };
 
 Instr* ReadGemm(LibraryCall& call);

@@ -9,11 +9,9 @@ namespace {
 class NormalTerms final : public TermGraph {
  public:
   explicit NormalTerms(NormalGraph& graph) : graph_(graph) {}
-  Instr* Make(Op op, const Shape& shape, std::vector<Instr*> operands, const Attrs& attrs,
-              Computation* called) override {
-    std::vector<Computation*> callees;
-    if (called != nullptr) callees.push_back(called);
-    return graph_.Make(op, shape, std::move(operands), attrs, std::move(callees));
+  Instr* MakeTerm(Op op, const Shape& shape, std::vector<Instr*> operands,
+                  const Attrs& attrs) override {
+    return graph_.Make(op, shape, std::move(operands), attrs, {});
   }
 
  private:

@@ -17,8 +17,8 @@ using m::x;
 using m::y;
 
 // -c in the place of c: op(x, -c).
-Instr* TakeSignInto(Rewriter& rewriter, const m::Match& match, Op op) {
-  return rewriter.Make(op, {match[x], NegatedConstant(rewriter, match[c])});
+Instr* TakeSignInto(Editor& edit, const m::Match& match, Op op) {
+  return edit.Make(op, {match[x], NegatedConstant(edit, match[c])});
 }
 
 // 1/c is a number of the type, and neither is subnormal: x / c and x * (1/c) round the same number.
@@ -50,9 +50,7 @@ std::span<const Rule> ArithmeticRules() {
       {"subtract.zero-minus", "0 - x is -x for integers", m::Subtract(m::Zero(), x), m::Negate(x),
        IsIntegral},
       {"subtract.constant", "x - c is x + -c", m::Subtract(x, m::Splat(c)),
-       [](Rewriter& rewriter, const m::Match& match) {
-         return TakeSignInto(rewriter, match, Op::kAdd);
-       },
+       [](Editor& edit, const m::Match& match) { return TakeSignInto(edit, match, Op::kAdd); },
        [](const m::Match& match) {
          if (SplatOf(match[x]) != nullptr) return false;
          return IsIntegral(match) || (IsRealType(match) && !std::isnan(*RealOf(match[c])));
@@ -64,20 +62,16 @@ std::span<const Rule> ArithmeticRules() {
       {"multiply.negates", "-x * -y is x * y for integers", m::Multiply(m::Negate(x), m::Negate(y)),
        m::Multiply(x, y), IsIntegral},
       {"multiply.negate-constant", "-x * c is x * -c", m::Multiply(m::Negate(x), m::Splat(c)),
-       [](Rewriter& rewriter, const m::Match& match) {
-         return TakeSignInto(rewriter, match, Op::kMultiply);
-       },
+       [](Editor& edit, const m::Match& match) { return TakeSignInto(edit, match, Op::kMultiply); },
        IsIntegral},
       {"negate.multiply-constant", "-(x * c) is x * -c", m::Negate(m::Multiply(x, m::Splat(c))),
-       [](Rewriter& rewriter, const m::Match& match) {
-         return TakeSignInto(rewriter, match, Op::kMultiply);
-       },
+       [](Editor& edit, const m::Match& match) { return TakeSignInto(edit, match, Op::kMultiply); },
        IsIntegral},
       {"divide.power-of-two", "x / 2^k is x * 2^-k where both are ordinary numbers",
        m::Divide(x, m::Splat(c)),
-       [](Rewriter& rewriter, const m::Match& match) -> Instr* {
+       [](Editor& edit, const m::Match& match) -> Instr* {
          double inverse = 1 / match.number(c).DoubleAt(0);
-         return rewriter.Make(Op::kMultiply, {match[x], rewriter.Filled(match.shape(), inverse)});
+         return edit.Make(Op::kMultiply, {match[x], edit.Filled(match.shape(), inverse)});
        },
        HasExactInverse,
        R"(x = bf16[61] parameter(0)

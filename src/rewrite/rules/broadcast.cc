@@ -14,12 +14,12 @@ using m::x;
 int64_t IotaDimension(const Instr* iota) {
   return iota->attrs<IotaAttrs>().dimension;
 }
-Instr* MakeIota(Rewriter& rewriter, const m::Match& match, int64_t dimension) {
-  return rewriter.MakeShaped(Op::kIota, match.shape().WithoutLayout(), {}, IotaAttrs{dimension});
+Instr* MakeIota(Editor& edit, const m::Match& match, int64_t dimension) {
+  return edit.MakeShaped(Op::kIota, match.shape().WithoutLayout(), {}, IotaAttrs{dimension});
 }
-Instr* MakeBroadcast(Rewriter& rewriter, const m::Match& match, Instr* of, Dims dims) {
-  return rewriter.MakeShaped(Op::kBroadcast, match.shape().WithoutLayout(), {of},
-                             DimensionsAttrs{std::move(dims)});
+Instr* MakeBroadcast(Editor& edit, const m::Match& match, Instr* of, Dims dims) {
+  return edit.MakeShaped(Op::kBroadcast, match.shape().WithoutLayout(), {of},
+                         DimensionsAttrs{std::move(dims)});
 }
 
 // The dimensions of `to` whose sizes are those of `from` that are not 1, in order; of a dimension
@@ -52,7 +52,7 @@ bool IsRepeated(const Instr* broadcast, int64_t d) {
 }
 
 // Without dimensions of size 1 of the operand: where a reshape would do it before.
-Instr* WithoutOnes(Rewriter& rewriter, const m::Match& match) {
+Instr* WithoutOnes(Editor& edit, const m::Match& match) {
   const Shape& shape = match[x]->shape();
   const Dims& dims = DimensionsOf(match.root());
   Dims sizes, kept;
@@ -62,8 +62,7 @@ Instr* WithoutOnes(Rewriter& rewriter, const m::Match& match) {
     kept.push_back(dims[i]);
   }
   if (kept.size() == dims.size()) return nullptr;
-  return MakeBroadcast(rewriter, match, Reshaped(rewriter, match[x], std::move(sizes)),
-                       std::move(kept));
+  return MakeBroadcast(edit, match, Reshaped(edit, match[x], std::move(sizes)), std::move(kept));
 }
 
 }  // namespace
@@ -80,8 +79,8 @@ std::span<const Rule> BroadcastRules() {
        R"(x = f32[1,3] parameter(0)
           ROOT b = f32[2,3] broadcast(x), dimensions={0,1})"},
       {"broadcast.is-reshape", "a broadcast that repeats nothing is a reshape", m::Broadcast(x),
-       [](Rewriter& rewriter, const m::Match& match) {
-         return rewriter.MakeShaped(Op::kReshape, match.shape().WithoutLayout(), {match[x]});
+       [](Editor& edit, const m::Match& match) {
+         return edit.MakeShaped(Op::kReshape, match.shape().WithoutLayout(), {match[x]});
        },
        [](const m::Match& match) {
          // A constant stays a broadcast: that is how all splats are written.
@@ -92,9 +91,9 @@ std::span<const Rule> BroadcastRules() {
        R"(x = f32[6] parameter(0)
           ROOT b = f32[1,6,1] broadcast(x), dimensions={1})"},
       {"broadcast.iota", "a broadcast of an iota is an iota", m::Broadcast(m::Bind(a, m::Iota())),
-       [](Rewriter& rewriter, const m::Match& match) {
+       [](Editor& edit, const m::Match& match) {
          auto d = static_cast<size_t>(IotaDimension(match[a]));
-         return MakeIota(rewriter, match, DimensionsOf(match.root())[d]);
+         return MakeIota(edit, match, DimensionsOf(match.root())[d]);
        },
        [](const m::Match& match) {
          auto d = static_cast<size_t>(IotaDimension(match[a]));
@@ -103,22 +102,20 @@ std::span<const Rule> BroadcastRules() {
        R"(i = s32[6] iota(), iota_dimension=0
           ROOT b = s32[4,6] broadcast(i), dimensions={1})"},
       {"reshape.of-broadcast", "a reshape of a repeated scalar", m::Reshape(m::Broadcast(x)),
-       [](Rewriter& rewriter, const m::Match& match) {
-         return rewriter.Broadcast(match[x], match.shape());
-       },
+       [](Editor& edit, const m::Match& match) { return edit.Broadcast(match[x], match.shape()); },
        [](const m::Match& match) { return match[x]->shape().IsScalar(); },
        R"(x = f32[] parameter(0)
           b = f32[2,3] broadcast(x), dimensions={}
           ROOT r = f32[6] reshape(b))"},
       {"reshape.of-broadcast-ones", "a reshape that puts ones into a broadcast, or takes them out",
        m::Reshape(m::Bind(a, m::Broadcast(x))),
-       [](Rewriter& rewriter, const m::Match& match) -> Instr* {
+       [](Editor& edit, const m::Match& match) -> Instr* {
          std::optional<Dims> places = PlacesOf(match[a]->shape().dims(), match.shape().dims());
          if (!places) return nullptr;
          Dims dims;
          for (int64_t d : DimensionsOf(match[a])) dims.push_back((*places)[static_cast<size_t>(d)]);
          if (Contains(dims, -1) || !IsIncreasing(dims)) return nullptr;
-         return MakeBroadcast(rewriter, match, match[x], std::move(dims));
+         return MakeBroadcast(edit, match, match[x], std::move(dims));
        },
        nullptr,
        R"(x = f32[3] parameter(0)
@@ -126,13 +123,13 @@ std::span<const Rule> BroadcastRules() {
           ROOT r = f32[2,3,1] reshape(b))"},
       {"transpose.of-broadcast", "a transpose of a broadcast",
        m::Transpose(m::Bind(a, m::Broadcast(x))),
-       [](Rewriter& rewriter, const m::Match& match) -> Instr* {
+       [](Editor& edit, const m::Match& match) -> Instr* {
          const Dims& permutation = DimensionsOf(match.root());
          Dims dims;
          for (int64_t d : DimensionsOf(match[a]))
            dims.push_back(std::ranges::find(permutation, d) - permutation.begin());
          if (!IsIncreasing(dims)) return nullptr;
-         return MakeBroadcast(rewriter, match, match[x], std::move(dims));
+         return MakeBroadcast(edit, match, match[x], std::move(dims));
        },
        nullptr,
        R"(x = f32[3] parameter(0)
@@ -140,13 +137,13 @@ std::span<const Rule> BroadcastRules() {
           ROOT t = f32[3,2] transpose(b), dimensions={1,0})"},
       {"reverse.of-broadcast", "what is repeated looks the same from behind",
        m::Reverse(m::Bind(a, m::Broadcast(x))),
-       [](Rewriter& rewriter, const m::Match& match) -> Instr* {
+       [](Editor& edit, const m::Match& match) -> Instr* {
          Dims left;
          for (int64_t d : DimensionsOf(match.root()))
            if (!IsRepeated(match[a], d)) left.push_back(d);
          if (left.size() == DimensionsOf(match.root()).size()) return nullptr;
          if (left.empty()) return match[a];
-         return rewriter.Make(Op::kReverse, {match[a]}, DimensionsAttrs{std::move(left)});
+         return edit.Make(Op::kReverse, {match[a]}, DimensionsAttrs{std::move(left)});
        },
        nullptr,
        R"(x = f32[3] parameter(0)
@@ -164,28 +161,28 @@ std::span<const Rule> IotaRules() {
        },
        R"(ROOT i = s32[4,1] iota(), iota_dimension=1)"},
       {"reshape.iota", "an iota with ones put in or taken out", m::Reshape(m::Bind(a, m::Iota())),
-       [](Rewriter& rewriter, const m::Match& match) -> Instr* {
+       [](Editor& edit, const m::Match& match) -> Instr* {
          std::optional<Dims> places = PlacesOf(match[a]->shape().dims(), match.shape().dims());
          if (!places) return nullptr;
          int64_t d = (*places)[static_cast<size_t>(IotaDimension(match[a]))];
-         return d < 0 ? nullptr : MakeIota(rewriter, match, d);
+         return d < 0 ? nullptr : MakeIota(edit, match, d);
        },
        nullptr,
        R"(i = s32[6] iota(), iota_dimension=0
           ROOT r = s32[1,6] reshape(i))"},
       {"transpose.iota", "a transpose of an iota is an iota", m::Transpose(m::Bind(a, m::Iota())),
-       [](Rewriter& rewriter, const m::Match& match) {
+       [](Editor& edit, const m::Match& match) {
          const Dims& permutation = DimensionsOf(match.root());
          return MakeIota(
-             rewriter, match,
+             edit, match,
              std::ranges::find(permutation, IotaDimension(match[a])) - permutation.begin());
        },
        nullptr,
        R"(i = s32[4,6] iota(), iota_dimension=0
           ROOT t = s32[6,4] transpose(i), dimensions={1,0})"},
       {"slice.iota", "an iota of which the end is cut off", m::Slice(m::Bind(a, m::Iota())),
-       [](Rewriter& rewriter, const m::Match& match) {
-         return MakeIota(rewriter, match, IotaDimension(match[a]));
+       [](Editor& edit, const m::Match& match) {
+         return MakeIota(edit, match, IotaDimension(match[a]));
        },
        [](const m::Match& match) {
          auto d = static_cast<size_t>(IotaDimension(match[a]));
@@ -201,25 +198,25 @@ std::span<const Rule> IotaRules() {
 std::span<const Rule> ElementOrderRules() {
   static constexpr Rule kRules[] = {
       {"reverse.one", "nothing to reverse in dimensions of size 1", m::Reverse(x),
-       [](Rewriter& rewriter, const m::Match& match) -> Instr* {
+       [](Editor& edit, const m::Match& match) -> Instr* {
          Dims left;
          for (int64_t d : DimensionsOf(match.root()))
            if (SizeAt(match.shape(), d) > 1) left.push_back(d);
          if (left.empty()) return match[x];
          if (left.size() == DimensionsOf(match.root()).size()) return nullptr;
-         return rewriter.Make(Op::kReverse, {match[x]}, DimensionsAttrs{std::move(left)});
+         return edit.Make(Op::kReverse, {match[x]}, DimensionsAttrs{std::move(left)});
        },
        nullptr,
        R"(x = f32[1,3,4] parameter(0)
           ROOT t = f32[1,3,4] reverse(x), dimensions={0,2})"},
       {"reverse.composes", "a reverse of a reverse", m::Reverse(m::Bind(a, m::Reverse(x))),
-       [](Rewriter& rewriter, const m::Match& match) -> Instr* {
+       [](Editor& edit, const m::Match& match) -> Instr* {
          const Dims &outer = DimensionsOf(match.root()), &inner = DimensionsOf(match[a]);
          Dims once;
          for (int64_t d = 0; d < match.shape().rank(); ++d)
            if (Contains(outer, d) != Contains(inner, d)) once.push_back(d);
          if (once.empty()) return match[x];
-         return rewriter.Make(Op::kReverse, {match[x]}, DimensionsAttrs{std::move(once)});
+         return edit.Make(Op::kReverse, {match[x]}, DimensionsAttrs{std::move(once)});
        },
        nullptr,
        R"(x = f32[2,3,4] parameter(0)
@@ -227,8 +224,8 @@ std::span<const Rule> ElementOrderRules() {
           ROOT t = f32[2,3,4] reverse(r), dimensions={1,2})"},
       {"transpose.only-ones", "a transpose that only moves dimensions of size 1 is a reshape",
        m::Transpose(x),
-       [](Rewriter& rewriter, const m::Match& match) {
-         return rewriter.MakeShaped(Op::kReshape, match.shape().WithoutLayout(), {match[x]});
+       [](Editor& edit, const m::Match& match) {
+         return edit.MakeShaped(Op::kReshape, match.shape().WithoutLayout(), {match[x]});
        },
        [](const m::Match& match) {
          Dims moved;
@@ -242,9 +239,9 @@ std::span<const Rule> ElementOrderRules() {
        R"(x = f32[2,3] parameter(0)
           ROOT c = f32[2,3] copy(x))"},
       {"get-dimension-size.known", "the size of a dimension that is known", m::GetDimensionSize(x),
-       [](Rewriter& rewriter, const m::Match& match) {
+       [](Editor& edit, const m::Match& match) {
          int64_t d = match.root()->attrs<DimensionAttrs>().dimension;
-         return FilledInt(rewriter, match, SizeAt(match[x]->shape(), d));
+         return FilledInt(edit, match, SizeAt(match[x]->shape(), d));
        },
        [](const m::Match& match) { return IsStaticArray(match[x]); },
        R"(x = f32[2,3] parameter(0)

@@ -56,17 +56,17 @@ CompareDirection Inverse(CompareDirection direction) {
   return direction;
 }
 
-Instr* MakeCompare(Rewriter& rewriter, const Instr* like, CompareDirection direction, Instr* left,
+Instr* MakeCompare(Editor& edit, const Instr* like, CompareDirection direction, Instr* left,
                    Instr* right) {
   CompareAttrs attrs = like->attrs<CompareAttrs>();
   attrs.direction = direction;
-  return rewriter.Make(Op::kCompare, {left, right}, std::move(attrs));
+  return edit.Make(Op::kCompare, {left, right}, std::move(attrs));
 }
 // x compared, in the same direction, with a number of its type.
-Instr* CompareWithInt(Rewriter& rewriter, const m::Match& match, int64_t value) {
+Instr* CompareWithInt(Editor& edit, const m::Match& match, int64_t value) {
   const Shape& shape = match[x]->shape();
-  return MakeCompare(rewriter, match.root(), CompareDirectionOf(match), match[x],
-                     rewriter.Filled(shape, Literal::ScalarInt(shape.type(), value)));
+  return MakeCompare(edit, match.root(), CompareDirectionOf(match), match[x],
+                     edit.Filled(shape, Literal::ScalarInt(shape.type(), value)));
 }
 
 // What the ranges of both sides say, if anything.
@@ -105,8 +105,8 @@ std::optional<bool> IsTruth(const m::Match& match) {
   if (value == 1) return equal;
   return std::nullopt;
 }
-Instr* TruthOf(Rewriter& rewriter, const m::Match& match) {
-  return *IsTruth(match) ? match[x] : rewriter.Make(Op::kNot, {match[x]});
+Instr* TruthOf(Editor& edit, const m::Match& match) {
+  return *IsTruth(match) ? match[x] : edit.Make(Op::kNot, {match[x]});
 }
 
 }  // namespace
@@ -115,10 +115,10 @@ Instr* TruthOf(Rewriter& rewriter, const m::Match& match) {
 std::span<const Rule> CompareRules() {
   static constexpr Rule kRules[] = {
       {"compare.self", "x == x is true, x < x is false, for what has no NaN", m::Compare(x, x),
-       [](Rewriter& rewriter, const m::Match& match) -> Instr* {
+       [](Editor& edit, const m::Match& match) -> Instr* {
          CompareDirection direction = CompareDirectionOf(match);
          bool holds = direction == kEq || direction == kLe || direction == kGe;
-         return rewriter.Filled(match.shape(), holds ? 1 : 0);
+         return edit.Filled(match.shape(), holds ? 1 : 0);
        },
        [](const m::Match& match) { return HasExactOrder(match[x]); },
        R"(x = s32[6] parameter(0)
@@ -128,8 +128,8 @@ std::span<const Rule> CompareRules() {
        R"(x = f32[61] parameter(0)
           ROOT c = pred[61] compare(x, x), direction=LT)"},
       {"compare.constant-left", "c < x is x > c", m::Compare(m::Splat(c), x),
-       [](Rewriter& rewriter, const m::Match& match) {
-         return MakeCompare(rewriter, match.root(), Turned(CompareDirectionOf(match)), match[x], match[c]);
+       [](Editor& edit, const m::Match& match) {
+         return MakeCompare(edit, match.root(), Turned(CompareDirectionOf(match)), match[x], match[c]);
        },
        [](const m::Match& match) { return SplatOf(match[x]) == nullptr; },
        R"(x = f32[61] parameter(0)
@@ -137,8 +137,8 @@ std::span<const Rule> CompareRules() {
           b = f32[61] broadcast(c), dimensions={}
           ROOT r = pred[61] compare(b, x), direction=LE)"},
       {"compare.range", "ranges that do not meet", m::Compare(x, y),
-       [](Rewriter& rewriter, const m::Match& match) {
-         return rewriter.Filled(match.shape(), *Known(match) ? 1 : 0);
+       [](Editor& edit, const m::Match& match) {
+         return edit.Filled(match.shape(), *Known(match) ? 1 : 0);
        },
        [](const m::Match& match) {
          return HasExactOrder(match[x]) && HasOwnOrder(match) && Known(match).has_value();
@@ -150,8 +150,8 @@ std::span<const Rule> CompareRules() {
           ROOT r = pred[61] compare(w, b), direction=LT)"},
       {"compare.unsigned-zero", "x < 0 is false, x >= 0 true, for unsigned numbers",
        m::Compare(x, m::Zero()),
-       [](Rewriter& rewriter, const m::Match& match) {
-         return rewriter.Filled(match.shape(), CompareDirectionOf(match) == kGe ? 1 : 0);
+       [](Editor& edit, const m::Match& match) {
+         return edit.Filled(match.shape(), CompareDirectionOf(match) == kGe ? 1 : 0);
        },
        [](const m::Match& match) {
          return IsUnsigned(match[x]->shape().type()) && HasOwnOrder(match) &&
@@ -188,45 +188,45 @@ std::span<const Rule> CompareRules() {
           y = pred[61] parameter(1)
           ROOT r = pred[61] compare(x, y), direction=NE)"},
       {"compare.sum", "x + c == d is x == d - c", m::Compare(m::Add(x, m::Splat(c)), m::Splat(d)),
-       [](Rewriter& rewriter, const m::Match& match) {
-         return CompareWithInt(rewriter, match,
+       [](Editor& edit, const m::Match& match) {
+         return CompareWithInt(edit, match,
                                WrapSubtract(match.number(d).IntAt(0), match.number(c).IntAt(0)));
        },
        IsEqualityOfIntegers},
       {"compare.xor", "x ^ c == d is x == c ^ d", m::Compare(m::Xor(x, m::Splat(c)), m::Splat(d)),
-       [](Rewriter& rewriter, const m::Match& match) {
-         return CompareWithInt(rewriter, match,
+       [](Editor& edit, const m::Match& match) {
+         return CompareWithInt(edit, match,
                                match.number(d).IntAt(0) ^ match.number(c).IntAt(0));
        },
        IsEqualityOfIntegers},
       {"compare.negate", "-x == c is x == -c", m::Compare(m::Negate(x), m::Splat(c)),
-       [](Rewriter& rewriter, const m::Match& match) {
-         return CompareWithInt(rewriter, match, WrapSubtract(0, match.number(c).IntAt(0)));
+       [](Editor& edit, const m::Match& match) {
+         return CompareWithInt(edit, match, WrapSubtract(0, match.number(c).IntAt(0)));
        },
        IsEqualityOfIntegers},
       {"compare.not", "~x == c is x == ~c", m::Compare(m::Not(x), m::Splat(c)),
-       [](Rewriter& rewriter, const m::Match& match) {
-         return CompareWithInt(rewriter, match, ~match.number(c).IntAt(0));
+       [](Editor& edit, const m::Match& match) {
+         return CompareWithInt(edit, match, ~match.number(c).IntAt(0));
        },
        IsEqualityOfIntegers},
       {"compare.difference", "x - y == 0 is x == y", m::Compare(m::Subtract(x, y), m::Zero()),
-       [](Rewriter& rewriter, const m::Match& match) {
-         return MakeCompare(rewriter, match.root(), CompareDirectionOf(match), match[x], match[y]);
+       [](Editor& edit, const m::Match& match) {
+         return MakeCompare(edit, match.root(), CompareDirectionOf(match), match[x], match[y]);
        },
        IsEqualityOfIntegers},
       {"compare.xor-zero", "x ^ y == 0 is x == y", m::Compare(m::Xor(x, y), m::Zero()),
-       [](Rewriter& rewriter, const m::Match& match) {
-         return MakeCompare(rewriter, match.root(), CompareDirectionOf(match), match[x], match[y]);
+       [](Editor& edit, const m::Match& match) {
+         return MakeCompare(edit, match.root(), CompareDirectionOf(match), match[x], match[y]);
        },
        IsEqualityOfIntegers},
       {"compare.sums", "x + y == x + a is y == a", m::Compare(m::Add(x, y), m::Add(x, a)),
-       [](Rewriter& rewriter, const m::Match& match) {
-         return MakeCompare(rewriter, match.root(), CompareDirectionOf(match), match[y], match[a]);
+       [](Editor& edit, const m::Match& match) {
+         return MakeCompare(edit, match.root(), CompareDirectionOf(match), match[y], match[a]);
        },
        IsEqualityOfIntegers},
       {"compare.negates", "-x == -y is x == y", m::Compare(m::Negate(x), m::Negate(y)),
-       [](Rewriter& rewriter, const m::Match& match) {
-         return MakeCompare(rewriter, match.root(), CompareDirectionOf(match), match[x], match[y]);
+       [](Editor& edit, const m::Match& match) {
+         return MakeCompare(edit, match.root(), CompareDirectionOf(match), match[x], match[y]);
        },
        IsEqualityOfIntegers},
       {"compare.abs-negative", "|x| < 0 is false, for NaN too", m::Compare(m::Abs(x), m::Zero()),
@@ -242,8 +242,8 @@ std::span<const Rule> CompareRules() {
           ROOT r = pred[61] compare(s, b), direction=LT)"},
       {"not.compare", "not x < y is x >= y where nothing is NaN; not x == y is x != y always",
        m::Not(m::Bind(a, m::Compare(x, y))),
-       [](Rewriter& rewriter, const m::Match& match) {
-         return MakeCompare(rewriter, match[a], Inverse(match[a]->attrs<CompareAttrs>().direction),
+       [](Editor& edit, const m::Match& match) {
+         return MakeCompare(edit, match[a], Inverse(match[a]->attrs<CompareAttrs>().direction),
                             match[x], match[y]);
        },
        [](const m::Match& match) {

@@ -59,8 +59,8 @@ std::span<const Rule> ComplexRules() {
       {"imag.negate", "the imaginary part of -complex(x, y)", m::Imag(m::Negate(m::Complex(x, y))),
        m::Negate(y)},
       {"complex.convert", "complex(x, 0) is x made complex", m::Complex(x, m::PositiveZero()),
-       [](Rewriter& rewriter, const m::Match& match) {
-         return rewriter.MakeShaped(Op::kConvert, match.shape().WithoutLayout(), {match[x]});
+       [](Editor& edit, const m::Match& match) {
+         return edit.MakeShaped(Op::kConvert, match.shape().WithoutLayout(), {match[x]});
        }},
   };
   return kRules;

@@ -21,9 +21,9 @@ int64_t AlongOf(const Instr* concatenate) {
 int64_t SizeAlong(const Instr* operand, int64_t d) {
   return SizeAt(operand->shape(), d);
 }
-Instr* MakeConcatenate(Rewriter& rewriter, std::vector<Instr*> operands, int64_t d) {
+Instr* MakeConcatenate(Editor& edit, std::vector<Instr*> operands, int64_t d) {
   if (operands.size() == 1) return operands[0];
-  return rewriter.Make(Op::kConcatenate, std::move(operands), DimensionAttrs{d});
+  return edit.Make(Op::kConcatenate, std::move(operands), DimensionAttrs{d});
 }
 
 bool CanFlatten(const Instr* instr, const Instr* operand) {
@@ -31,7 +31,7 @@ bool CanFlatten(const Instr* instr, const Instr* operand) {
          AlongOf(operand) == AlongOf(instr);
 }
 
-Instr* Flattened(Rewriter& rewriter, const m::Match& match) {
+Instr* Flattened(Editor& edit, const m::Match& match) {
   std::vector<Instr*> flat;
   for (Instr* operand : match.root()->operands()) {
     if (CanFlatten(match.root(), operand)) {
@@ -40,7 +40,7 @@ Instr* Flattened(Rewriter& rewriter, const m::Match& match) {
       flat.push_back(operand);
     }
   }
-  return MakeConcatenate(rewriter, std::move(flat), AlongOf(match.root()));
+  return MakeConcatenate(edit, std::move(flat), AlongOf(match.root()));
 }
 
 // `next` goes on where `slice` ends, in the same array.
@@ -59,7 +59,7 @@ bool GoesOn(const Instr* slice, const Instr* next, int64_t along) {
 }
 
 // Neighbours that are slices of one array become one slice.
-Instr* JoinSlices(Rewriter& rewriter, const m::Match& match) {
+Instr* JoinSlices(Editor& edit, const m::Match& match) {
   int64_t along = AlongOf(match.root());
   std::vector<Instr*> joined;
   auto operands = match.root()->operands();
@@ -73,11 +73,11 @@ Instr* JoinSlices(Rewriter& rewriter, const m::Match& match) {
     auto d = static_cast<size_t>(along);
     SliceAttrs attrs = operands[i]->attrs<SliceAttrs>();
     attrs.limits[d] = operands[last]->attrs<SliceAttrs>().limits[d];
-    joined.push_back(rewriter.Make(Op::kSlice, {operands[i]->operand(0)}, std::move(attrs)));
+    joined.push_back(edit.Make(Op::kSlice, {operands[i]->operand(0)}, std::move(attrs)));
     if (joined.back() == nullptr) return nullptr;
     i = last + 1;
   }
-  return MakeConcatenate(rewriter, std::move(joined), along);
+  return MakeConcatenate(edit, std::move(joined), along);
 }
 bool HasNeighbours(const m::Match& match) {
   auto operands = match.root()->operands();
@@ -108,7 +108,7 @@ Seen SeenBy(const Instr* slice, const Instr* concatenate) {
   return seen;
 }
 
-Instr* SliceOfSeen(Rewriter& rewriter, const m::Match& match) {
+Instr* SliceOfSeen(Editor& edit, const m::Match& match) {
   Seen seen = SeenBy(match.root(), match[a]);
   if (seen.count == 0 || seen.count == match[a]->operand_count()) return nullptr;
   if (seen.count > 1 && !HasOneUser(match[a])) return nullptr;  // would copy what is there anyway
@@ -118,8 +118,8 @@ Instr* SliceOfSeen(Rewriter& rewriter, const m::Match& match) {
   auto d = static_cast<size_t>(AlongOf(match[a]));
   attrs.starts[d] -= seen.begin;
   attrs.limits[d] -= seen.begin;
-  Instr* rest = MakeConcatenate(rewriter, std::move(operands), AlongOf(match[a]));
-  return rewriter.Make(Op::kSlice, {rest}, std::move(attrs));
+  Instr* rest = MakeConcatenate(edit, std::move(operands), AlongOf(match[a]));
+  return edit.Make(Op::kSlice, {rest}, std::move(attrs));
 }
 
 // All operands are broadcasts of one scalar.
@@ -139,18 +139,18 @@ Instr* OneScalar(const Instr* concatenate) {
 std::span<const Rule> ConcatenateRules() {
   static constexpr Rule kRules[] = {
       {"concatenate.one", "a concatenate of one array", m::Concatenate(),
-       [](Rewriter&, const m::Match& match) { return match.root()->operand(0); },
+       [](Editor&, const m::Match& match) { return match.root()->operand(0); },
        [](const m::Match& match) { return match.root()->operand_count() == 1; },
        R"(x = f32[3] parameter(0)
           ROOT c = f32[3] concatenate(x), dimensions={0})"},
       {"concatenate.empty", "arrays of no elements are left out", m::Concatenate(),
-       [](Rewriter& rewriter, const m::Match& match) {
+       [](Editor& edit, const m::Match& match) {
          std::vector<Instr*> some;
          int64_t d = AlongOf(match.root());
          for (Instr* operand : match.root()->operands())
            if (SizeAlong(operand, d) > 0) some.push_back(operand);
          if (some.empty()) some.push_back(match.root()->operand(0));
-         return MakeConcatenate(rewriter, std::move(some), d);
+         return MakeConcatenate(edit, std::move(some), d);
        },
        [](const m::Match& match) {
          return match.root()->operand_count() > 1 &&
@@ -183,8 +183,8 @@ std::span<const Rule> ConcatenateRules() {
           b = f32[2,4] slice(x), slice={[0:2], [4:8]}
           ROOT c = f32[2,7] concatenate(a, b), dimensions={1})"},
       {"concatenate.of-scalar", "broadcasts of one scalar beside each other", m::Concatenate(),
-       [](Rewriter& rewriter, const m::Match& match) {
-         return rewriter.Broadcast(OneScalar(match.root()), match.shape());
+       [](Editor& edit, const m::Match& match) {
+         return edit.Broadcast(OneScalar(match.root()), match.shape());
        },
        [](const m::Match& match) { return OneScalar(match.root()) != nullptr; },
        R"(x = f32[] parameter(0)
@@ -201,12 +201,12 @@ std::span<const Rule> ConcatenateRules() {
           ROOT s = f32[4] slice(a), slice={[4:12:2]})"},
       {"reverse.of-concatenate", "reversed along another dimension, piece by piece; only for two",
        m::Reverse(m::Bind(a, m::Concatenate())),
-       [](Rewriter& rewriter, const m::Match& match) -> Instr* {
+       [](Editor& edit, const m::Match& match) -> Instr* {
          // Pays when both pieces are reverses that it undoes.
          std::vector<Instr*> pieces;
          for (Instr* operand : match[a]->operands()) pieces.push_back(operand->operand(0));
          if (Contains(DimensionsOf(match.root()), AlongOf(match[a]))) std::ranges::reverse(pieces);
-         return MakeConcatenate(rewriter, std::move(pieces), AlongOf(match[a]));
+         return MakeConcatenate(edit, std::move(pieces), AlongOf(match[a]));
        },
        [](const m::Match& match) {
          return match[a]->operand_count() <= kMostOperands &&

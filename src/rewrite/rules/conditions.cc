@@ -49,22 +49,22 @@ std::optional<int> PowerOfTwo(const Instr* instr) {
   return exponent - 1;
 }
 
-Instr* FilledInt(Rewriter& rewriter, const m::Match& match, int64_t value) {
-  return rewriter.Filled(match.shape(), Literal::ScalarInt(match.type(), value));
+Instr* FilledInt(Editor& edit, const m::Match& match, int64_t value) {
+  return edit.Filled(match.shape(), Literal::ScalarInt(match.type(), value));
 }
-Instr* WithInt(Rewriter& rewriter, const m::Match& match, Op op, Instr* x, int64_t value) {
-  return rewriter.Make(op, {x, FilledInt(rewriter, match, value)});
+Instr* WithInt(Editor& edit, const m::Match& match, Op op, Instr* x, int64_t value) {
+  return edit.Make(op, {x, FilledInt(edit, match, value)});
 }
-Instr* IntWith(Rewriter& rewriter, const m::Match& match, Op op, int64_t value, Instr* x) {
-  return rewriter.Make(op, {FilledInt(rewriter, match, value), x});
+Instr* IntWith(Editor& edit, const m::Match& match, Op op, int64_t value, Instr* x) {
+  return edit.Make(op, {FilledInt(edit, match, value), x});
 }
 
-Instr* NegatedConstant(Rewriter& rewriter, const Instr* constant) {
+Instr* NegatedConstant(Editor& edit, const Instr* constant) {
   const Shape& shape = constant->shape();
   if (std::optional<int64_t> value = IntOf(constant))
-    return rewriter.Filled(shape, Literal::ScalarInt(shape.type(), WrapSubtract(0, *value)));
+    return edit.Filled(shape, Literal::ScalarInt(shape.type(), WrapSubtract(0, *value)));
   if (std::optional<double> value = RealOf(constant))
-    return rewriter.Filled(shape, Literal::Scalar(shape.type(), -*value));
+    return edit.Filled(shape, Literal::Scalar(shape.type(), -*value));
   return nullptr;
 }
 
@@ -76,14 +76,14 @@ bool IsIncreasing(const Dims& dims) {
   return std::ranges::is_sorted(dims);
 }
 
-Instr* Reshaped(Rewriter& rewriter, Instr* x, Dims dims) {
+Instr* Reshaped(Editor& edit, Instr* x, Dims dims) {
   if (x == nullptr || x->shape().dims() == dims) return x;
   Shape shape = Shape::Array(x->shape().type(), std::move(dims));
-  return rewriter.MakeShaped(Op::kReshape, std::move(shape), {x});
+  return edit.MakeShaped(Op::kReshape, std::move(shape), {x});
 }
 
-Instr* IndexConstant(Rewriter& rewriter, ElementType type, int64_t value) {
-  return rewriter.Constant(Literal::ScalarInt(type, value));
+Instr* IndexConstant(Editor& edit, ElementType type, int64_t value) {
+  return edit.Constant(Literal::ScalarInt(type, value));
 }
 
 std::optional<Op> CombinerOf(const Computation& body) {

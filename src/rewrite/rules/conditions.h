@@ -40,12 +40,12 @@ inline int64_t WrapMultiply(int64_t x, int64_t y) {
 }
 
 // An array of the shape of what is replaced, full of an integer (wrapped to its type).
-Instr* FilledInt(Rewriter& rewriter, const m::Match& match, int64_t value);
+Instr* FilledInt(Editor& edit, const m::Match& match, int64_t value);
 // op(x, value) and op(value, x).
-Instr* WithInt(Rewriter& rewriter, const m::Match& match, Op op, Instr* x, int64_t value);
-Instr* IntWith(Rewriter& rewriter, const m::Match& match, Op op, int64_t value, Instr* x);
+Instr* WithInt(Editor& edit, const m::Match& match, Op op, Instr* x, int64_t value);
+Instr* IntWith(Editor& edit, const m::Match& match, Op op, int64_t value, Instr* x);
 // -c, of the same shape.
-Instr* NegatedConstant(Rewriter& rewriter, const Instr* constant);
+Instr* NegatedConstant(Editor& edit, const Instr* constant);
 
 // ---- shapes
 
@@ -63,9 +63,9 @@ inline bool IsStaticArray(const Instr* instr) {
   return instr->shape().IsArray() && !instr->shape().HasDynamicDims();
 }
 // Reshaped to these dimensions, or the same if it has them already.
-Instr* Reshaped(Rewriter& rewriter, Instr* x, Dims dims);
+Instr* Reshaped(Editor& edit, Instr* x, Dims dims);
 // A scalar constant.
-Instr* IndexConstant(Rewriter& rewriter, ElementType type, int64_t value);
+Instr* IndexConstant(Editor& edit, ElementType type, int64_t value);
 
 // The op of a computation that takes two numbers and gives op of both, in any order: what reduce
 // and its kind call. Nothing for complex maximum and the like, whose order matters.

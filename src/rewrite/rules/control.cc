@@ -25,14 +25,14 @@ bool IsPlainBody(const Computation& body) {
 }
 
 // The instructions of a computation, here, with these arguments: what its root is.
-Instr* WrittenOut(Rewriter& rewriter, const Computation& body, std::span<Instr* const> arguments) {
+Instr* WrittenOut(Editor& edit, const Computation& body, std::span<Instr* const> arguments) {
   std::unordered_map<const Instr*, Instr*> here;
   for (size_t i = 0; i < body.parameters().size(); ++i) here[body.parameter(i)] = arguments[i];
   for (Instr* instr : body.PostOrder()) {
     if (instr->op() == Op::kParameter) continue;
     std::vector<Instr*> operands;
     for (const Instr* operand : instr->operands()) operands.push_back(here.at(operand));
-    here[instr] = rewriter.Copy(instr, std::move(operands));
+    here[instr] = edit.Copy(*instr, std::move(operands));
   }
   return here.at(body.root());
 }
@@ -71,11 +71,11 @@ bool HasOneBranch(const m::Match& match) {
   return CanWriteOut(instr, 0);
 }
 
-Instr* SameOrTuple(Rewriter& rewriter, const m::Match& match, std::vector<Instr*> parts) {
+Instr* SameOrTuple(Editor& edit, const m::Match& match, std::vector<Instr*> parts) {
   if (!match.shape().IsTuple()) return parts[0];
   std::vector<Shape> shapes;
   for (const Instr* part : parts) shapes.push_back(part->shape());
-  return rewriter.MakeShaped(Op::kTuple, Shape::Tuple(std::move(shapes)), std::move(parts));
+  return edit.MakeShaped(Op::kTuple, Shape::Tuple(std::move(shapes)), std::move(parts));
 }
 
 bool IsTupleAgain(const m::Match& match) {
@@ -112,17 +112,16 @@ bool MapsOneOp(const m::Match& match) {
 std::span<const Rule> ControlRules() {
   static constexpr Rule kRules[] = {
       {"tuple.again", "a tuple of all elements of a tuple", m::Tuple(),
-       [](Rewriter&, const m::Match& match) { return match.root()->operand(0)->operand(0); },
+       [](Editor&, const m::Match& match) { return match.root()->operand(0)->operand(0); },
        IsTupleAgain,
        R"(t = (f32[4], s32[4]) parameter(0)
           x = f32[4] get-tuple-element(t), index=0
           y = s32[4] get-tuple-element(t), index=1
           ROOT u = (f32[4], s32[4]) tuple(x, y))"},
       {"conditional.known", "which branch is taken is known", m::Conditional(),
-       [](Rewriter& rewriter, const m::Match& match) {
+       [](Editor& edit, const m::Match& match) {
          size_t branch = *Taken(match.root());
-         return WrittenOut(rewriter, *match.root()->called(branch),
-                           ArgumentsOf(match.root(), branch));
+         return WrittenOut(edit, *match.root()->called(branch), ArgumentsOf(match.root(), branch));
        },
        [](const m::Match& match) {
          std::optional<size_t> branch = Taken(match.root());
@@ -147,8 +146,8 @@ ENTRY main {
   ROOT c = f32[4] conditional(i, x, y), branch_computations={twice, minus}
 })"},
       {"conditional.same", "every branch is the same", m::Conditional(),
-       [](Rewriter& rewriter, const m::Match& match) {
-         return WrittenOut(rewriter, *match.root()->called(0), ArgumentsOf(match.root(), 0));
+       [](Editor& edit, const m::Match& match) {
+         return WrittenOut(edit, *match.root()->called(0), ArgumentsOf(match.root(), 0));
        },
        HasOneBranch,
        R"(HloModule m
@@ -164,10 +163,10 @@ ENTRY main {
   ROOT c = f32[4] conditional(p, x, x), true_computation=twice, false_computation=twice
 })"},
       {"while.never", "a loop that is not entered", m::While(),
-       [](Rewriter& rewriter, const m::Match& match) -> Instr* {
+       [](Editor& edit, const m::Match& match) -> Instr* {
          auto operands = match.root()->operands();
          if (operands.size() == 1 && operands[0]->shape() == match.shape()) return operands[0];
-         return SameOrTuple(rewriter, match, {operands.begin(), operands.end()});
+         return SameOrTuple(edit, match, {operands.begin(), operands.end()});
        },
        [](const m::Match& match) {
          const Instr* goes_on = match.root()->called(0)->root();
@@ -193,14 +192,14 @@ ENTRY main {
   ROOT c = f32[4] while(x), condition=never, body=twice
 })"},
       {"map.one-op", "a map of one op is that op", m::Map(),
-       [](Rewriter& rewriter, const m::Match& match) -> Instr* {
+       [](Editor& edit, const m::Match& match) -> Instr* {
          const Instr* root = match.root()->called(0)->root();
          std::vector<Instr*> operands;
          for (const Instr* parameter : root->operands())
            operands.push_back(match.root()->operand(
                static_cast<size_t>(parameter->attrs<ParameterAttrs>().number)));
-         return rewriter.MakeShaped(root->op(), match.shape().WithoutLayout(), std::move(operands),
-                                    root->attrs());
+         return edit.MakeShaped(root->op(), match.shape().WithoutLayout(), std::move(operands),
+                                root->attrs());
        },
        MapsOneOp,
        R"(HloModule m
@@ -217,9 +216,9 @@ ENTRY main {
   ROOT c = f32[61] map(x, y), dimensions={0}, to_apply=minus
 })"},
       {"sort.one", "nothing to sort", m::Sort(),
-       [](Rewriter& rewriter, const m::Match& match) {
+       [](Editor& edit, const m::Match& match) {
          auto operands = match.root()->operands();
-         return SameOrTuple(rewriter, match, {operands.begin(), operands.end()});
+         return SameOrTuple(edit, match, {operands.begin(), operands.end()});
        },
        [](const m::Match& match) {
          return match.root()->captures() == 0 &&
@@ -239,10 +238,9 @@ ENTRY main {
   ROOT c = f32[61,1] sort(x), dimensions={1}, to_apply=less
 })"},
       {"topk.one", "the greatest of one", m::TopK(x),
-       [](Rewriter& rewriter, const m::Match& match) -> Instr* {
+       [](Editor& edit, const m::Match& match) -> Instr* {
          const Shape& indices = match.shape().elements()[1];
-         return SameOrTuple(rewriter, match,
-                            {match[x], rewriter.Filled(indices.WithoutLayout(), 0.0)});
+         return SameOrTuple(edit, match, {match[x], edit.Filled(indices.WithoutLayout(), 0.0)});
        },
        [](const m::Match& match) {
          const Shape& shape = match[x]->shape();

@@ -60,16 +60,16 @@ std::span<const Rule> ConvertRules() {
           a = f32[6] convert(x)
           ROOT c = bf16[6] convert(a))"},
       {"convert.through-wider", "to a wider type and on", m::Convert(m::Bind(a, m::Convert(x))),
-       [](Rewriter& rewriter, const m::Match& match) {
-         return rewriter.MakeShaped(Op::kConvert, match.shape().WithoutLayout(), {match[x]});
+       [](Editor& edit, const m::Match& match) {
+         return edit.MakeShaped(Op::kConvert, match.shape().WithoutLayout(), {match[x]});
        },
        IsThroughWider,
        R"(x = s8[61] parameter(0)
           a = f32[61] convert(x)
           ROOT c = f64[61] convert(a))"},
       {"convert.through-narrower", "integers cut twice", m::Convert(m::Bind(a, m::Convert(x))),
-       [](Rewriter& rewriter, const m::Match& match) {
-         return rewriter.MakeShaped(Op::kConvert, match.shape().WithoutLayout(), {match[x]});
+       [](Editor& edit, const m::Match& match) {
+         return edit.MakeShaped(Op::kConvert, match.shape().WithoutLayout(), {match[x]});
        },
        [](const m::Match& match) {
          ElementType from = match[x]->shape().type(), through = match[a]->shape().type();
@@ -81,8 +81,8 @@ std::span<const Rule> ConvertRules() {
           ROOT c = s8[61] convert(a))"},
       {"convert.iota", "an iota as another type is an iota of it",
        m::Convert(m::Bind(a, m::Iota())),
-       [](Rewriter& rewriter, const m::Match& match) {
-         return rewriter.MakeShaped(Op::kIota, match.shape().WithoutLayout(), {},
+       [](Editor& edit, const m::Match& match) {
+         return edit.MakeShaped(Op::kIota, match.shape().WithoutLayout(), {},
                                     match[a]->attrs<IotaAttrs>());
        },
        [](const m::Match& match) {

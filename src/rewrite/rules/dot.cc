@@ -30,7 +30,7 @@ Dims FreeDims(const Shape& shape, const Dims& batch, const Dims& contracting) {
 }
 
 // One side of a product: its batch and free dimensions where the result has them.
-Instr* Spread(Rewriter& rewriter, const m::Match& match, Instr* side, const Dims& batch,
+Instr* Spread(Editor& edit, const m::Match& match, Instr* side, const Dims& batch,
               const Dims& contracting, int64_t first_free) {
   if (!IsIncreasing(batch)) return nullptr;
   Dims sizes, places;
@@ -42,24 +42,24 @@ Instr* Spread(Rewriter& rewriter, const m::Match& match, Instr* side, const Dims
     sizes.push_back(SizeAt(side->shape(), d));
   }
   Shape shape = match.shape().WithoutLayout();
-  Instr* reshaped = Reshaped(rewriter, side, std::move(sizes));
+  Instr* reshaped = Reshaped(edit, side, std::move(sizes));
   if (side->shape().type() != shape.type() && reshaped != nullptr)
-    reshaped = rewriter.MakeShaped(
+    reshaped = edit.MakeShaped(
         Op::kConvert, reshaped->shape().WithoutLayout().WithType(shape.type()), {reshaped});
-  return rewriter.MakeShaped(Op::kBroadcast, std::move(shape), {reshaped},
-                             DimensionsAttrs{std::move(places)});
+  return edit.MakeShaped(Op::kBroadcast, std::move(shape), {reshaped},
+                         DimensionsAttrs{std::move(places)});
 }
 
-Instr* ProductInsteadOfDot(Rewriter& rewriter, const m::Match& match) {
+Instr* ProductInsteadOfDot(Editor& edit, const m::Match& match) {
   const DotAttrs& attrs = DotOf(match.root());
   auto batch = static_cast<int64_t>(attrs.lhs_batch.size());
   Dims free = FreeDims(match[x]->shape(), attrs.lhs_batch, attrs.lhs_contracting);
-  Instr* left = Spread(rewriter, match, match[x], attrs.lhs_batch, attrs.lhs_contracting, batch);
-  Instr* right = Spread(rewriter, match, match[y], attrs.rhs_batch, attrs.rhs_contracting,
+  Instr* left = Spread(edit, match, match[x], attrs.lhs_batch, attrs.lhs_contracting, batch);
+  Instr* right = Spread(edit, match, match[y], attrs.rhs_batch, attrs.rhs_contracting,
                         batch + static_cast<int64_t>(free.size()));
-  Instr* product = rewriter.Make(Op::kMultiply, {left, right});
+  Instr* product = edit.Make(Op::kMultiply, {left, right});
   if (!IsReal(match.type())) return product;
-  return rewriter.Make(Op::kAdd, {product, rewriter.Filled(match.shape(), 0.0)});
+  return edit.Make(Op::kAdd, {product, edit.Filled(match.shape(), 0.0)});
 }
 
 // Products of narrow floats are exact in f32. A narrow result is not taken: what becomes -0 when it
@@ -86,17 +86,17 @@ bool MapThrough(const Instr* transpose, Dims& batch, Dims& contracting) {
     for (int64_t& d : *dims) d = permutation[static_cast<size_t>(d)];
   return IsIncreasing(free);
 }
-Instr* LeftThrough(Rewriter& rewriter, const m::Match& match) {
+Instr* LeftThrough(Editor& edit, const m::Match& match) {
   DotAttrs attrs = DotOf(match.root());
   if (!MapThrough(match[a], attrs.lhs_batch, attrs.lhs_contracting)) return nullptr;
-  return rewriter.MakeShaped(Op::kDot, match.shape().WithoutLayout(), {match[x], match[y]},
-                             std::move(attrs));
+  return edit.MakeShaped(Op::kDot, match.shape().WithoutLayout(), {match[x], match[y]},
+                         std::move(attrs));
 }
-Instr* RightThrough(Rewriter& rewriter, const m::Match& match) {
+Instr* RightThrough(Editor& edit, const m::Match& match) {
   DotAttrs attrs = DotOf(match.root());
   if (!MapThrough(match[a], attrs.rhs_batch, attrs.rhs_contracting)) return nullptr;
-  return rewriter.MakeShaped(Op::kDot, match.shape().WithoutLayout(), {match[x], match[y]},
-                             std::move(attrs));
+  return edit.MakeShaped(Op::kDot, match.shape().WithoutLayout(), {match[x], match[y]},
+                         std::move(attrs));
 }
 
 // transpose(dot(x, y)) that exchanges the free dimensions of both sides is dot(y, x).
@@ -124,7 +124,7 @@ bool IsPointwise(const m::Match& match) {
            w.base_dilation == 1;
   });
 }
-Instr* DotInsteadOfConvolution(Rewriter& rewriter, const m::Match& match) {
+Instr* DotInsteadOfConvolution(Editor& edit, const m::Match& match) {
   const auto& attrs = match.root()->attrs<ConvolutionAttrs>();
   const ConvDims& dims = attrs.dims;
   // The kernel as [in, out], the dot as [what is left of the input, in order ..., out].
@@ -132,7 +132,7 @@ Instr* DotInsteadOfConvolution(Rewriter& rewriter, const m::Match& match) {
                       SizeAt(match[y]->shape(), dims.kernel_output)};
   if (dims.kernel_input > dims.kernel_output) std::swap(kernel_dims[0], kernel_dims[1]);
   int64_t in = dims.kernel_input > dims.kernel_output ? 1 : 0;
-  Instr* kernel = Reshaped(rewriter, match[y], kernel_dims);
+  Instr* kernel = Reshaped(edit, match[y], kernel_dims);
   DotAttrs dot{{}, {}, {dims.input_feature}, {in}, attrs.precision, {}, {}, {}};
   std::vector<Instr*> operands = {match[x], kernel};
   if (kernel == nullptr) return nullptr;
@@ -150,10 +150,10 @@ Instr* DotInsteadOfConvolution(Rewriter& rewriter, const m::Match& match) {
   }
   places[static_cast<size_t>(dims.output_feature)] = place;
   sizes.push_back(SizeAt(match[y]->shape(), dims.kernel_output));
-  Instr* product = rewriter.MakeShaped(Op::kDot, Shape::Array(match.type(), std::move(sizes)),
-                                       std::move(operands), std::move(dot));
+  Instr* product = edit.MakeShaped(Op::kDot, Shape::Array(match.type(), std::move(sizes)),
+                                   std::move(operands), std::move(dot));
   if (IsIncreasing(places)) return product;
-  return rewriter.Make(Op::kTranspose, {product}, DimensionsAttrs{std::move(places)});
+  return edit.Make(Op::kTranspose, {product}, DimensionsAttrs{std::move(places)});
 }
 
 }  // namespace
@@ -193,11 +193,11 @@ std::span<const Rule> DotRules() {
           ROOT d = s32[3,4] dot(x, b), lhs_contracting_dims={1}, rhs_contracting_dims={0})"},
       {"transpose.of-dot", "a dot whose sides are exchanged",
        m::Transpose(m::Bind(a, m::Dot(x, y))),
-       [](Rewriter& rewriter, const m::Match& match) {
+       [](Editor& edit, const m::Match& match) {
          DotAttrs attrs = DotOf(match[a]);
          std::swap(attrs.lhs_batch, attrs.rhs_batch);
          std::swap(attrs.lhs_contracting, attrs.rhs_contracting);
-         return rewriter.MakeShaped(Op::kDot, match.shape().WithoutLayout(), {match[y], match[x]},
+         return edit.MakeShaped(Op::kDot, match.shape().WithoutLayout(), {match[y], match[x]},
                                     std::move(attrs));
        },
        [](const m::Match& match) {
@@ -209,11 +209,11 @@ std::span<const Rule> DotRules() {
           ROOT t = s32[4,3] transpose(d), dimensions={1,0})"},
       {"transpose.of-dot-float", "a dot whose sides are exchanged",
        m::Transpose(m::Bind(a, m::Dot(x, y))),
-       [](Rewriter& rewriter, const m::Match& match) {
+       [](Editor& edit, const m::Match& match) {
          DotAttrs attrs = DotOf(match[a]);
          std::swap(attrs.lhs_batch, attrs.rhs_batch);
          std::swap(attrs.lhs_contracting, attrs.rhs_contracting);
-         return rewriter.MakeShaped(Op::kDot, match.shape().WithoutLayout(), {match[y], match[x]},
+         return edit.MakeShaped(Op::kDot, match.shape().WithoutLayout(), {match[y], match[x]},
                                     std::move(attrs));
        },
        [](const m::Match& match) { return IsExchange(match) && IsRealType(match); },

@@ -49,7 +49,7 @@ bool IsDraw(const m::Match& match) {
 }
 
 // The number is n 2^-mantissa with n the upper bits: below c where n is below c 2^mantissa.
-Instr* CompareBits(Rewriter& rewriter, const m::Match& match) {
+Instr* CompareBits(Editor& edit, const m::Match& match) {
   Draw draw = DrawOf(match[x]);
   CompareDirection direction = match.root()->attrs<CompareAttrs>().direction;
   double bound = std::ldexp(match.number(c).DoubleAt(0), draw.mantissa);
@@ -58,15 +58,15 @@ Instr* CompareBits(Rewriter& rewriter, const m::Match& match) {
   bool is_below = direction == kLt || direction == kLe;
   // n < least: below; n >= least: not.
   double least = is_strict ? std::ceil(bound) : std::floor(bound) + 1;
-  if (!(least > 0)) return rewriter.Filled(match.shape(), is_below ? 0 : 1);
+  if (!(least > 0)) return edit.Filled(match.shape(), is_below ? 0 : 1);
   if (!(least < std::ldexp(1.0, draw.mantissa)))
-    return rewriter.Filled(match.shape(), is_below ? 1 : 0);
+    return edit.Filled(match.shape(), is_below ? 1 : 0);
   const Shape& shape = draw.bits->shape();
   int shift = InfoOf(shape.type()).bits - draw.mantissa;
   auto number = static_cast<int64_t>(static_cast<uint64_t>(least) << shift);
-  return rewriter.Make(
-      Op::kCompare, {draw.bits, rewriter.Filled(shape, Literal::ScalarInt(shape.type(), number))},
-      CompareAttrs{.direction = is_below ? kLt : kGe});
+  return edit.Make(Op::kCompare,
+                   {draw.bits, edit.Filled(shape, Literal::ScalarInt(shape.type(), number))},
+                   CompareAttrs{.direction = is_below ? kLt : kGe});
 }
 
 }  // namespace

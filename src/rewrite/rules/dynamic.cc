@@ -45,7 +45,7 @@ bool SameStarts(const Instr* one, const Instr* other) {
 }
 
 // Starts that are known anyway are written as constants.
-Instr* WithKnownStarts(Rewriter& rewriter, const m::Match& match) {
+Instr* WithKnownStarts(Editor& edit, const m::Match& match) {
   Instr* instr = match.root();
   std::vector<Instr*> operands(instr->operands().begin(), instr->operands().end());
   bool any = false;
@@ -53,18 +53,18 @@ Instr* WithKnownStarts(Rewriter& rewriter, const m::Match& match) {
     Instr*& start = operands[FirstStart(instr) + d];
     std::optional<int64_t> known = StartOf(instr, d);
     if (!known || IntOf(start) == known) continue;
-    start = IndexConstant(rewriter, start->shape().type(), *known);
+    start = IndexConstant(edit, start->shape().type(), *known);
     any = true;
   }
-  return any ? rewriter.MakeLike(instr, std::move(operands)) : nullptr;
+  return any ? edit.MakeLike(*instr, std::move(operands)) : nullptr;
 }
 
 // A scalar of an array of indices.
-Instr* IndexAt(Rewriter& rewriter, Instr* indices, int64_t flat) {
+Instr* IndexAt(Editor& edit, Instr* indices, int64_t flat) {
   int64_t count = indices->shape().ElementCount();
-  Instr* line = Reshaped(rewriter, indices, {count});
-  if (count > 1) line = rewriter.Make(Op::kSlice, {line}, SliceAttrs{{flat}, {flat + 1}, {1}});
-  return Reshaped(rewriter, line, {});
+  Instr* line = Reshaped(edit, indices, {count});
+  if (count > 1) line = edit.Make(Op::kSlice, {line}, SliceAttrs{{flat}, {flat + 1}, {1}});
+  return Reshaped(edit, line, {});
 }
 
 // One slice, at one place.
@@ -74,19 +74,19 @@ bool TakesOneSlice(const m::Match& match) {
   auto vectors = static_cast<int64_t>(attrs.start_index_map.size());
   return vectors > 0 && match[y]->shape().ElementCount() == vectors;
 }
-Instr* SliceInsteadOfGather(Rewriter& rewriter, const m::Match& match) {
+Instr* SliceInsteadOfGather(Editor& edit, const m::Match& match) {
   const auto& attrs = match.root()->attrs<GatherAttrs>();
   ElementType type = match[y]->shape().type();
   std::vector<Instr*> operands = {match[x]};
   for (int64_t d = 0; d < match[x]->shape().rank(); ++d) {
     auto it = std::ranges::find(attrs.start_index_map, d);
     operands.push_back(it == attrs.start_index_map.end()
-                           ? IndexConstant(rewriter, type, 0)
-                           : IndexAt(rewriter, match[y], it - attrs.start_index_map.begin()));
+                           ? IndexConstant(edit, type, 0)
+                           : IndexAt(edit, match[y], it - attrs.start_index_map.begin()));
   }
   Instr* slice =
-      rewriter.Make(Op::kDynamicSlice, std::move(operands), DynamicSliceAttrs{attrs.slice_sizes});
-  return Reshaped(rewriter, slice, match.shape().dims());
+      edit.Make(Op::kDynamicSlice, std::move(operands), DynamicSliceAttrs{attrs.slice_sizes});
+  return Reshaped(edit, slice, match.shape().dims());
 }
 
 bool IsIntegerIndex(const Instr* indices) {
@@ -129,7 +129,7 @@ std::optional<Place> PlaceOf(const Instr& scatter) {
 }
 
 // One window at a known place, which replaces what is there.
-Instr* OneUpdate(Rewriter& rewriter, const m::Match& match) {
+Instr* OneUpdate(Editor& edit, const m::Match& match) {
   const Instr* scatter = match.root();
   if (scatter->operand_count() != 3) return nullptr;
   const Computation& body = *scatter->called(0);
@@ -139,10 +139,10 @@ Instr* OneUpdate(Rewriter& rewriter, const m::Match& match) {
   if (!place) return nullptr;
   Shape block = Shape::Array(scatter->operand(2)->shape().type(), place->sizes);
   std::vector<Instr*> operands = {scatter->operand(0),
-                                  rewriter.MakeShaped(Op::kReshape, block, {scatter->operand(2)})};
+                                  edit.MakeShaped(Op::kReshape, block, {scatter->operand(2)})};
   for (int64_t start : place->starts)
-    operands.push_back(rewriter.Constant(Literal::ScalarInt(ElementType::kS64, start)));
-  return rewriter.Make(Op::kDynamicUpdateSlice, std::move(operands));
+    operands.push_back(edit.Constant(Literal::ScalarInt(ElementType::kS64, start)));
+  return edit.Make(Op::kDynamicUpdateSlice, std::move(operands));
 }
 
 }  // namespace
@@ -151,14 +151,14 @@ Instr* OneUpdate(Rewriter& rewriter, const m::Match& match) {
 std::span<const Rule> DynamicRules() {
   static constexpr Rule kRules[] = {
       {"dynamic-slice.known", "a slice at a known place", m::DynamicSlice(),
-       [](Rewriter& rewriter, const m::Match& match) {
+       [](Editor& edit, const m::Match& match) {
          SliceAttrs attrs;
          for (size_t d = 0; d < match.shape().dims().size(); ++d) {
            attrs.starts.push_back(*StartOf(match.root(), d));
            attrs.limits.push_back(attrs.starts.back() + match.shape().dim(d));
            attrs.strides.push_back(1);
          }
-         return rewriter.Make(Op::kSlice, {match.root()->operand(0)}, std::move(attrs));
+         return edit.Make(Op::kSlice, {match.root()->operand(0)}, std::move(attrs));
        },
        [](const m::Match& match) {
          if (!HasScalarStarts(match.root())) return false;
@@ -177,7 +177,7 @@ std::span<const Rule> DynamicRules() {
           j = s32[] parameter(2)
           ROOT s = f32[3,4] dynamic-slice(x, i, j), dynamic_slice_sizes={3,4})"},
       {"dynamic-slice.of-update", "what was just written", m::DynamicSlice(),
-       [](Rewriter&, const m::Match& match) { return match.root()->operand(0)->operand(1); },
+       [](Editor&, const m::Match& match) { return match.root()->operand(0)->operand(1); },
        [](const m::Match& match) {
          const Instr* update = match.root()->operand(0);
          return update->op() == Op::kDynamicUpdateSlice && !update->has_extras() &&
@@ -191,8 +191,8 @@ std::span<const Rule> DynamicRules() {
           d = f32[9,4] dynamic-update-slice(x, u, i, j)
           ROOT s = f32[3,2] dynamic-slice(d, i, j), dynamic_slice_sizes={3,2})"},
       {"dynamic-slice.of-scalar", "a slice of a repeated scalar", m::DynamicSlice(),
-       [](Rewriter& rewriter, const m::Match& match) {
-         return rewriter.Broadcast(match.root()->operand(0)->operand(0), match.shape());
+       [](Editor& edit, const m::Match& match) {
+         return edit.Broadcast(match.root()->operand(0)->operand(0), match.shape());
        },
        [](const m::Match& match) {
          const Instr* from = match.root()->operand(0);
@@ -203,7 +203,7 @@ std::span<const Rule> DynamicRules() {
           i = s32[] parameter(1)
           ROOT s = f32[3] dynamic-slice(b, i), dynamic_slice_sizes={3})"},
       {"dynamic-update-slice.whole", "everything is written over", m::DynamicUpdateSlice(),
-       [](Rewriter&, const m::Match& match) { return match.root()->operand(1); },
+       [](Editor&, const m::Match& match) { return match.root()->operand(1); },
        [](const m::Match& match) {
          return SameDims(match.root()->operand(1)->shape(), match.shape());
        },
@@ -212,7 +212,7 @@ std::span<const Rule> DynamicRules() {
           i = s32[] parameter(2)
           ROOT d = f32[3,2] dynamic-update-slice(x, u, i, i))"},
       {"dynamic-update-slice.nothing", "nothing is written", m::DynamicUpdateSlice(),
-       [](Rewriter&, const m::Match& match) { return match.root()->operand(0); },
+       [](Editor&, const m::Match& match) { return match.root()->operand(0); },
        [](const m::Match& match) { return match.root()->operand(1)->shape().ElementCount() == 0; },
        R"(x = f32[3,2] parameter(0)
           u = f32[0,2] parameter(1)
@@ -227,11 +227,11 @@ std::span<const Rule> DynamicRules() {
           j = s32[] parameter(3)
           ROOT s = f32[9,4] dynamic-update-slice(x, u, i, j))"},
       {"dynamic-update-slice.again", "what is written over at once", m::DynamicUpdateSlice(),
-       [](Rewriter& rewriter, const m::Match& match) {
+       [](Editor& edit, const m::Match& match) {
          std::vector<Instr*> operands(match.root()->operands().begin(),
                                       match.root()->operands().end());
          operands[0] = operands[0]->operand(0);
-         return rewriter.MakeLike(match.root(), std::move(operands));
+         return edit.MakeLike(*match.root(), std::move(operands));
        },
        [](const m::Match& match) {
          const Instr* inner = match.root()->operand(0);
@@ -246,7 +246,7 @@ std::span<const Rule> DynamicRules() {
           d = f32[9] dynamic-update-slice(x, u, i)
           ROOT e = f32[9] dynamic-update-slice(d, v, i))"},
       {"dynamic-update-slice.same", "what is there already", m::DynamicUpdateSlice(),
-       [](Rewriter&, const m::Match& match) { return match.root()->operand(0); },
+       [](Editor&, const m::Match& match) { return match.root()->operand(0); },
        [](const m::Match& match) {
          const Instr* update = match.root()->operand(1);
          return update->op() == Op::kDynamicSlice &&
@@ -263,16 +263,14 @@ std::span<const Rule> DynamicRules() {
           i = s32[2] parameter(1)
           ROOT g = f32[3] gather(x, i), offset_dims={0}, collapsed_slice_dims={1}, start_index_map={1,0}, index_vector_dim=0, slice_sizes={3,1})"},
       {"gather.of-scalar", "a gather of a repeated scalar", m::Gather(m::Broadcast(x), y),
-       [](Rewriter& rewriter, const m::Match& match) {
-         return rewriter.Broadcast(match[x], match.shape());
-       },
+       [](Editor& edit, const m::Match& match) { return edit.Broadcast(match[x], match.shape()); },
        [](const m::Match& match) { return match[x]->shape().IsScalar(); },
        R"(x = f32[] parameter(0)
           b = f32[9] broadcast(x), dimensions={}
           i = s32[5,1] parameter(1)
           ROOT g = f32[5,2] gather(b, i), offset_dims={1}, collapsed_slice_dims={}, start_index_map={0}, index_vector_dim=1, slice_sizes={2})"},
       {"scatter.nothing", "a scatter of nothing", m::Scatter(),
-       [](Rewriter&, const m::Match& match) { return match.root()->operand(0); },
+       [](Editor&, const m::Match& match) { return match.root()->operand(0); },
        [](const m::Match& match) {
          return match.root()->operand_count() == 3 && match.root()->captures() == 0 &&
                 match.shape().IsArray() && match.root()->operand(2)->shape().ElementCount() == 0;

@@ -23,7 +23,7 @@ bool IsHighest(const Instr* instr) {
 }
 
 // op(x, the winner of two constants).
-Instr* WithWinner(Rewriter& rewriter, const m::Match& match, Op op) {
+Instr* WithWinner(Editor& edit, const m::Match& match, Op op) {
   const Literal &left = match.number(c), &right = match.number(d);
   bool take_left = false;
   if (IsReal(match.type())) {
@@ -40,12 +40,12 @@ Instr* WithWinner(Rewriter& rewriter, const m::Match& match, Op op) {
         IsUnsigned(match.type()) ? static_cast<uint64_t>(p) < static_cast<uint64_t>(q) : p < q;
     take_left = below == (op == Op::kMinimum);
   }
-  return rewriter.Make(op, {match[x], rewriter.Filled(match.shape(), take_left ? left : right)});
+  return edit.Make(op, {match[x], edit.Filled(match.shape(), take_left ? left : right)});
 }
 
 // The bound of a clamp as an array of the shape of the whole.
-Instr* Widened(Rewriter& rewriter, const m::Match& match, Instr* bound) {
-  return SameDims(bound->shape(), match.shape()) ? bound : rewriter.Broadcast(bound, match.shape());
+Instr* Widened(Editor& edit, const m::Match& match, Instr* bound) {
+  return SameDims(bound->shape(), match.shape()) ? bound : edit.Broadcast(bound, match.shape());
 }
 
 }  // namespace
@@ -91,15 +91,11 @@ std::span<const Rule> ExtremesRules() {
        IsIntegral},
       {"maximum.constants", "max(max(x, c), d) is max(x, the larger of c and d)",
        m::Maximum(m::Maximum(x, m::Splat(c)), m::Splat(d)),
-       [](Rewriter& rewriter, const m::Match& match) {
-         return WithWinner(rewriter, match, Op::kMaximum);
-       },
+       [](Editor& edit, const m::Match& match) { return WithWinner(edit, match, Op::kMaximum); },
        IsIntegralOrReal},
       {"minimum.constants", "min(min(x, c), d) is min(x, the smaller of c and d)",
        m::Minimum(m::Minimum(x, m::Splat(c)), m::Splat(d)),
-       [](Rewriter& rewriter, const m::Match& match) {
-         return WithWinner(rewriter, match, Op::kMinimum);
-       },
+       [](Editor& edit, const m::Match& match) { return WithWinner(edit, match, Op::kMinimum); },
        IsIntegralOrReal},
       {"abs.maximum", "max(x, -x) is |x|", m::Maximum(x, m::Negate(x)), m::Abs(x), IsSignedNumber},
       {"clamp.repeats", "a clamp of a clamp with the same bounds",
@@ -110,8 +106,8 @@ std::span<const Rule> ExtremesRules() {
           a = f32[61] clamp(l, x, h)
           ROOT b = f32[61] clamp(l, a, h))"},
       {"clamp.no-low", "a clamp from the least number on is a minimum", m::Clamp(m::Splat(c), x, y),
-       [](Rewriter& rewriter, const m::Match& match) {
-         return rewriter.Make(Op::kMinimum, {match[x], Widened(rewriter, match, match[y])});
+       [](Editor& edit, const m::Match& match) {
+         return edit.Make(Op::kMinimum, {match[x], Widened(edit, match, match[y])});
        },
        [](const m::Match& match) { return IsLowest(match[c]); },
        R"(x = f32[61] parameter(0)
@@ -120,8 +116,8 @@ std::span<const Rule> ExtremesRules() {
           ROOT b = f32[61] clamp(l, x, h))"},
       {"clamp.no-high", "a clamp up to the greatest number is a maximum",
        m::Clamp(y, x, m::Splat(c)),
-       [](Rewriter& rewriter, const m::Match& match) {
-         return rewriter.Make(Op::kMaximum, {Widened(rewriter, match, match[y]), match[x]});
+       [](Editor& edit, const m::Match& match) {
+         return edit.Make(Op::kMaximum, {Widened(edit, match, match[y]), match[x]});
        },
        [](const m::Match& match) { return IsHighest(match[c]); },
        R"(x = s32[61] parameter(0)
@@ -129,17 +125,17 @@ std::span<const Rule> ExtremesRules() {
           h = s32[] constant(2147483647)
           ROOT b = s32[61] clamp(l, x, h))"},
       {"clamp.one-bound", "clamp(y, x, y) is y for integers", m::Clamp(y, x, y),
-       [](Rewriter& rewriter, const m::Match& match) { return Widened(rewriter, match, match[y]); },
+       [](Editor& edit, const m::Match& match) { return Widened(edit, match, match[y]); },
        IsIntegral,
        R"(x = s32[61] parameter(0)
           l = s32[] parameter(1)
           ROOT b = s32[61] clamp(l, x, l))"},
       {"clamp.minimum-of-maximum", "min(max(x, c), d) with constants is a clamp",
        m::Minimum(m::Bind(a, m::Maximum(x, m::Splat(c))), m::Splat(d)),
-       [](Rewriter& rewriter, const m::Match& match) -> Instr* {
+       [](Editor& edit, const m::Match& match) -> Instr* {
          Shape scalar = Shape::Scalar(match.type());
-         return rewriter.Make(Op::kClamp, {rewriter.Filled(scalar, match.number(c)), match[x],
-                                           rewriter.Filled(scalar, match.number(d))});
+         return edit.Make(Op::kClamp, {edit.Filled(scalar, match.number(c)), match[x],
+                                       edit.Filled(scalar, match.number(d))});
        },
        [](const m::Match& match) { return IsIntegralOrReal(match) && HasOneUser(match[a]); }},
   };

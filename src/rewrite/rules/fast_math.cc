@@ -20,9 +20,9 @@ using m::z;
 double Number(const m::Match& match, m::Var var) {
   return match.number(var).DoubleAt(0);
 }
-Instr* WithReal(Rewriter& rewriter, const m::Match& match, Op op, double value) {
+Instr* WithReal(Editor& edit, const m::Match& match, Op op, double value) {
   if (!std::isfinite(value)) return nullptr;
-  return rewriter.Make(op, {match[x], rewriter.Filled(match.shape(), value)});
+  return edit.Make(op, {match[x], edit.Filled(match.shape(), value)});
 }
 bool IsHalf(const m::Match& match) {
   return IsRealType(match) && Number(match, c) == 0.5;
@@ -50,8 +50,8 @@ std::span<const Rule> NanSignRules() {
            m::Divide(x, y)),
       Fast("negate.multiply-constant-float", "-(x * c) is x * -c",
            m::Negate(m::Multiply(x, m::Splat(c))),
-           [](Rewriter& rewriter, const m::Match& match) {
-             return WithReal(rewriter, match, Op::kMultiply, -Number(match, c));
+           [](Editor& edit, const m::Match& match) {
+             return WithReal(edit, match, Op::kMultiply, -Number(match, c));
            }),
       Fast("abs.square-float", "|x * x| is x * x", m::Abs(m::Bind(a, m::Multiply(x, x))), a),
       Fast("abs.exponential-float", "e^x has no sign", m::Abs(m::Bind(a, m::Exp(x))), a),
@@ -86,17 +86,17 @@ std::span<const Rule> RoundingRules() {
   static constexpr Rule kRules[] = {
       Fast("add.constants-float", "(x + c) + d is x + (c + d)",
            m::Add(m::Add(x, m::Splat(c)), m::Splat(d)),
-           [](Rewriter& rewriter, const m::Match& match) {
-             return WithReal(rewriter, match, Op::kAdd, Number(match, c) + Number(match, d));
+           [](Editor& edit, const m::Match& match) {
+             return WithReal(edit, match, Op::kAdd, Number(match, c) + Number(match, d));
            }),
       Fast("multiply.constants-float", "(x * c) * d is x * (c * d)",
            m::Multiply(m::Multiply(x, m::Splat(c)), m::Splat(d)),
-           [](Rewriter& rewriter, const m::Match& match) {
-             return WithReal(rewriter, match, Op::kMultiply, Number(match, c) * Number(match, d));
+           [](Editor& edit, const m::Match& match) {
+             return WithReal(edit, match, Op::kMultiply, Number(match, c) * Number(match, d));
            }),
       Fast("divide.constant-float", "x / c is x * (1 / c)", m::Divide(x, m::Splat(c)),
-           [](Rewriter& rewriter, const m::Match& match) {
-             return WithReal(rewriter, match, Op::kMultiply, 1 / Number(match, c));
+           [](Editor& edit, const m::Match& match) {
+             return WithReal(edit, match, Op::kMultiply, 1 / Number(match, c));
            }),
       Fast("divide.quotient-float", "(x / y) / z is x / (y * z)", m::Divide(m::Divide(x, y), z),
            m::Divide(x, m::Multiply(y, z))),

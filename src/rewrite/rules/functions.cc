@@ -90,14 +90,14 @@ std::span<const Rule> FunctionRules() {
       {"is-finite.negate", "whether -x is finite", m::IsFinite(m::Negate(x)), m::IsFinite(x)},
       {"is-finite.abs", "whether |x| is finite", m::IsFinite(m::Abs(x)), m::IsFinite(x), IsOfReals},
       {"negate.sine-of-negate", "-sin(-x) is sin(x)", m::Negate(m::Bind(a, m::Sin(m::Negate(x)))),
-       [](Rewriter& rewriter, const m::Match& match) {
-         return rewriter.MakeLike(match[a], {match[x]});
+       [](Editor& edit, const m::Match& match) {
+         return edit.MakeLike(*match[a], {match[x]});
        },
        IsRealType},
       {"negate.tanh-of-negate", "-tanh(-x) is tanh(x)",
        m::Negate(m::Bind(a, m::Tanh(m::Negate(x)))),
-       [](Rewriter& rewriter, const m::Match& match) {
-         return rewriter.MakeLike(match[a], {match[x]});
+       [](Editor& edit, const m::Match& match) {
+         return edit.MakeLike(*match[a], {match[x]});
        },
        IsRealType},
       {"bitcast-convert.same", "bits read as the type that they have", m::BitcastConvert(x), x,
@@ -107,9 +107,9 @@ std::span<const Rule> FunctionRules() {
       // Through integers only: on its way through a float a NaN may lose bits.
       {"bitcast-convert.composes", "bits read as an integer, then as something else",
        m::BitcastConvert(m::Bind(a, m::BitcastConvert(x))),
-       [](Rewriter& rewriter, const m::Match& match) -> Instr* {
+       [](Editor& edit, const m::Match& match) -> Instr* {
          if (match[x]->shape().type() == match.type()) return match[x];
-         return rewriter.MakeShaped(Op::kBitcastConvert, match.shape().WithoutLayout(), {match[x]});
+         return edit.MakeShaped(Op::kBitcastConvert, match.shape().WithoutLayout(), {match[x]});
        },
        [](const m::Match& match) {
          return IsInteger(match[a]->shape().type()) && SameDims(match[a]->shape(), match.shape()) &&

@@ -37,66 +37,66 @@ std::optional<uint64_t> UnsignedProduct(const m::Match& match) {
 std::span<const Rule> IntegerRules() {
   static constexpr Rule kRules[] = {
       {"add.constants", "(x + c) + d is x + (c + d)", m::Add(m::Add(x, m::Splat(c)), m::Splat(d)),
-       [](Rewriter& rewriter, const m::Match& match) {
-         return WithInt(rewriter, match, Op::kAdd, match[x], WrapAdd(Int(match, c), Int(match, d)));
+       [](Editor& edit, const m::Match& match) {
+         return WithInt(edit, match, Op::kAdd, match[x], WrapAdd(Int(match, c), Int(match, d)));
        },
        IsIntegral},
       {"add.constant-minus", "(c - x) + d is (c + d) - x",
        m::Add(m::Subtract(m::Splat(c), x), m::Splat(d)),
-       [](Rewriter& rewriter, const m::Match& match) {
-         return IntWith(rewriter, match, Op::kSubtract, WrapAdd(Int(match, c), Int(match, d)),
+       [](Editor& edit, const m::Match& match) {
+         return IntWith(edit, match, Op::kSubtract, WrapAdd(Int(match, c), Int(match, d)),
                         match[x]);
        },
        IsIntegral},
       {"subtract.constant-sum", "c - (x + d) is (c - d) - x",
        m::Subtract(m::Splat(c), m::Add(x, m::Splat(d))),
-       [](Rewriter& rewriter, const m::Match& match) {
-         return IntWith(rewriter, match, Op::kSubtract, WrapSubtract(Int(match, c), Int(match, d)),
+       [](Editor& edit, const m::Match& match) {
+         return IntWith(edit, match, Op::kSubtract, WrapSubtract(Int(match, c), Int(match, d)),
                         match[x]);
        },
        IsIntegral},
       {"subtract.constant-minus", "c - (d - x) is x + (c - d)",
        m::Subtract(m::Splat(c), m::Subtract(m::Splat(d), x)),
-       [](Rewriter& rewriter, const m::Match& match) {
-         return WithInt(rewriter, match, Op::kAdd, match[x],
+       [](Editor& edit, const m::Match& match) {
+         return WithInt(edit, match, Op::kAdd, match[x],
                         WrapSubtract(Int(match, c), Int(match, d)));
        },
        IsIntegral},
       {"multiply.constants", "(x * c) * d is x * (c * d)",
        m::Multiply(m::Multiply(x, m::Splat(c)), m::Splat(d)),
-       [](Rewriter& rewriter, const m::Match& match) {
-         return WithInt(rewriter, match, Op::kMultiply, match[x],
+       [](Editor& edit, const m::Match& match) {
+         return WithInt(edit, match, Op::kMultiply, match[x],
                         WrapMultiply(Int(match, c), Int(match, d)));
        },
        IsIntegral},
       {"add.multiples", "x * c + x * d is x * (c + d)",
        m::Add(m::Multiply(x, m::Splat(c)), m::Multiply(x, m::Splat(d))),
-       [](Rewriter& rewriter, const m::Match& match) {
-         return WithInt(rewriter, match, Op::kMultiply, match[x],
+       [](Editor& edit, const m::Match& match) {
+         return WithInt(edit, match, Op::kMultiply, match[x],
                         WrapAdd(Int(match, c), Int(match, d)));
        },
        IsIntegral},
       {"add.multiple-and-self", "x * c + x is x * (c + 1)", m::Add(m::Multiply(x, m::Splat(c)), x),
-       [](Rewriter& rewriter, const m::Match& match) {
-         return WithInt(rewriter, match, Op::kMultiply, match[x], WrapAdd(Int(match, c), 1));
+       [](Editor& edit, const m::Match& match) {
+         return WithInt(edit, match, Op::kMultiply, match[x], WrapAdd(Int(match, c), 1));
        },
        IsIntegral},
       {"negate.add-constant", "-(x + c) is -c - x", m::Negate(m::Add(x, m::Splat(c))),
-       [](Rewriter& rewriter, const m::Match& match) {
-         return IntWith(rewriter, match, Op::kSubtract, WrapSubtract(0, Int(match, c)), match[x]);
+       [](Editor& edit, const m::Match& match) {
+         return IntWith(edit, match, Op::kSubtract, WrapSubtract(0, Int(match, c)), match[x]);
        },
        IsIntegral},
       {"negate.subtract", "-(x - y) is y - x", m::Negate(m::Subtract(x, y)), m::Subtract(y, x),
        IsIntegral},
       {"negate.not", "-~x is x + 1", m::Negate(m::Not(x)), m::Add(x, m::One()), IsIntegral},
       {"not.negate", "~-x is x + -1", m::Not(m::Negate(x)),
-       [](Rewriter& rewriter, const m::Match& match) {
-         return WithInt(rewriter, match, Op::kAdd, match[x], -1);
+       [](Editor& edit, const m::Match& match) {
+         return WithInt(edit, match, Op::kAdd, match[x], -1);
        },
        IsIntegral},
       {"not.add-constant", "~(x + c) is ~c - x", m::Not(m::Add(x, m::Splat(c))),
-       [](Rewriter& rewriter, const m::Match& match) {
-         return IntWith(rewriter, match, Op::kSubtract, ~Int(match, c), match[x]);
+       [](Editor& edit, const m::Match& match) {
+         return IntWith(edit, match, Op::kSubtract, ~Int(match, c), match[x]);
        },
        IsIntegral},
 
@@ -113,8 +113,8 @@ std::span<const Rule> IntegerRules() {
 
       {"divide.zero", "x / 0 is all ones", m::Divide(x, m::Zero()), m::AllOnes(), IsIntegral},
       {"divide.unsigned-power-of-two", "x / 2^k is x >> k", m::Divide(x, m::Splat(c)),
-       [](Rewriter& rewriter, const m::Match& match) {
-         return WithInt(rewriter, match, Op::kShiftRightLogical, match[x], *PowerOfTwo(match[c]));
+       [](Editor& edit, const m::Match& match) {
+         return WithInt(edit, match, Op::kShiftRightLogical, match[x], *PowerOfTwo(match[c]));
        },
        IsUnsignedPower,
        R"(x = u32[61] parameter(0)
@@ -123,8 +123,8 @@ std::span<const Rule> IntegerRules() {
           ROOT d = u32[61] divide(x, b))"},
       {"divide.unsigned-constants", "(x / c) / d is x / (c * d)",
        m::Divide(m::Divide(x, m::Splat(c)), m::Splat(d)),
-       [](Rewriter& rewriter, const m::Match& match) {
-         return WithInt(rewriter, match, Op::kDivide, match[x],
+       [](Editor& edit, const m::Match& match) {
+         return WithInt(edit, match, Op::kDivide, match[x],
                         static_cast<int64_t>(*UnsignedProduct(match)));
        },
        [](const m::Match& match) {
@@ -135,8 +135,8 @@ std::span<const Rule> IntegerRules() {
       {"remainder.minus-one", "x % -1 is 0", m::Remainder(x, m::MinusOne()), m::Zero(), IsIntegral},
       {"remainder.self", "x % x is 0", m::Remainder(x, x), m::Zero(), IsIntegral},
       {"remainder.unsigned-power-of-two", "x % 2^k is x & (2^k - 1)", m::Remainder(x, m::Splat(c)),
-       [](Rewriter& rewriter, const m::Match& match) {
-         return WithInt(rewriter, match, Op::kAnd, match[x], WrapSubtract(Int(match, c), 1));
+       [](Editor& edit, const m::Match& match) {
+         return WithInt(edit, match, Op::kAnd, match[x], WrapSubtract(Int(match, c), 1));
        },
        IsUnsignedPower,
        R"(x = u8[61] parameter(0)

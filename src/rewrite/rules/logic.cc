@@ -55,24 +55,24 @@ std::span<const Rule> LogicRules() {
        m::Not(m::And(x, y)), UsedOnceEach},
       {"or.halves", "(x & y) | (x & ~y) is x", m::Or(m::And(x, y), m::And(x, m::Not(y))), x},
       {"and.constants", "(x & c) & d is x & (c & d)", m::And(m::And(x, m::Splat(c)), m::Splat(d)),
-       [](Rewriter& rewriter, const m::Match& match) {
-         return WithInt(rewriter, match, Op::kAnd, match[x], LogicInt(match, c) & LogicInt(match, d));
+       [](Editor& edit, const m::Match& match) {
+         return WithInt(edit, match, Op::kAnd, match[x], LogicInt(match, c) & LogicInt(match, d));
        },
        IsIntegral},
       {"or.constants", "(x | c) | d is x | (c | d)", m::Or(m::Or(x, m::Splat(c)), m::Splat(d)),
-       [](Rewriter& rewriter, const m::Match& match) {
-         return WithInt(rewriter, match, Op::kOr, match[x], LogicInt(match, c) | LogicInt(match, d));
+       [](Editor& edit, const m::Match& match) {
+         return WithInt(edit, match, Op::kOr, match[x], LogicInt(match, c) | LogicInt(match, d));
        },
        IsIntegral},
       {"xor.constants", "(x ^ c) ^ d is x ^ (c ^ d)", m::Xor(m::Xor(x, m::Splat(c)), m::Splat(d)),
-       [](Rewriter& rewriter, const m::Match& match) {
-         return WithInt(rewriter, match, Op::kXor, match[x], LogicInt(match, c) ^ LogicInt(match, d));
+       [](Editor& edit, const m::Match& match) {
+         return WithInt(edit, match, Op::kXor, match[x], LogicInt(match, c) ^ LogicInt(match, d));
        },
        IsIntegral},
       {"or.masks", "(x & c) | (x & d) is x & (c | d)",
        m::Or(m::And(x, m::Splat(c)), m::And(x, m::Splat(d))),
-       [](Rewriter& rewriter, const m::Match& match) {
-         return WithInt(rewriter, match, Op::kAnd, match[x], LogicInt(match, c) | LogicInt(match, d));
+       [](Editor& edit, const m::Match& match) {
+         return WithInt(edit, match, Op::kAnd, match[x], LogicInt(match, c) | LogicInt(match, d));
        },
        IsIntegral},
       {"and.mask-of-or", "(x | c) & d is d when c holds all its bits",
@@ -86,9 +86,9 @@ std::span<const Rule> LogicRules() {
          return IsIntegral(match) && (LogicInt(match, c) | LogicInt(match, d)) == LogicInt(match, d);
        }},
       {"popcnt.not", "popcnt(~x) is the width less popcnt(x)", m::PopulationCount(m::Not(x)),
-       [](Rewriter& rewriter, const m::Match& match) -> Instr* {
-         return IntWith(rewriter, match, Op::kSubtract, InfoOf(match.type()).bits,
-                        rewriter.Make(Op::kPopulationCount, {match[x]}));
+       [](Editor& edit, const m::Match& match) -> Instr* {
+         return IntWith(edit, match, Op::kSubtract, InfoOf(match.type()).bits,
+                        edit.Make(Op::kPopulationCount, {match[x]}));
        }},
   };
   return kRules;

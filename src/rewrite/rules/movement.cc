@@ -27,8 +27,8 @@ Dims Compose(const Dims& outer, const Dims& inner) {
 std::span<const Rule> MovementRules() {
   static constexpr Rule kRules[] = {
       {"constant.splat", "a constant of equal elements is a scalar, broadcast", m::Constant(),
-       [](Rewriter& rewriter, const m::Match& match) -> Instr* {
-         return rewriter.Filled(match.shape(), match.root()->attrs<ConstantAttrs>().literal);
+       [](Editor& edit, const m::Match& match) -> Instr* {
+         return edit.Filled(match.shape(), match.root()->attrs<ConstantAttrs>().literal);
        },
        [](const m::Match& match) {
          return match.shape().IsArray() && match.shape().rank() > 0 &&
@@ -43,10 +43,10 @@ std::span<const Rule> MovementRules() {
           ROOT t = f32[2,3] transpose(x), dimensions={0,1})"},
       {"transpose.composes", "a transpose of a transpose is one, or none",
        m::Transpose(m::Bind(a, m::Transpose(x))),
-       [](Rewriter& rewriter, const m::Match& match) -> Instr* {
+       [](Editor& edit, const m::Match& match) -> Instr* {
          Dims both = Compose(DimensionsOf(match.root()), DimensionsOf(match[a]));
          if (IsIdentity(both)) return match[x];
-         return rewriter.Make(Op::kTranspose, {match[x]}, DimensionsAttrs{std::move(both)});
+         return edit.Make(Op::kTranspose, {match[x]}, DimensionsAttrs{std::move(both)});
        },
        nullptr,
        R"(x = f32[2,3,4] parameter(0)
@@ -57,8 +57,8 @@ std::span<const Rule> MovementRules() {
        R"(x = f32[2,3] parameter(0)
           ROOT r = f32[2,3] reshape(x))"},
       {"reshape.composes", "a reshape of a reshape is one", m::Reshape(m::Reshape(x)),
-       [](Rewriter& rewriter, const m::Match& match) -> Instr* {
-         return rewriter.MakeShaped(Op::kReshape, match.shape().WithoutLayout(), {match[x]});
+       [](Editor& edit, const m::Match& match) -> Instr* {
+         return edit.MakeShaped(Op::kReshape, match.shape().WithoutLayout(), {match[x]});
        },
        nullptr,
        R"(x = f32[2,3] parameter(0)
@@ -72,11 +72,11 @@ std::span<const Rule> MovementRules() {
           ROOT b = f32[2,3] broadcast(x), dimensions={0,1})"},
       {"broadcast.composes", "a broadcast of a broadcast is one",
        m::Broadcast(m::Bind(a, m::Broadcast(x))),
-       [](Rewriter& rewriter, const m::Match& match) -> Instr* {
+       [](Editor& edit, const m::Match& match) -> Instr* {
          // Dimension i of x is dimension inner[i] of the first, so outer[inner[i]] of the second.
          Dims both = Compose(DimensionsOf(match[a]), DimensionsOf(match.root()));
-         return rewriter.MakeShaped(Op::kBroadcast, match.shape().WithoutLayout(), {match[x]},
-                                    DimensionsAttrs{std::move(both)});
+         return edit.MakeShaped(Op::kBroadcast, match.shape().WithoutLayout(), {match[x]},
+                                DimensionsAttrs{std::move(both)});
        },
        nullptr,
        R"(x = f32[3] parameter(0)

@@ -34,27 +34,27 @@ bool IsIdempotent(Op op, ElementType type) {
 }
 
 // op(init, x) for each element.
-Instr* WithInit(Rewriter& rewriter, const m::Match& match, Instr* reduced) {
-  Instr* init = rewriter.Broadcast(match[y], match.shape());
-  return rewriter.Make(*Combiner(match.root()), {init, reduced});
+Instr* WithInit(Editor& edit, const m::Match& match, Instr* reduced) {
+  Instr* init = edit.Broadcast(match[y], match.shape());
+  return edit.Make(*Combiner(match.root()), {init, reduced});
 }
 
 // op(init, x) of one element each; x alone where init is the 1 of a complex product: 1 times an
 // infinite complex number is another.
-Instr* OfOne(Rewriter& rewriter, const m::Match& match, Instr* element) {
+Instr* OfOne(Editor& edit, const m::Match& match, Instr* element) {
   Op op = *Combiner(match.root());
   ElementType type = match.type();
-  if (op != Op::kMultiply || !IsComplex(type)) return WithInit(rewriter, match, element);
+  if (op != Op::kMultiply || !IsComplex(type)) return WithInit(edit, match, element);
   Shape scalar = Shape::Scalar(type), pred = Shape::Array(ElementType::kPred, match.shape().dims());
-  Instr* identity = rewriter.Filled(scalar, 1);
-  Instr* leaves = rewriter.Make(Op::kCompare, {match[y], identity},
-                                CompareAttrs{CompareDirection::kEq, CompareType::kNone});
-  return rewriter.Make(
-      Op::kSelect, {rewriter.Broadcast(leaves, pred), element, WithInit(rewriter, match, element)});
+  Instr* identity = edit.Filled(scalar, 1);
+  Instr* leaves = edit.Make(Op::kCompare, {match[y], identity},
+                            CompareAttrs{CompareDirection::kEq, CompareType::kNone});
+  return edit.Make(Op::kSelect,
+                   {edit.Broadcast(leaves, pred), element, WithInit(edit, match, element)});
 }
 
-Instr* MakeReduce(Rewriter& rewriter, const m::Match& match, Instr* of, Dims dims) {
-  return rewriter.MakeLikeWith(match.root(), {of, match[y]}, DimensionsAttrs{std::move(dims)});
+Instr* MakeReduce(Editor& edit, const m::Match& match, Instr* of, Dims dims) {
+  return edit.MakeLike(*match.root(), {of, match[y]}, DimensionsAttrs{std::move(dims)});
 }
 
 bool AllOnes(const m::Match& match) {
@@ -103,13 +103,13 @@ std::optional<int64_t> Repeats(const m::Match& match) {
   return count > 0 ? std::optional(count) : std::nullopt;
 }
 // The broadcast without the dimensions that are reduced.
-Instr* Unrepeated(Rewriter& rewriter, const m::Match& match) {
+Instr* Unrepeated(Editor& edit, const m::Match& match) {
   const Dims& reduced = DimensionsOf(match.root());
   Dims dims;
   for (int64_t d : DimensionsOf(match[a]))
     dims.push_back(d - std::ranges::count_if(reduced, [=](int64_t r) { return r < d; }));
-  return rewriter.MakeShaped(Op::kBroadcast, match.shape().WithoutLayout(), {match[x]},
-                             DimensionsAttrs{std::move(dims)});
+  return edit.MakeShaped(Op::kBroadcast, match.shape().WithoutLayout(), {match[x]},
+                         DimensionsAttrs{std::move(dims)});
 }
 
 Dims JoinReduced(const m::Match& match) {
@@ -150,9 +150,7 @@ sum {
 std::span<const Rule> ReduceRules() {
   static constexpr Rule kRules[] = {
       {"reduce.empty", "a reduction of no elements is its init", m::Reduce(x, y),
-       [](Rewriter& rewriter, const m::Match& match) {
-         return rewriter.Broadcast(match[y], match.shape());
-       },
+       [](Editor& edit, const m::Match& match) { return edit.Broadcast(match[y], match.shape()); },
        [](const m::Match& match) {
          return match.shape().IsArray() && match.root()->captures() == 0 &&
                 match[x]->shape().ElementCount() == 0 && match[y]->shape().type() == match.type();
@@ -162,8 +160,8 @@ std::span<const Rule> ReduceRules() {
   ROOT r = f32[3] reduce(x, z), dimensions={0}, to_apply=sum)",
        false, kBodies},
       {"reduce.one", "a reduction of one element each", m::Reduce(x, y),
-       [](Rewriter& rewriter, const m::Match& match) {
-         return OfOne(rewriter, match, Reshaped(rewriter, match[x], match.shape().dims()));
+       [](Editor& edit, const m::Match& match) {
+         return OfOne(edit, match, Reshaped(edit, match[x], match.shape().dims()));
        },
        [](const m::Match& match) { return Combiner(match.root()) && AllOnes(match); },
        R"(  x = f32[1,61] parameter(0)
@@ -172,8 +170,8 @@ std::span<const Rule> ReduceRules() {
        false, kBodies},
       {"reduce.of-transpose", "a reduction of a transpose",
        m::Reduce(m::Bind(a, m::Transpose(x)), y),
-       [](Rewriter& rewriter, const m::Match& match) {
-         return MakeReduce(rewriter, match, match[x], *ThroughTranspose(match));
+       [](Editor& edit, const m::Match& match) {
+         return MakeReduce(edit, match, match[x], *ThroughTranspose(match));
        },
        [](const m::Match& match) {
          return Combiner(match.root()) && ThroughTranspose(match).has_value();
@@ -185,8 +183,8 @@ std::span<const Rule> ReduceRules() {
        false, kBodies},
       {"reduce.of-reshape", "a reduction of what has ones put in or taken out",
        m::Reduce(m::Bind(a, m::Reshape(x)), y),
-       [](Rewriter& rewriter, const m::Match& match) {
-         return Reshaped(rewriter, MakeReduce(rewriter, match, match[x], *ThroughReshape(match)),
+       [](Editor& edit, const m::Match& match) {
+         return Reshaped(edit, MakeReduce(edit, match, match[x], *ThroughReshape(match)),
                          match.shape().dims());
        },
        [](const m::Match& match) {
@@ -200,8 +198,8 @@ std::span<const Rule> ReduceRules() {
        false, kBodies},
       {"reduce.of-reduce", "a reduction of a reduction by the same op",
        m::Reduce(m::Bind(a, m::Reduce(x, y)), y),
-       [](Rewriter& rewriter, const m::Match& match) {
-         return MakeReduce(rewriter, match, match[x], JoinReduced(match));
+       [](Editor& edit, const m::Match& match) {
+         return MakeReduce(edit, match, match[x], JoinReduced(match));
        },
        [](const m::Match& match) {
          return IsExact(match.root()) && Combiner(match[a]) == Combiner(match.root()) &&
@@ -214,8 +212,8 @@ std::span<const Rule> ReduceRules() {
   ROOT r = f32[6] reduce(a, z), dimensions={0}, to_apply=max)",
        false, kBodies},
       {"reduce.of-repeated", "the greatest of equals", m::Reduce(m::Bind(a, m::Broadcast(x)), y),
-       [](Rewriter& rewriter, const m::Match& match) {
-         return WithInit(rewriter, match, Unrepeated(rewriter, match));
+       [](Editor& edit, const m::Match& match) {
+         return WithInit(edit, match, Unrepeated(edit, match));
        },
        [](const m::Match& match) {
          return IsExact(match.root()) && IsIdempotent(*Combiner(match.root()), match.type()) &&
@@ -228,10 +226,10 @@ std::span<const Rule> ReduceRules() {
        false, kBodies},
       {"reduce.sum-of-repeated", "a sum of equal integers is a product",
        m::Reduce(m::Bind(a, m::Broadcast(x)), y),
-       [](Rewriter& rewriter, const m::Match& match) {
+       [](Editor& edit, const m::Match& match) {
          return WithInit(
-             rewriter, match,
-             WithInt(rewriter, match, Op::kMultiply, Unrepeated(rewriter, match), *Repeats(match)));
+             edit, match,
+             WithInt(edit, match, Op::kMultiply, Unrepeated(edit, match), *Repeats(match)));
        },
        [](const m::Match& match) {
          return IsIntegral(match) && Combiner(match.root()) == Op::kAdd &&
@@ -275,7 +273,7 @@ std::optional<Dims> Covered(const m::Match& match) {
 std::span<const Rule> WindowRules() {
   static constexpr Rule kRules[] = {
       {"reduce-window.one", "windows of one element", m::ReduceWindow(x, y),
-       [](Rewriter& rewriter, const m::Match& match) {
+       [](Editor& edit, const m::Match& match) {
          SliceAttrs attrs;
          const Window& window = match.root()->attrs<WindowAttrs>().window;
          for (size_t d = 0; d < window.size(); ++d) {
@@ -283,7 +281,7 @@ std::span<const Rule> WindowRules() {
            attrs.limits.push_back(match[x]->shape().dim(d));
            attrs.strides.push_back(window[d].stride);
          }
-         return WithInit(rewriter, match, rewriter.Make(Op::kSlice, {match[x]}, std::move(attrs)));
+         return WithInit(edit, match, edit.Make(Op::kSlice, {match[x]}, std::move(attrs)));
        },
        [](const m::Match& match) {
          return Combiner(match.root()) && IsOfOne(match.root()->attrs<WindowAttrs>().window) &&
@@ -294,11 +292,10 @@ std::span<const Rule> WindowRules() {
   ROOT r = f32[5,3] reduce-window(x, z), window={size=1x1 stride=1x2}, to_apply=sum)",
        false, kBodies},
       {"reduce-window.whole", "one window over everything is a reduction", m::ReduceWindow(x, y),
-       [](Rewriter& rewriter, const m::Match& match) {
-         Instr* reduce =
-             rewriter.MakeCalling(Op::kReduce, {match[x], match[y]},
-                                  DimensionsAttrs{*Covered(match)}, match.root()->called());
-         return Reshaped(rewriter, reduce, match.shape().dims());
+       [](Editor& edit, const m::Match& match) {
+         Instr* reduce = edit.MakeCalling(Op::kReduce, {match[x], match[y]},
+                                          DimensionsAttrs{*Covered(match)}, match.root()->called());
+         return Reshaped(edit, reduce, match.shape().dims());
        },
        [](const m::Match& match) { return IsExact(match.root()) && Covered(match).has_value(); },
        R"(  x = f32[5,6] parameter(0)

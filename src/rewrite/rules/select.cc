@@ -84,8 +84,8 @@ std::span<const Rule> SelectRules() {
       {"select.own-truth", "p ? p : x is p | x", m::Select(p, p, x), m::Or(p, x)},
       {"select.own-falsehood", "p ? x : p is p & x", m::Select(p, x, p), m::And(p, x)},
       {"select.one-zero", "p ? 1 : 0 is p as a number", m::Select(p, m::One(), m::PositiveZero()),
-       [](Rewriter& rewriter, const m::Match& match) {
-         return rewriter.MakeShaped(Op::kConvert, match.shape().WithoutLayout(), {match[p]});
+       [](Editor& edit, const m::Match& match) {
+         return edit.MakeShaped(Op::kConvert, match.shape().WithoutLayout(), {match[p]});
        },
        [](const m::Match& match) {
          return IsIntegralOrReal(match) && SameDims(match[p]->shape(), match.shape());
@@ -96,9 +96,9 @@ std::span<const Rule> SelectRules() {
        m::Select(p, x, m::Select(p, y, z)), m::Select(p, x, z)},
       {"select.both", "p ? (q ? x : y) : y is p & q ? x : y",
        m::Select(p, m::Bind(a, m::Select(q, x, y)), y),
-       [](Rewriter& rewriter, const m::Match& match) {
-         return rewriter.Make(Op::kSelect,
-                              {rewriter.Make(Op::kAnd, {match[p], match[q]}), match[x], match[y]});
+       [](Editor& edit, const m::Match& match) {
+         return edit.Make(Op::kSelect,
+                          {edit.Make(Op::kAnd, {match[p], match[q]}), match[x], match[y]});
        },
        [](const m::Match& match) {
          return HasOneUser(match[a]) && match[p]->shape() == match[q]->shape();
@@ -111,9 +111,9 @@ std::span<const Rule> SelectRules() {
           ROOT s = f32[61] select(p, a, y))"},
       {"select.either", "p ? x : (q ? x : y) is p | q ? x : y",
        m::Select(p, x, m::Bind(a, m::Select(q, x, y))),
-       [](Rewriter& rewriter, const m::Match& match) {
-         return rewriter.Make(Op::kSelect,
-                              {rewriter.Make(Op::kOr, {match[p], match[q]}), match[x], match[y]});
+       [](Editor& edit, const m::Match& match) {
+         return edit.Make(Op::kSelect,
+                          {edit.Make(Op::kOr, {match[p], match[q]}), match[x], match[y]});
        },
        [](const m::Match& match) {
          return HasOneUser(match[a]) && match[p]->shape() == match[q]->shape();
@@ -224,13 +224,13 @@ std::span<const Rule> RangeRules() {
       {"clamp.range", "a clamp of what lies within", m::Clamp(y, x, z), x,
        [](const m::Match& match) { return IsWithin(match[x], match[y], match[z]); }, clamp},
       {"maximum.range", "max(x, y) of an x that is no less", m::Maximum(x, y),
-       [](Rewriter&, const m::Match& match) -> Instr* {
+       [](Editor&, const m::Match& match) -> Instr* {
          if (IsNoLess(match[x], match[y])) return match[x];
          return IsNoLess(match[y], match[x]) ? match[y] : nullptr;
        },
        IsIntegral, maximum},
       {"minimum.range", "min(x, y) of an x that is no more", m::Minimum(x, y),
-       [](Rewriter&, const m::Match& match) -> Instr* {
+       [](Editor&, const m::Match& match) -> Instr* {
          if (IsNoLess(match[x], match[y])) return match[y];
          return IsNoLess(match[y], match[x]) ? match[x] : nullptr;
        },

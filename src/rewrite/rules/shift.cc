@@ -32,12 +32,12 @@ uint64_t Sum(const m::Match& match) {
   auto width = static_cast<uint64_t>(Width(match));
   return std::min(width, std::min(width, Distance(match, c)) + std::min(width, Distance(match, d)));
 }
-Instr* ShiftBySum(Rewriter& rewriter, const m::Match& match) {
+Instr* ShiftBySum(Editor& edit, const m::Match& match) {
   auto sum = static_cast<int64_t>(Sum(match));
   if (match.root()->op() == Op::kShiftRightArithmetic)
     sum = std::min<int64_t>(sum, Width(match) - 1);
-  if (sum >= Width(match)) return FilledInt(rewriter, match, 0);
-  return WithInt(rewriter, match, match.root()->op(), match[x], sum);
+  if (sum >= Width(match)) return FilledInt(edit, match, 0);
+  return WithInt(edit, match, match.root()->op(), match[x], sum);
 }
 bool IsSameDistance(const m::Match& match) {
   return Distance(match, c) == Distance(match, d) && !IsTooFar(match);
@@ -72,8 +72,8 @@ std::span<const Rule> ShiftRules() {
        m::ShiftRightLogical(x, m::Splat(c)), m::Zero(), IsTooFar, far_right},
       {"shift-right-arithmetic.too-far", "x >> the width or more is all sign",
        m::ShiftRightArithmetic(x, m::Splat(c)),
-       [](Rewriter& rewriter, const m::Match& match) {
-         return WithInt(rewriter, match, match.root()->op(), match[x], Width(match) - 1);
+       [](Editor& edit, const m::Match& match) {
+         return WithInt(edit, match, match.root()->op(), match[x], Width(match) - 1);
        },
        IsTooFar, far_arithmetic},
       {"shift-left.composes", "(x << c) << d is x << (c + d)",
@@ -84,23 +84,23 @@ std::span<const Rule> ShiftRules() {
        m::ShiftRightArithmetic(m::ShiftRightArithmetic(x, m::Splat(c)), m::Splat(d)), ShiftBySum},
       {"shift-right-logical.of-left", "(x << c) >> c keeps the low bits",
        m::ShiftRightLogical(m::ShiftLeft(x, m::Splat(c)), m::Splat(d)),
-       [](Rewriter& rewriter, const m::Match& match) {
+       [](Editor& edit, const m::Match& match) {
          int kept = Width(match) - static_cast<int>(Distance(match, c));
-         return WithInt(rewriter, match, Op::kAnd, match[x], static_cast<int64_t>(MaskOf(kept)));
+         return WithInt(edit, match, Op::kAnd, match[x], static_cast<int64_t>(MaskOf(kept)));
        },
        IsSameDistance},
       {"shift-left.of-right", "(x >> c) << c keeps the high bits",
        m::ShiftLeft(m::ShiftRightLogical(x, m::Splat(c)), m::Splat(d)),
-       [](Rewriter& rewriter, const m::Match& match) {
+       [](Editor& edit, const m::Match& match) {
          uint64_t low = MaskOf(static_cast<int>(Distance(match, c)));
-         return WithInt(rewriter, match, Op::kAnd, match[x], static_cast<int64_t>(~low));
+         return WithInt(edit, match, Op::kAnd, match[x], static_cast<int64_t>(~low));
        },
        IsSameDistance},
       {"shift-left.of-right-arithmetic", "(x >> c) << c keeps the high bits",
        m::ShiftLeft(m::ShiftRightArithmetic(x, m::Splat(c)), m::Splat(d)),
-       [](Rewriter& rewriter, const m::Match& match) {
+       [](Editor& edit, const m::Match& match) {
          uint64_t low = MaskOf(static_cast<int>(Distance(match, c)));
-         return WithInt(rewriter, match, Op::kAnd, match[x], static_cast<int64_t>(~low));
+         return WithInt(edit, match, Op::kAnd, match[x], static_cast<int64_t>(~low));
        },
        IsSameDistance},
   };

@@ -25,7 +25,7 @@ bool AllBetween(const Dims& dims, int64_t low, int64_t high) {
   return std::ranges::all_of(dims, [=](int64_t d) { return d >= low && d <= high; });
 }
 
-Instr* SliceOfSlice(Rewriter& rewriter, const m::Match& match) {
+Instr* SliceOfSlice(Editor& edit, const m::Match& match) {
   const SliceAttrs &outer = SliceOf(match.root()), &inner = SliceOf(match[a]);
   SliceAttrs both;
   for (size_t d = 0; d < outer.starts.size(); ++d) {
@@ -36,11 +36,11 @@ Instr* SliceOfSlice(Rewriter& rewriter, const m::Match& match) {
     both.strides.push_back(size <= 1 ? 1 : stride);
     both.limits.push_back(size == 0 ? start : start + (size - 1) * stride + 1);
   }
-  return rewriter.Make(Op::kSlice, {match[x]}, std::move(both));
+  return edit.Make(Op::kSlice, {match[x]}, std::move(both));
 }
 
 // Cuts only what the operand fills; what is repeated is repeated less often.
-Instr* SliceOfBroadcast(Rewriter& rewriter, const m::Match& match) {
+Instr* SliceOfBroadcast(Editor& edit, const m::Match& match) {
   const SliceAttrs& outer = SliceOf(match.root());
   const Dims& dims = DimensionsOf(match[a]);
   SliceAttrs inner;
@@ -54,9 +54,9 @@ Instr* SliceOfBroadcast(Rewriter& rewriter, const m::Match& match) {
     inner.strides.push_back(whole ? 1 : outer.strides[d]);
     cuts = cuts || (!whole && match.shape().dim(d) != size);
   }
-  Instr* cut = cuts ? rewriter.Make(Op::kSlice, {match[x]}, std::move(inner)) : match[x];
-  return rewriter.MakeShaped(Op::kBroadcast, match.shape().WithoutLayout(), {cut},
-                             DimensionsAttrs{dims});
+  Instr* cut = cuts ? edit.Make(Op::kSlice, {match[x]}, std::move(inner)) : match[x];
+  return edit.MakeShaped(Op::kBroadcast, match.shape().WithoutLayout(), {cut},
+                         DimensionsAttrs{dims});
 }
 
 // The slice, in the coordinates of what is padded; nullopt unless it lies within. No interior.
@@ -104,8 +104,8 @@ std::span<const Rule> SliceRules() {
           ROOT s = f32[2,4] slice(a), slice={[2:5:2], [1:9:2]})"},
       {"slice.of-pad", "a slice of a pad that cuts the padding off",
        m::Slice(m::Bind(a, m::Pad(x, y))),
-       [](Rewriter& rewriter, const m::Match& match) {
-         return rewriter.Make(Op::kSlice, {match[x]}, *WithinPadded(match));
+       [](Editor& edit, const m::Match& match) {
+         return edit.Make(Op::kSlice, {match[x]}, *WithinPadded(match));
        },
        [](const m::Match& match) { return WithinPadded(match).has_value(); },
        R"(x = f32[9] parameter(0)
@@ -113,9 +113,7 @@ std::span<const Rule> SliceRules() {
           a = f32[13] pad(x, y), padding=2_2
           ROOT s = f32[8] slice(a), slice={[2:10]})"},
       {"slice.of-padding", "a slice that sees the padding only", m::Slice(m::Bind(a, m::Pad(x, y))),
-       [](Rewriter& rewriter, const m::Match& match) {
-         return rewriter.Broadcast(match[y], match.shape());
-       },
+       [](Editor& edit, const m::Match& match) { return edit.Broadcast(match[y], match.shape()); },
        IsInPadding,
        R"(x = f32[9] parameter(0)
           y = f32[] parameter(1)
@@ -123,7 +121,7 @@ std::span<const Rule> SliceRules() {
           ROOT s = f32[1] slice(a), slice={[18:19]})"},
       {"slice.of-reverse", "a slice of a reverse is a reverse of a slice when it gets smaller",
        m::Slice(m::Bind(a, m::Reverse(x))),
-       [](Rewriter& rewriter, const m::Match& match) {
+       [](Editor& edit, const m::Match& match) {
          SliceAttrs attrs = SliceOf(match.root());
          for (int64_t dimension : DimensionsOf(match[a])) {
            auto d = static_cast<size_t>(dimension);
@@ -133,8 +131,8 @@ std::span<const Rule> SliceRules() {
            attrs.starts[d] = count == 0 ? 0 : size - 1 - last;
            attrs.limits[d] = count == 0 ? 0 : size - first;
          }
-         Instr* cut = rewriter.Make(Op::kSlice, {match[x]}, std::move(attrs));
-         return rewriter.Make(Op::kReverse, {cut}, DimensionsAttrs{DimensionsOf(match[a])});
+         Instr* cut = edit.Make(Op::kSlice, {match[x]}, std::move(attrs));
+         return edit.Make(Op::kReverse, {cut}, DimensionsAttrs{DimensionsOf(match[a])});
        },
        [](const m::Match& match) { return HasOneUser(match[a]); },
        R"(x = f32[9,4] parameter(0)
@@ -142,7 +140,7 @@ std::span<const Rule> SliceRules() {
           ROOT s = f32[3,2] slice(a), slice={[1:8:3], [1:3]})"},
       {"slice.of-transpose", "a slice of a transpose is a transpose of a slice",
        m::Slice(m::Bind(a, m::Transpose(x))),
-       [](Rewriter& rewriter, const m::Match& match) {
+       [](Editor& edit, const m::Match& match) {
          const SliceAttrs& outer = SliceOf(match.root());
          const Dims& permutation = DimensionsOf(match[a]);
          SliceAttrs attrs = outer;
@@ -152,8 +150,8 @@ std::span<const Rule> SliceRules() {
            attrs.limits[from] = outer.limits[d];
            attrs.strides[from] = outer.strides[d];
          }
-         Instr* cut = rewriter.Make(Op::kSlice, {match[x]}, std::move(attrs));
-         return rewriter.Make(Op::kTranspose, {cut}, DimensionsAttrs{permutation});
+         Instr* cut = edit.Make(Op::kSlice, {match[x]}, std::move(attrs));
+         return edit.Make(Op::kTranspose, {cut}, DimensionsAttrs{permutation});
        },
        [](const m::Match& match) { return HasOneUser(match[a]); },
        R"(x = f32[5,4] parameter(0)
@@ -177,7 +175,7 @@ std::span<const Rule> PadRules() {
           y = f32[] parameter(1)
           ROOT p = f32[9] pad(x, y), padding=0_0)"},
       {"pad.composes", "a pad of a pad with the same value", m::Pad(m::Bind(a, m::Pad(x, y)), y),
-       [](Rewriter& rewriter, const m::Match& match) {
+       [](Editor& edit, const m::Match& match) {
          PadAttrs both = PadOf(match.root());
          const PadAttrs& inner = PadOf(match[a]);
          for (size_t d = 0; d < both.low.size(); ++d) {
@@ -185,7 +183,7 @@ std::span<const Rule> PadRules() {
            both.high[d] += inner.high[d];
          }
          both.interior = inner.interior;
-         return rewriter.Make(Op::kPad, {match[x], match[y]}, std::move(both));
+         return edit.Make(Op::kPad, {match[x], match[y]}, std::move(both));
        },
        [](const m::Match& match) {
          const PadAttrs &outer = PadOf(match.root()), &inner = PadOf(match[a]);
@@ -199,7 +197,7 @@ std::span<const Rule> PadRules() {
           a = f32[19] pad(x, y), padding=1_1_1
           ROOT p = f32[22] pad(a, y), padding=1_2)"},
       {"pad.cuts", "a pad by less than nothing is a slice", m::Pad(x, y),
-       [](Rewriter& rewriter, const m::Match& match) {
+       [](Editor& edit, const m::Match& match) {
          const PadAttrs& pad = PadOf(match.root());
          SliceAttrs slice;
          for (size_t d = 0; d < pad.low.size(); ++d) {
@@ -207,7 +205,7 @@ std::span<const Rule> PadRules() {
            slice.limits.push_back(match[x]->shape().dim(d) + pad.high[d]);
            slice.strides.push_back(1);
          }
-         return rewriter.Make(Op::kSlice, {match[x]}, std::move(slice));
+         return edit.Make(Op::kSlice, {match[x]}, std::move(slice));
        },
        [](const m::Match& match) {
          const PadAttrs& pad = PadOf(match.root());
@@ -218,17 +216,13 @@ std::span<const Rule> PadRules() {
           y = f32[] parameter(1)
           ROOT p = f32[6] pad(x, y), padding=-1_-2)"},
       {"pad.same-value", "a value padded with itself", m::Pad(m::Broadcast(x), x),
-       [](Rewriter& rewriter, const m::Match& match) {
-         return rewriter.Broadcast(match[x], match.shape());
-       },
+       [](Editor& edit, const m::Match& match) { return edit.Broadcast(match[x], match.shape()); },
        [](const m::Match& match) { return match[x]->shape().IsScalar(); },
        R"(x = f32[] parameter(0)
           b = f32[9] broadcast(x), dimensions={}
           ROOT p = f32[14] pad(b, x), padding=2_3)"},
       {"pad.empty", "a pad of no elements", m::Pad(x, y),
-       [](Rewriter& rewriter, const m::Match& match) {
-         return rewriter.Broadcast(match[y], match.shape());
-       },
+       [](Editor& edit, const m::Match& match) { return edit.Broadcast(match[y], match.shape()); },
        [](const m::Match& match) { return match[x]->shape().ElementCount() == 0; },
        R"(x = f32[0] parameter(0)
           y = f32[] parameter(1)

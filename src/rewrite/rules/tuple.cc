@@ -13,7 +13,7 @@ std::span<const Rule> TupleRules() {
   static constexpr Rule kRules[] = {
       {"tuple.element", "an element of a tuple that was just made",
        m::GetTupleElement(m::Bind(a, m::Tuple())),
-       [](Rewriter&, const m::Match& match) -> Instr* {
+       [](Editor&, const m::Match& match) -> Instr* {
          auto index = static_cast<size_t>(match.root()->attrs<TupleIndexAttrs>().index);
          return index < match[a]->operand_count() ? match[a]->operand(index) : nullptr;
        },
