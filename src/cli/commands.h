@@ -44,7 +44,7 @@ struct RunCommand {
   Tolerance tolerance;
   bool json = false;
   bool spoil = false;    // change what every check expects (driver/spoil.h)
-  bool hoist = false;    // constants of the entry become arguments (driver/compiled_run.h)
+  bool hoist = false;    // constants of the entry become arguments: for tests
   bool explain = false;  // also what explain tells
 };
 int Run(const RunCommand& command, Console& console);

@@ -3,7 +3,6 @@
 #include "cli/commands.h"
 #include "cli/programs.h"
 #include "driver/compilation.h"
-#include "driver/compiled_run.h"
 #include "driver/cuda_source.h"
 #include "ir/clone.h"
 #include "kernel/verify.h"
@@ -20,9 +19,6 @@ class Shower {
 
   Status Show(const Module& module) {
     std::unique_ptr<Module> copy = CloneModule(module);
-    if (command_.hoist) {
-      TOK_TRY([[maybe_unused]] std::vector<Value> values, HoistConstants(*copy));
-    }
     TOK_TRY(Target target, TargetToShow());
     CompileOptions options;
     TOK_RETURN_IF_ERROR(SetFusion(options, command_.fusion));
@@ -31,6 +27,7 @@ class Shower {
     options.strict |= command_.strict;
     options.require_kernels = command_.strict;
     options.check_memory = false;
+    options.hoist = command_.hoist;
     options.packs = PackModeNamed(command_.packs);
     options.memory_limit = command_.memory_limit;
     TOK_TRY(std::shared_ptr<const Compilation> made, Compile(std::move(copy), target, options));

@@ -122,7 +122,8 @@ class Optimizer {
     if (command_.check_each) TOK_RETURN_IF_ERROR(CheckEach(*module, *proof, entry));
     DecisionLog log;
     NamedTarget target(command_.target, command_.vector_bits);
-    PassContext context(log, {}, Switches(), TargetFor(target));
+    std::vector<Value> added;
+    PassContext context(log, {}, Switches(added), TargetFor(target));
     Dumper dumper(plan_.dump_after, console_);
     PipelineOptions options = plan_.options;
     if (!plan_.dump_after.empty()) options.listener = &dumper;
@@ -132,7 +133,10 @@ class Optimizer {
     bool rounded = std::ranges::any_of(runs, [](const PassRun& run) {
       return run.changed == Changed::kYes && MayRound(run.pass);
     });
-    if (command_.check_values) TOK_RETURN_IF_ERROR(CheckAll(*module, *proof, rounded, entry));
+    if (command_.check_values) {
+      std::string difference = Difference(*proof, *module, added, rounded);
+      TOK_RETURN_IF_ERROR(CheckAll(*module, *proof, difference, entry));
+    }
     if (command_.time_passes && !command_.json) console_.Out(RenderRuns(runs));
     if (command_.json) {
       for (const PassRun& run : runs) entry["passes"].push_back(ToJson(run));
@@ -146,8 +150,11 @@ class Optimizer {
   const json& result() const { return result_; }
 
  private:
-  PassOptions Switches() const {
-    return {.strict = command_.strict, .fast_math = command_.fast_math, .lifted = plan_.lifted};
+  PassOptions Switches(std::vector<Value>& added) const {
+    return {.strict = command_.strict,
+            .fast_math = command_.fast_math,
+            .lifted = plan_.lifted,
+            .added = &added};
   }
 
   PassTarget TargetFor(const NamedTarget& named) const {
@@ -156,9 +163,14 @@ class Optimizer {
     return target;
   }
 
-  Status CheckAll(const Module& after, const Proof& proof, bool rounded, json& entry) {
+  static std::string Difference(const Proof& proof, const Module& after,
+                                std::span<const Value> added, bool rounded) {
+    return rounded ? proof.CompareClosely(after, added) : proof.Compare(after, added);
+  }
+
+  Status CheckAll(const Module& after, const Proof& proof, const std::string& difference,
+                  json& entry) {
     if (!proof.why_not().empty()) return Ok();
-    std::string difference = rounded ? proof.CompareClosely(after) : proof.Compare(after);
     entry["values"] = difference.empty() ? "same" : difference;
     if (difference.empty()) return Ok();
     return Differs(ToString(plan_.pipeline), difference, after);
@@ -186,7 +198,8 @@ class Optimizer {
       if (!IsFor(step.pass, target.ForPasses().kind)) continue;
       std::unique_ptr<Module> copy = CloneModule(module);
       DecisionLog log;
-      PassContext context(log, {}, Switches(), TargetFor(target));
+      std::vector<Value> added;
+      PassContext context(log, {}, Switches(added), TargetFor(target));
       PipelineOptions options;
       options.verify_each = true;
       TOK_TRY(std::vector<PassRun> runs, RunPasses(*copy, {&step, 1}, context, options));
@@ -195,7 +208,7 @@ class Optimizer {
       std::string verdict = "not compared";
       if (proof.why_not().empty()) {
         if (runs[0].changed == Changed::kYes)
-          difference = MayRound(step.pass) ? proof.CompareClosely(*copy) : proof.Compare(*copy);
+          difference = Difference(proof, *copy, added, MayRound(step.pass));
         verdict = difference.empty() ? "same" : difference;
       }
       json row = ToJson(runs[0]);
@@ -224,6 +237,7 @@ int List(Console& console) {
   for (const PassInfo& info : kPasses)
     text += fmt::format("{:<28} {:<36} {}\n", info.name, PredicateOf(info), info.meaning);
   text += "\nfirst of all: " + ToString(kEntryPipeline) + "\n";
+  text += "\nbefore it with run --hoist: " + ToString(kHoistPipeline) + "\n";
   text += "\ndefault: " + ToString(kDefaultPipeline) + "\n";
   text += "\ncpu: " + ToString(kCpuPipeline) + "\n";
   text += "\ngpu: " + ToString(kGpuPipeline) + "\n";

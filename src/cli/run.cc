@@ -209,12 +209,12 @@ class Runner : private ProgressListener {
     if (command_.explain && !compiled) console_.Err("the interpreter runs all of it\n");
     std::optional<CompiledRun> program;
     if (compiled) {
-      CompiledRunOptions compile;
-      compile.compile.backend = backend_->name;
-      compile.compile.require_kernels = command_.strict;
-      compile.compile.spoil_kernel = command_.spoil_kernel;
-      TOK_RETURN_IF_ERROR(SetFusion(compile.compile, command_.fusion));
-      compile.compile.strict |= command_.strict;
+      CompileOptions compile;
+      compile.backend = backend_->name;
+      compile.require_kernels = command_.strict;
+      compile.spoil_kernel = command_.spoil_kernel;
+      TOK_RETURN_IF_ERROR(SetFusion(compile, command_.fusion));
+      compile.strict |= command_.strict;
       compile.hoist = command_.hoist;
       TOK_TRY(program, CompiledRun::Make(module, compile));
       if (command_.explain) ExplainBeside(program->executable(), console_);

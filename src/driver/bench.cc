@@ -22,7 +22,7 @@ double Micros(std::chrono::steady_clock::time_point since) {
 class Contestant {
  public:
   static Result<Contestant> Make(const Module& module, std::span<const Value> arguments,
-                                 const CompiledRunOptions& options, BenchRow& row) {
+                                 const CompileOptions& options, BenchRow& row) {
     auto begin = std::chrono::steady_clock::now();
     TOK_TRY(CompiledRun run, CompiledRun::Make(module, options));
     row.compile_ms = Micros(begin) / 1000;
@@ -66,10 +66,10 @@ Result<std::vector<BenchRow>> Bench(const Module& module, std::span<const Value>
   std::vector<BenchRow> rows;
   std::vector<Contestant> contestants;
   auto options_of = [&](FusionMode mode) {
-    CompiledRunOptions compile;
-    compile.compile.backend = options.backend;
-    compile.compile.fusion = mode;
-    compile.compile.effort = options.effort;
+    CompileOptions compile;
+    compile.backend = options.backend;
+    compile.fusion = mode;
+    compile.effort = options.effort;
     return compile;
   };
   // What a process does once, the first of all pays for.
@@ -77,7 +77,7 @@ Result<std::vector<BenchRow>> Bench(const Module& module, std::span<const Value>
   TOK_RETURN_IF_ERROR(CompiledRun::Make(module, options_of(options.modes.front())));
   for (FusionMode mode : options.modes) {
     watcher.Progress("compiling: " + std::string(NameOf(mode)));
-    CompiledRunOptions compile = options_of(mode);
+    CompileOptions compile = options_of(mode);
     rows.emplace_back().mode = NameOf(mode);
     TOK_TRY(Contestant made, Contestant::Make(module, arguments, compile, rows.back()));
     contestants.push_back(std::move(made));

@@ -8,6 +8,7 @@
 #include "driver/executable.h"
 #include "driver/target.h"
 #include "explain/decision.h"
+#include "interp/value.h"
 #include "ir/ir.h"
 #include "lower/lower.h"
 #include "rewrite/pipeline.h"
@@ -31,6 +32,8 @@ struct Compilation {
   std::unique_ptr<Module> module;  // after all passes; `program` names its instructions
   std::vector<ParameterInfo> parameters;
   std::vector<ArrayInfo> results;
+  // Of CompileOptions::hoist: arguments of the last parameters, tuples taken apart.
+  std::vector<Value> hoisted;
   CostAnalysis cost;
   MemoryAnalysis memory;
   bool calls_host = false;

@@ -18,6 +18,7 @@
 #include "driver/program_facts.h"
 #include "driver/report.h"
 #include "driver/step_price.h"
+#include "interp/interp.h"
 #include "ir/clone.h"
 #include "ir/infer.h"
 #include "lower/alternate.h"
@@ -44,10 +45,15 @@ Status Optimize(Compilation& made) {
   MarkPins(*made.module, options.pins);
   PipelineOptions pipeline;
   pipeline.skip = options.skip_passes;
-  PassContext context(made.log, {}, {.strict = options.strict});
-  TOK_TRY(made.pass_runs, RunPasses(*made.module, kEntryPipeline, context, pipeline));
-  TOK_TRY(std::vector<PassRun> runs, RunPasses(*made.module, options.passes, context, pipeline));
-  made.pass_runs.insert(made.pass_runs.end(), runs.begin(), runs.end());
+  std::vector<Value> added;
+  PassContext context(made.log, {},
+                      {.strict = options.strict, .added = options.hoist ? &added : nullptr});
+  for (std::span<const Step> steps :
+       {std::span<const Step>(kHoistPipeline), {kEntryPipeline}, {options.passes}}) {
+    TOK_TRY(std::vector<PassRun> runs, RunPasses(*made.module, steps, context, pipeline));
+    made.pass_runs.insert(made.pass_runs.end(), runs.begin(), runs.end());
+  }
+  for (const Value& value : added) AddLeaves(value, made.hoisted);
   return Ok();
 }
 
@@ -126,6 +132,7 @@ std::shared_ptr<Compilation> Successor(const Compilation& refused, Decision why)
   made->module = CloneModule(*refused.module);
   made->parameters = refused.parameters;
   made->results = refused.results;
+  made->hoisted = refused.hoisted;
   made->cost = refused.cost;
   made->calls_host = refused.calls_host;
   made->log = refused.log;

@@ -52,6 +52,9 @@ struct CompileOptions {
   // first kernel does, without "codegen-".
   std::string codegen_fault;
   int64_t spoil_kernel = -1;  // for tests: this one writes a wrong number
+  // For tests: constants of the entry, and what a function @inputs gives it, become arguments
+  // (hoist-constants). Compilation would else compute the whole program.
+  bool hoist = false;
   bool refuse =
       false;  // for tests (TOKAMAK_CHECK=refuse): as if a GPU took single instructions only
   bool faults = false;  // for tests (TOKAMAK_CHECK=fault): a GPU's kernels get wrong addresses

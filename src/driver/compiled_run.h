@@ -13,21 +13,10 @@
 
 namespace tokamak {
 
-struct CompiledRunOptions {
-  CompileOptions compile;
-  // Constants of the entry, and what a function @inputs gives it, become arguments: compilation
-  // would else compute the whole program.
-  bool hoist = false;
-};
-
-// Makes arguments of the constants of a module's entry, and of what a function @inputs gives it.
-// Their values, tuples taken apart, in the order of the new parameters.
-Result<std::vector<Value>> HoistConstants(Module& module);
-
 // A program compiled for values as the interpreter has them. The module is left as it is.
 class CompiledRun {
  public:
-  static Result<CompiledRun> Make(const Module& module, const CompiledRunOptions& options);
+  static Result<CompiledRun> Make(const Module& module, const CompileOptions& options);
 
   // The arguments have the shapes of the entry's parameters, tuples too.
   Result<RunOutcome> Run(std::span<const Value> arguments) const;
@@ -39,7 +28,6 @@ class CompiledRun {
   CompiledRun() = default;
   std::vector<Value> Leaves(std::span<const Value> arguments) const;
   std::shared_ptr<const Executable> executable_;
-  std::vector<Value> hoisted_;
   std::vector<Shape> results_;
   TextSpan root_;  // where the results stand in what was read
 };

@@ -170,6 +170,11 @@ std::string DifferenceFromBoth(const Literal& before, const Literal* unrounded,
   return DifferenceBeyond({&before, 1}, *unrounded, Tolerance{}, count).empty() ? difference : "";
 }
 
+std::vector<Value> Joined(std::vector<Value> arguments, std::span<const Value> added) {
+  arguments.insert(arguments.end(), added.begin(), added.end());
+  return arguments;
+}
+
 // As the entry takes them now: a pass may have taken its tuples apart.
 std::vector<Value> ArgumentsFor(const Module& module, const std::vector<Value>& arguments) {
   const std::vector<Instr*>& parameters = module.entry()->parameters();
@@ -252,12 +257,12 @@ Proof::Proof(const Module& module, const ProofOptions& options) : module_(CloneM
   }
 }
 
-std::string Proof::CompareClosely(const Module& after) const {
+std::string Proof::CompareClosely(const Module& after, std::span<const Value> added) const {
   for (const Run& before : runs_) {
     if (before.is_hard) continue;
     std::string why;
     std::optional<Run> run =
-        RunOn(after, before.inputs, before.arguments, 20 * before.seconds + 10, why);
+        RunOn(after, before.inputs, Joined(before.arguments, added), 20 * before.seconds + 10, why);
     if (!run) return fmt::format("{}: it ran and now does not: {}", before.inputs, why);
     if (run->results.size() != before.results.size())
       return fmt::format("{}: {} results, now {}", before.inputs, before.results.size(),
@@ -273,11 +278,11 @@ std::string Proof::CompareClosely(const Module& after) const {
   return {};
 }
 
-std::string Proof::Compare(const Module& after) const {
+std::string Proof::Compare(const Module& after, std::span<const Value> added) const {
   for (const Run& before : runs_) {
     std::string why;
     std::optional<Run> run =
-        RunOn(after, before.inputs, before.arguments, 20 * before.seconds + 10, why);
+        RunOn(after, before.inputs, Joined(before.arguments, added), 20 * before.seconds + 10, why);
     if (!run) return fmt::format("{}: it ran and now does not: {}", before.inputs, why);
     if (run->checks != before.checks || run->failures != before.failures)
       return fmt::format("{}: {} checks passed and {} did not, now {} and {}", before.inputs,

@@ -38,12 +38,13 @@ class Proof {
   int64_t runs() const { return static_cast<int64_t>(runs_.size()); }
 
   // "" when `after` gives the bits that `module` gave (NaN equals NaN whatever its payload, +0 is
-  // not -0) and passes the same checks, else the first difference in words.
-  std::string Compare(const Module& after) const;
+  // not -0) and passes the same checks, else the first difference in words. `added`: the values of
+  // arguments that passes added (PassOptions::added).
+  std::string Compare(const Module& after, std::span<const Value> added = {}) const;
   // The same for passes that may round (MayRound): on drawn and given inputs, a number may be as
   // far from what it was, or from what it is without any rounding, as `run --expect` allows.
   // Results that are further from that themselves are not looked at.
-  std::string CompareClosely(const Module& after) const;
+  std::string CompareClosely(const Module& after, std::span<const Value> added = {}) const;
 
  private:
   struct Run {

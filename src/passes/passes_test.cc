@@ -9,6 +9,7 @@
 
 #include "cost/machine.h"
 #include "gen/library/libraries.h"
+#include "interp/value.h"
 #include "ir/builder.h"
 #include "ir/clone.h"
 #include "ir/compare.h"
@@ -109,7 +110,8 @@ class EachPass : public testing::TestWithParam<size_t> {
     Step step{static_cast<Pass>(GetParam())};
     const Machine machine = (InfoOf(step.pass).targets & kGpu) != 0 ? GpuMachine() : Machine{};
     AssumedLibraries libraries(machine.is_gpu());
-    PassContext context(log_, {}, {}, TargetOf(machine, &libraries));
+    std::vector<Value> added;
+    PassContext context(log_, {}, {.added = &added}, TargetOf(machine, &libraries));
     PipelineOptions options;
     options.verify_each = true;
     auto runs = RunPasses(module, {&step, 1}, context, options);

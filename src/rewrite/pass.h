@@ -21,6 +21,7 @@ namespace tokamak {
 
 struct Machine;         // cost/machine.h
 class TargetLibraries;  // gen/library/libraries.h
+class Value;            // interp/value.h
 
 enum class Changed : bool { kNo, kYes };
 inline Changed operator|(Changed a, Changed b) {
@@ -73,6 +74,8 @@ struct PassOptions {
   bool strict = false;      // nothing that may change a bit of a result
   bool fast_math = false;   // rules that hold for real numbers only
   LiftedRules lifted = {};  // of the paper's fusions
+  // Where a pass puts the values of arguments that it adds to the entry; null: none may add any.
+  std::vector<Value>* added = nullptr;
 };
 
 // Kinds of targets, as bits: a row of passes.def names those that its pass rewrites for.

@@ -72,6 +72,7 @@ class Runner {
     uint8_t flags = InfoOf(pass).flags;
     if ((flags & kNotStrict) != 0 && context_.options.strict) return false;
     if ((flags & kPlanned) != 0 && !context_.target.is_planned) return false;
+    if ((flags & kAddsArguments) != 0 && context_.options.added == nullptr) return false;
     return std::ranges::count(options_.skip, pass) == 0;
   }
 
@@ -172,6 +173,7 @@ std::string PredicateOf(const PassInfo& info) {
   if ((info.flags & kPlanned) != 0) text += "; fusion greedy or search";
   if ((info.flags & kNotStrict) != 0) text += "; not strict";
   if ((info.flags & kMayRound) != 0) text += "; may round";
+  if ((info.flags & kAddsArguments) != 0) text += "; adds arguments";
   return text;
 }
 

@@ -38,9 +38,11 @@ inline constexpr uint32_t kAtStart =
 
 // What else a row says about its pass.
 enum PassFlag : uint8_t {
-  kMayRound = 1,   // may change values by rounding; all others never change a bit
-  kNotStrict = 2,  // does not run under PassOptions::strict
-  kPlanned = 4,    // runs only where PassTarget::is_planned
+  kMayRound = 1,       // may change values by rounding; all others never change a bit
+  kNotStrict = 2,      // does not run under PassOptions::strict
+  kPlanned = 4,        // runs only where PassTarget::is_planned
+  kAddsArguments = 8,  // runs only with PassOptions::added: without those values the program
+                       // cannot be run
 };
 
 enum class Pass : uint8_t {
@@ -114,6 +116,10 @@ constexpr bool IsSoundFor(std::span<const Step> steps, TargetKind kind) {
     if (!IsFor(step.pass, kind)) return false;
   return IsSound(steps);
 }
+
+// What `Compile` runs before all others for CompileOptions::hoist.
+inline constexpr Step kHoistPipeline[] = {{Pass::kHoistConstants}};
+static_assert(IsSound(kHoistPipeline));
 
 // What `Compile` runs first: executables take and give arrays.
 inline constexpr Step kEntryPipeline[] = {{Pass::kFlattenEntry}};
@@ -249,8 +255,8 @@ struct PipelineOptions {
 };
 
 // Runs a pipeline over a verified module. `functions` holds one per row of passes.def
-// (passes/passes.h). Passes whose row excludes the context's options (kNotStrict, kPlanned) are
-// left out; one for another target is an error (TK3003).
+// (passes/passes.h). Passes whose row excludes the context's options (kNotStrict, kPlanned,
+// kAddsArguments) are left out; one for another target is an error (TK3003).
 // A group that does not settle within the limits is a record that names the rules which fired last,
 // and an error (TK3005) where every pass is verified. Afterwards all computations are in order.
 Result<std::vector<PassRun>> RunPipeline(Module& module, std::span<const Step> steps,

@@ -154,11 +154,11 @@ class OnBackend : public Transformation {
     for (const auto& computation : module.computations())
       for (const Instr* instr : computation->Instrs())
         if (instr->op() == Op::kInfeed) return Interpret(module, inputs, how);
-    CompiledRunOptions options;
-    options.compile.backend = backend_;
-    options.compile.strict = true;
+    CompileOptions options;
+    options.backend = backend_;
+    options.strict = true;
     if (!fusion_.empty()) {
-      TOK_TRY(options.compile.fusion, ParseFusionMode(fusion_));
+      TOK_TRY(options.fusion, ParseFusionMode(fusion_));
     }
     options.hoist = true;
     TOK_TRY(CompiledRun program, CompiledRun::Make(module, options));

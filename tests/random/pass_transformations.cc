@@ -115,6 +115,7 @@ void AddWithNeeds(Pass pass, Pipeline& steps) {
 std::vector<std::string> PassNames() {
   std::vector<std::string> names;
   for (const PassInfo& info : kPasses) {
+    if ((info.flags & kAddsArguments) != 0) continue;  // OnBackend runs those
     if (info.targets == kNoTarget) names.emplace_back(info.name);
     if ((info.targets & kCpu) != 0) names.push_back("cpu:" + std::string(info.name));
     if ((info.targets & kGpu) != 0) names.push_back("gpu:" + std::string(info.name));
