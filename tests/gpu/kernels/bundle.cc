@@ -1,8 +1,8 @@
-// tok_gpu_bundle OUT FILE...: what runner.cc needs to run programs on a device: the CUDA C++ of
-// their kernels, their steps, drawn inputs, and the results of the simulator, which the device must
-// have bit by bit, or nearly, where tensor cores add up or the device approximates. A file that
-// says `LARGE: softmax 16384 4096` gets its inputs on the device's machine, and is compared with a
-// computation there. Programs that need the host are left out.
+// tok_gpu_bundle OUT FILE...: what tok_gpu_kernels needs to run programs on a device: the CUDA C++
+// of their kernels, their steps, drawn inputs, and the results of the simulator, which the device
+// must have bit by bit, or nearly, where tensor cores add up or the device approximates. A file
+// that says `LARGE: softmax 16384 4096` gets its inputs on the device's machine, and is compared
+// with a computation there. Programs that need the host are left out.
 
 #include <algorithm>
 #include <filesystem>

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+// A bundle as bundle.cc writes it: programs, their launches, inputs, and the simulator's results.
+
+namespace tokamak {
+
+struct Spot {
+  size_t memory = 0, offset = 0;
+};
+
+struct Step {
+  std::string file, function;  // a launch; empty: a copy
+  // A pack of kernels: its only parameter is all pointers, or where they are in memory.
+  bool by_value = false, by_table = false;
+  unsigned grid = 1, threads[3] = {1, 1, 1}, dynamic = 0;
+  std::vector<Spot> spots;
+  size_t bytes = 0;
+};
+
+struct Expected {
+  size_t memory = 0, bytes = 0, at = 0;
+  std::string type;
+  bool near = false;  // tensor cores add up in an order of their own, or the device approximates
+};
+
+struct Program {
+  std::string name;
+  std::vector<size_t> memories;
+  struct Upload {
+    size_t memory, bytes, at;
+  };
+  std::vector<Upload> uploads;
+  struct Drawn {
+    size_t memory, count;
+    std::string type;
+  };
+  std::vector<Drawn> drawn;
+  std::vector<Step> steps;
+  std::vector<Expected> expected;
+  std::string reference;  // of large ones: what is computed, in double, to compare with
+  std::vector<size_t> sizes;
+  size_t traffic = 0;
+};
+
+std::vector<Program> ReadManifest(const std::string& path);
+
+std::string FileBytes(const std::string& path);
+
+}  // namespace tokamak
