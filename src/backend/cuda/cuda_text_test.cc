@@ -120,21 +120,29 @@ TEST(CudaText, TeamMemory) {
   }
 }
 
-// Two halves of a kernel with a barrier in between; `apart` of them.
-Kernel TwoHalves(bool apart) {
-  KernelBuilder b("halves");
+// Threads store and read one array of 32 KiB, then do rest(b, t, y, second) with another.
+template <typename Rest>
+Kernel TwoArrays(ScalarType type, Rest&& rest) {
+  KernelBuilder b("arrays");
   ArrayId y =
       b.Argument({.name = "y", .type = ScalarType::kF32, .access = Access::kWrite, .size = 64});
   ArrayId first = b.Local("first", ScalarType::kF32, Space::kTeam, 8192);
-  ArrayId second = b.Local("second", ScalarType::kF64, Space::kTeam, 4096);
+  ArrayId second = b.Local("second", type, Space::kTeam, 32768 / BytesOf(type));
   b.For("t", LoopRole::kThread, b.Index(64), [&](Scalar t) {
     b.Store(first, t, b.Constant(ScalarType::kF32, 1));
     b.Store(y, t, b.Read(first, t));
+    rest(b, t, y, second);
+  });
+  return b.Finish();
+}
+
+// Two halves of a kernel with a barrier in between; `apart` of them.
+Kernel TwoHalves(bool apart) {
+  return TwoArrays(ScalarType::kF64, [&](KernelBuilder& b, Scalar t, ArrayId y, ArrayId second) {
     if (apart) b.Barrier(Scope::kBlock);
     b.Store(second, t, b.Constant(ScalarType::kF64, 2));
     b.Store(y, t, b.Read(second, t).As(ScalarType::kF32));
   });
-  return b.Finish();
 }
 
 // Memory is shared behind a barrier, and only when there is much of it.
@@ -147,20 +155,14 @@ TEST(CudaText, TeamMemoryIsShared) {
 
 // What is stored before the first barrier may still meet slow threads in what was there before.
 TEST(CudaText, TeamMemoryIsNotSharedBeforeTheBarrier) {
-  KernelBuilder b("rounds");
-  ArrayId y =
-      b.Argument({.name = "y", .type = ScalarType::kF32, .access = Access::kWrite, .size = 64});
-  ArrayId first = b.Local("first", ScalarType::kF32, Space::kTeam, 8192);
-  ArrayId second = b.Local("second", ScalarType::kF32, Space::kTeam, 8192);
-  b.For("t", LoopRole::kThread, b.Index(64), [&](Scalar t) {
-    b.Store(first, t, b.Constant(ScalarType::kF32, 1));
-    b.Store(y, t, b.Read(first, t));
-    b.For("i", LoopRole::kSerial, b.Index(2), [&](Scalar) {
-      b.Store(second, t, b.Constant(ScalarType::kF32, 2));
-      b.Barrier(Scope::kBlock);
-    });
-  });
-  EXPECT_EQ(CudaText(b.Finish()).value().dynamic_bytes, 65536);
+  Kernel rounds =
+      TwoArrays(ScalarType::kF32, [](KernelBuilder& b, Scalar t, ArrayId, ArrayId second) {
+        b.For("i", LoopRole::kSerial, b.Index(2), [&](Scalar) {
+          b.Store(second, t, b.Constant(ScalarType::kF32, 2));
+          b.Barrier(Scope::kBlock);
+        });
+      });
+  EXPECT_EQ(CudaText(rounds).value().dynamic_bytes, 65536);
 }
 
 // 32 x 16 times 16 x 32, of zeros.
