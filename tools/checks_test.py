@@ -9,6 +9,7 @@ import sys
 import tempfile
 import unittest
 
+import check_headers
 import check_planted
 
 TOOLS = pathlib.Path(__file__).resolve().parent
@@ -170,15 +171,41 @@ class Checks(unittest.TestCase):
 
 
     # check_headers.py
-    def test_headers_alone(self):
+    def configure(self):
         compiler = shutil.which("c++") or self.skipTest("no compiler")
         command = f"{compiler} -std=c++20 -I{self.root}/src -Winvalid-pch -include {self.root}/tok_pch.hxx -o CMakeFiles/tok_ir.dir/two.cc.o -c {self.root}/src/ir/two.cc"
         self.write("build/compile_commands.json", json.dumps([{"directory": str(self.root), "command": command, "file": "two.cc"}]))
+
+    def test_headers_alone(self):
+        self.configure()
         self.assertEqual(self.run_check("check_headers.py", "--all", "--build", self.root / "build")[0], 0)
         self.write("src/ir/text.h", "#pragma once\n\nstd::string Text();\n")
         code, output = self.run_check("check_headers.py", "--all", "--build", self.root / "build")
         self.assertEqual(code, 1)
         self.assertIn("ir/text.h does not compile alone", output)
+
+    def test_headers_changed_last(self):
+        for i in range(30):
+            self.write(f"src/ir/h{i}.h", f'#pragma once\n\n#include "ir/h{i + 1}.h"\n' if i < 29 else "#pragma once\n")
+        headers = sorted(path.relative_to(self.root / "src") for path in self.root.rglob("*.h"))
+        plain = check_headers.latest(headers, self.root)
+        self.assertEqual((len(plain), check_headers.latest(headers, self.root)), (4, plain))  # without git, too
+        git = ["git", "-c", "user.name=t", "-c", "user.email=t@t", "-C", str(self.root)]
+        alone = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}  # a hook's name its repository
+        if not shutil.which("git") or subprocess.run([*git, "init", "-q"], capture_output=True, env=alone, check=False).returncode != 0:
+            self.skipTest("no git")
+        for change in (None, "src/ir/h7.h", "src/ir/h20.h"):
+            if change:
+                self.write(change, (self.root / change).read_text() + "// changed\n")
+            subprocess.run([*git, "add", "src"], env=alone, check=True)
+            subprocess.run([*git, "commit", "-qm", "change"], env=alone, check=True)
+        names = [str(header) for header in check_headers.latest(headers, self.root)]
+        self.assertEqual((names[:2], set(names[2:])), (["ir/h20.h", "ir/h7.h"], {"ir/h6.h", "ir/h19.h"}))
+        self.write("src/ir/h12.h", "#pragma once\n\nstd::string Text();\n")
+        self.configure()
+        code, output = self.run_check("check_headers.py", "--build", self.root / "build")
+        self.assertEqual(code, 1)
+        self.assertIn("ir/h12.h does not compile alone", output)
 
 
 class Build(unittest.TestCase):
